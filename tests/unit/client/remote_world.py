@@ -10,7 +10,7 @@ from api_client import Remote, resolve_remote
 class World:
     """A home with files, and an environment; ``resolve`` asks it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *sources: str) -> None:
         folder.mkdir(exist_ok=True)
         self.trussrc = folder / "trussrc"
         self.go_folder = folder / "go"
@@ -19,6 +19,8 @@ class World:
             "BASETEN_CONFIG_DIR": str(self.go_folder),
             "BASETEN_TRUSS_AUTH_KEYRING_DISABLED": "1",
         }
+        for source in sources:
+            IN_ORDER[source](self)
 
     def add_section(self, name: str = "section", **options: str) -> None:
         lines = "".join(f"{option} = {value}\n" for option, value in options.items())

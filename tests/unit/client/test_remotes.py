@@ -61,9 +61,8 @@ COMBINATIONS = [chosen for size in range(1, len(IN_ORDER) + 1) for chosen in com
 
 
 @pytest.mark.parametrize("chosen", COMBINATIONS, ids="+".join)
-def test_the_first_source_of_every_combination_wins(world: World, chosen: tuple[str, ...]) -> None:
-    for source in reversed(chosen):
-        IN_ORDER[source](world)
+def test_the_first_source_of_every_combination_wins(tmp_path: Path, chosen: tuple[str, ...]) -> None:
+    world = World(tmp_path, *reversed(chosen))
     name = "named" if chosen[0] == "key-of-flag" else None
     assert world.key(name) == chosen[0]
     selected = [each for each in list_remotes(name, environ=world.environ).remotes if each.is_selected]
@@ -117,17 +116,11 @@ def test_a_key_of_the_file_never_goes_to_an_address_of_the_environment(
     assert SECRET not in str(caught.value)
 
 
-def test_an_inline_oauth_token(world: World) -> None:
-    world.add_section("one", auth_type="oauth", api_key="old", oauth_access_token=SECRET)
-    assert (world.key(), world.resolve().auth_scheme) == (SECRET, "Bearer")
-
-
 @pytest.mark.parametrize(
     "content",
     [
         f"api_key = {SECRET}\n",
         f"[one]\n{SECRET}\n",
-        f"[one]\napi_key = {SECRET}\n[one]\n",
         f"[one]\napi_key = {SECRET}\napi_key = {SECRET}\n",
         f"[one]\napi_key = {SECRET}\n  {SECRET}\n",
         f"[one]\napi_key = {SECRET} {SECRET}\n",
@@ -143,6 +136,10 @@ def test_broken_files_are_errors_that_quote_nothing(world: World, content: str |
     while error is not None:
         assert SECRET not in f"{error} {error!r}"
         error = error.__context__
+    world.trussrc.unlink()
+    world.trussrc.mkdir()
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        world.resolve()
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '"text"', "\x00", "[" * 100_000])
@@ -156,20 +153,12 @@ def test_a_broken_auth_json_is_named_unless_nobody_asks_it(world: World, content
     assert world.key() == "k1"
 
 
-def test_a_file_that_cannot_be_read(world: World) -> None:
-    world.trussrc.mkdir()
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        world.resolve()
-
-
 class MemoryKeyring(KeyringBackend):
-    """A keyring as any other, but in memory."""
-
     priority = 1
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: dict[tuple[str, str], str] = {}
+        self.kept = {(SERVICE, "acme"): json.dumps({"auth_type": "api_key", "api_key": SECRET})}
         self.is_locked = False
 
     def get_password(self, service: str, username: str) -> str | None:
@@ -180,16 +169,12 @@ class MemoryKeyring(KeyringBackend):
     def set_password(self, service: str, username: str, password: str) -> None:
         self.kept[service, username] = password
 
-    def delete_password(self, service: str, username: str) -> None:
-        del self.kept[service, username]
-
 
 @pytest.fixture
 def entries(world: World) -> Iterator[MemoryKeyring]:
     """The system's keyring, which may be asked, and has a key of ``acme``."""
     del world.environ["BASETEN_TRUSS_AUTH_KEYRING_DISABLED"]
     before, mine = keyring.get_keyring(), MemoryKeyring()
-    mine.kept[SERVICE, "acme"] = json.dumps({"auth_type": "api_key", "api_key": SECRET})
     keyring.set_keyring(mine)
     yield mine
     keyring.set_keyring(before)
@@ -207,6 +192,8 @@ def test_a_key_in_the_keyring_is_used_where_the_file_says_so_and_has_none(
         world.resolve("silent")
     world.trussrc.write_text("[acme]\nauth_type = api_key\napi_key = inline\n")
     assert world.key() == "inline"
+    world.trussrc.write_text(f"[acme]\nauth_type = oauth\napi_key = old\noauth_access_token = {SECRET}\n")
+    assert (world.key(), world.resolve().auth_scheme) == (SECRET, "Bearer")
 
 
 def test_tokens_that_the_truss_cli_kept_there(world: World, entries: MemoryKeyring) -> None:
@@ -268,10 +255,8 @@ def test_the_go_cli_s_secrets_are_there_too(world: World, entries: MemoryKeyring
         (STAGING, STAGING_API),
         ("https://app.dev.baseten.co/", "https://api.mc-dev.baseten.co"),
         ("http://localhost:8000", "http://api.localhost:8000"),
-        ("http://localhost:8765", "http://localhost:8765"),
         ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
         ("http://[::1]:8000", "http://[::1]:8000"),
-        ("https://app.example.com:8443", "https://api.example.com:8443"),
         ("https://baseten.example.com", "https://api.baseten.example.com"),
         ("https://api.example.com", "https://api.example.com"),
         ("https://10.1.2.3", "https://10.1.2.3"),
