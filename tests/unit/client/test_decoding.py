@@ -9,35 +9,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from api_client.http.decoding import NotDecodable, decode, read_json
+from api_client.http.decoding import NotDecodable, decode
 from api_client.models import JobMetrics, LogsPage, TrainingJob
 
 LOGS = TypeAdapter(LogsPage)
 JOB = TypeAdapter(TrainingJob)
 
 
-def message_of(body: bytes) -> str:
-    logs = decode(b'{"logs":[{"timestamp":"1","message":"' + body + b'"}]}', LOGS)["logs"]
-    assert logs is not None
-    return logs[0]["message"]
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"plain", "plain"),
         (b"caf\xc3\xa9", "café"),
         (b"caf\xe9", "caf�"),
         (rb"half \ud83d", "half �"),
-        (rb"whole \ud83d\ude00", "whole 😀"),
         (rb"\ud83d\ude00 and half \ude00", "😀 and half �"),
-        (b"bell \x07, nul \x00", "bell \x07, nul \x00"),
         (rb"\u0000\u001b[2J", "\x00\x1b[2J"),
         (b"raw\nnewline", "raw\nnewline"),
     ],
 )
 def test_log_text_of_any_kind_arrives(body: bytes, message: str) -> None:
-    assert message_of(body) == message
+    logs = decode(b'\xef\xbb\xbf{"logs":[{"timestamp":"1","message":"' + body + b'"}]}', LOGS)["logs"]
+    assert logs is not None
+    assert logs[0]["message"] == message
 
 
 @given(st.binary(max_size=200))
@@ -56,10 +49,8 @@ def test_no_bytes_crash_it(content: bytes) -> None:
         b'{"logs":[],"x":' + b"9" * 10_000 + b"}",
         # Deep enough for us, though not for json, and read the tolerant way because of the \xff.
         b'{"logs":[],"x":"\xff","y":' + b"[" * 150 + b"]" * 150 + b"}",
-        b'{"logs":5}',
         b'{"logs":[5]}',
         b"{}",
-        b"null",
         b"<html>",
     ],
 )
@@ -77,19 +68,12 @@ def test_the_reason_names_the_place_but_quotes_no_values(content: bytes) -> None
     assert caught.value.__context__ is None
 
 
-def test_a_byte_order_mark_is_no_hindrance() -> None:
-    assert read_json(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
-    assert decode(b'\xef\xbb\xbf{"logs": []}', LOGS) == {"logs": []}
-
-
 @pytest.mark.parametrize(
     ("sent", "read"),
     [
         ("COMPLETED", "TRAINING_JOB_COMPLETED"),
         ("deploy-failed", "TRAINING_JOB_DEPLOY_FAILED"),
-        ("TRAINING_JOB_RUNNING", "TRAINING_JOB_RUNNING"),
         ("TRAINING_JOB_TELEPORTING", "TRAINING_JOB_TELEPORTING"),
-        ("Teleporting", "Teleporting"),
     ],
 )
 def test_a_known_status_is_known_in_either_spelling_and_others_stay_as_they_are(sent: str, read: str) -> None:
@@ -121,7 +105,7 @@ def test_a_sample_is_stamped_in_utc_however_that_is_written(stamp: str) -> None:
     assert decoded(stamp).model_dump(mode="json")["cpu_usage"][0]["timestamp"] == "2026-03-01T12:00:00Z"
 
 
-@pytest.mark.parametrize("stamp", ['"hunter2"', '["hunter2"]', '{"hunter2": 1}', "null", "true"])
+@pytest.mark.parametrize("stamp", ['"hunter2"', '{"hunter2": 1}', "null", "true"])
 def test_a_stamp_that_is_none_is_said_to_be_wrong_and_not_quoted(stamp: str) -> None:
     with pytest.raises(NotDecodable, match=r"cpu_usage\.0\.timestamp") as caught:
         decoded(stamp)

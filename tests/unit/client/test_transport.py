@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from client_support import API_URL, APP_URL, JOB, KEY, World, json_reply, make_remote
+from client_support import API_URL, APP_URL, KEY, World, json_reply, make_remote
 from pydantic import SecretStr
 
 from api_client import (
@@ -66,12 +66,9 @@ async def test_a_change_that_may_have_arrived_is_left_open_and_not_sent_again(
             await change(world.client)
         assert caught.value.may_have_happened
         assert world.kinds == ["sent", "failed"]
-
-
-async def test_a_change_that_was_refused_or_never_arrived_is_not_left_open() -> None:
-    for reply in (json_reply({}, 409), json_reply({}, 403), REFUSED):
+    for certain in (json_reply({}, 409), REFUSED):
         with pytest.raises(RequestError) as caught:
-            await World(reply).client.jobs.stop("p", "j")
+            await World(certain).client.jobs.stop("p", "j")
         assert not caught.value.may_have_happened
 
 
@@ -110,16 +107,11 @@ async def test_redirects_to_another_server_are_refused(location: str) -> None:
     assert len(world.server.requests) == 1
 
 
-async def test_a_change_is_not_redirected() -> None:
-    world = World(
-        httpx.Response(307, headers={"location": "/v1/elsewhere"}), json_reply({"training_job": JOB})
-    )
+async def test_redirects_of_changes_to_nowhere_and_without_end_are_errors() -> None:
+    world = World(httpx.Response(307, headers={"location": "/v1/elsewhere"}))
     with pytest.raises(RedirectRefused):
         await world.client.jobs.stop("p", "j")
     assert len(world.server.requests) == 1
-
-
-async def test_redirects_to_nowhere_and_without_end_are_errors() -> None:
     for location, kind, words in (
         ("https://[::1", Unreachable, "location"),
         ("/v1/again", RedirectRefused, "times"),
@@ -176,12 +168,6 @@ async def test_a_closed_client_says_so_and_one_that_asked_nothing_has_opened_not
     assert unused.server.requests == []
 
 
-async def test_long_answers_are_decoded_as_well_whatever_their_content_type() -> None:
-    names = [{"id": f"p{index}", "name": "n" * 100} for index in range(5_000)]
-    world = World(httpx.Response(200, json={"training_projects": names}, headers={"content-type": "x/y"}))
-    assert len(await world.client.projects.list()) == 5_000
-
-
 async def test_answers_beyond_all_measure_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api_client.http.transport.MAX_ANSWER_BYTES", 1_000)
     world = World(json_reply({"training_projects": [{"id": "x" * 2_000}]}))
@@ -196,10 +182,8 @@ async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyP
         await asyncio.Event().wait()
         raise AssertionError
 
-    client = TrainingClient(
-        make_remote(), retry=RetryPolicy(max_attempts=1), http_transport=httpx.MockTransport(never)
-    )
-    async with client:
+    once, transport = RetryPolicy(max_attempts=1), httpx.MockTransport(never)
+    async with TrainingClient(make_remote(), retry=once, http_transport=transport) as client:
         with pytest.raises(TimedOut):
             await client.projects.list()
 
@@ -213,7 +197,10 @@ async def test_cancelling_a_request_gives_its_place_back() -> None:
             await asyncio.Event().wait()
         return json_reply({"training_projects": []})
 
-    async with TrainingClient(make_remote(), http_transport=httpx.MockTransport(hang_once)) as client:
+    async with (
+        TrainingClient(make_remote(), http_transport=httpx.MockTransport(hang_once)) as client,
+        asyncio.timeout(10),
+    ):
         for _ in range(MAX_IN_FLIGHT + 1):
             started.clear()
             task = asyncio.create_task(client.projects.list())
@@ -221,8 +208,7 @@ async def test_cancelling_a_request_gives_its_place_back() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        async with asyncio.timeout(10):
-            await client.projects.list()
+        await client.projects.list()
 
 
 @pytest.mark.parametrize("field", ["app_url", "api_url"])
