@@ -38,21 +38,13 @@ class Server:
         return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
 
 
-def json_reply(value: Any, status: int = 200, **headers: str) -> httpx.Response:
-    return httpx.Response(
-        status, json=value, headers={name.replace("_", "-"): text for name, text in headers.items()}
-    )
+def json_reply(value: Any, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, json=value)
 
 
 def make_remote(**changes: Any) -> Remote:
-    values: dict[str, Any] = {
-        "name": "lab",
-        "app_url": APP_URL,
-        "api_url": API_URL,
-        "key": SecretStr(KEY),
-        "key_origin": "BASETEN_API_KEY",
-    }
-    return Remote(**{**values, **changes})
+    known = {"name": "lab", "app_url": APP_URL, "api_url": API_URL, "key_origin": "BASETEN_API_KEY"}
+    return Remote(**{"key": SecretStr(KEY), **known, **changes})
 
 
 class World:

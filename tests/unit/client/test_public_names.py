@@ -23,20 +23,17 @@ def test_every_public_name_is_there_and_no_other() -> None:
     assert set(api_client.__all__) <= set(dir(api_client))
 
 
-LIGHT_IMPORTS = (
-    ("from api_client import RequestError", ("httpx", "pydantic", "asyncio")),
-    ("import api_client.models", ("httpx", "asyncio")),
-    ("from api_client import resolve_remote", ("httpx",)),
-    # httpx loads rich and click by itself where they are installed.
-    ("from api_client import TrainingClient", ("textual", "starlette", "uvicorn", "psutil", "sqlite3")),
-)
-"""Each after those before it, in one process."""
-
-
 def test_imports_stay_light() -> None:
-    steps = [
-        f"{one}; print([each for each in {names} if each in sys.modules])" for one, names in LIGHT_IMPORTS
+    """Each after those before it, in one process; httpx loads rich and click by itself."""
+    steps = {
+        "from api_client import RequestError": ["httpx", "pydantic", "asyncio"],
+        "import api_client.models": ["httpx", "asyncio"],
+        "from api_client import resolve_remote": ["httpx"],
+        "from api_client import TrainingClient": ["textual", "starlette", "uvicorn", "psutil", "sqlite3"],
+    }
+    told = [
+        f"{step}; print([each for each in {names} if each in sys.modules])" for step, names in steps.items()
     ]
-    code = "\n".join(["import sys", *steps])
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["[]"] * len(LIGHT_IMPORTS)
+    command = [sys.executable, "-c", "\n".join(["import sys", *told])]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["[]"] * len(steps)
