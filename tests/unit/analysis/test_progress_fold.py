@@ -180,6 +180,29 @@ def test_what_lines_tell(name: str) -> None:
         assert found == (pytest.approx(value) if isinstance(value, float) else value), name
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bob: loss 2.{1} at step {0}",
+        "{1}. epoch {0} val loss 2.{1}, train loss 3.{1}",
+        "lr=1e-4 loss=2.{1} step {0}, or so",
+        '{{"msg": "probe", "step": {0}, "loss": 2.{1}, "node": "edge-3"}}',
+        "run-{1}: epoch {0}, loss 2.{1}, lr 1e-4",
+    ],
+)
+@pytest.mark.parametrize("highest", [9, 3000])
+def test_counts_in_no_order_are_no_progress(text: str, highest: int) -> None:
+    rng = random.Random(7)
+    said = [line(at, text.format(rng.randint(1, highest), rng.randint(10, 99))) for at in range(0, 200, 2)]
+    told = fold([*said, line(200, "saved checkpoint 7")])
+    assert (told.step, told.loss, told.eval_loss, told.streams, told.saves) == (None, None, None, (), ())
+
+
+@pytest.mark.parametrize("counts", [[40], [40, 40, 40], [1, 2] * 9, [*range(5), 2, 3], [8, 8, 9, 8, 9] * 3])
+def test_counts_that_start_over_are_progress(counts: list[int]) -> None:
+    assert fold([line(at, f"step={count} loss=1.0") for at, count in enumerate(counts)]).step is not None
+
+
 def losses(values) -> ProgressSnapshot:
     return fold([line(step, f"step={step} loss={value!r}") for step, value in enumerate(values)])
 

@@ -146,6 +146,9 @@ _BETWEEN_STEPS_S = 60.0  # Counts move between steps, too: a rollout, a data loa
 _MAX_REPLICAS = 1024
 
 
+_Streams = dict[tuple[str, int], StreamProgress]
+
+
 class ProgressFold:
     """Accumulates log lines, in any order, into a snapshot.
 
@@ -156,13 +159,14 @@ class ProgressFold:
 
     def __init__(self, *, max_points: int = MAX_POINTS, patterns: Sequence[ProgressPattern] = ()) -> None:
         self._max_points = max_points
-        self._streams: dict[tuple[str, int], StreamProgress] = {}
+        self._streams: _Streams = {}
         self._chosen: str | None = None
         self._first_line_at_ns: int | None = None
         self._last_line_at_ns: int | None = None
         self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
+        self._has_patterns = bool(patterns)
         self._reader = Reader(patterns)
         self._saves = LoggedCheckpoints()
         self._run_phases = RunPhases()
@@ -250,26 +254,26 @@ class ProgressFold:
             stream = self._streams[key] = StreamProgress(self._max_points)
         return stream
 
-    def _shown(self) -> tuple[tuple[str, int], StreamProgress] | None:
-        if not self._streams:
+    def _shown(self, streams: _Streams) -> tuple[tuple[str, int], StreamProgress] | None:
+        if not streams:
             return None
         if self._chosen is not None:
-            for key, stream in self._streams.items():
+            for key, stream in streams.items():
                 if _stream_key(key) == self._chosen:
                     return key, stream
         key = min(
-            self._streams,
+            streams,
             key=lambda key: (
-                -self._streams[key].loss_readings,
-                -self._streams[key].step_readings,
+                -streams[key].loss_readings,
+                -streams[key].step_readings,
                 natural_key(key[0]),
                 key[1],
             ),
         )
-        return key, self._streams[key]
+        return key, streams[key]
 
     def _share_space(self) -> None:
-        shown = self._shown()
+        shown = self._shown(self._streams)
         if shown is None or len(self._streams) == 1:
             return
         for stream in self._streams.values():
@@ -293,11 +297,14 @@ class ProgressFold:
             loading_at=self._run_phases.newest("loading"),
             moved_at=self._counts.moved_at,
         )
-        shown = self._shown()
+        streams = {
+            key: stream for key, stream in self._streams.items() if self._has_patterns or stream.is_ordered()
+        }
+        shown = self._shown(streams)
         if shown is None:
-            return logged
+            return replace(logged, last_checkpoint=None, saves=()) if self._streams else logged
         key, stream = shown
-        step_source = self._step_source(stream)
+        step_source = _step_source(stream, streams)
         marks, pace = step_source.run_marks(), step_source.pace()
         losses = stream.losses.series()
         started = next(iter((marks or losses).times), -math.inf)
@@ -307,7 +314,7 @@ class ProgressFold:
         eta_s, eta_low_s, eta_high_s = _eta(pace)
         return replace(
             logged,
-            **self._measured(stream),
+            **_measured(stream, streams),
             step=pace.step if pace else None,
             total_steps=pace.total_steps if pace else None,
             epoch=stream.newest("epoch"),
@@ -330,24 +337,10 @@ class ProgressFold:
             rate_series=rates(marks) if marks else EMPTY,
             step_series=marks.series() if marks else EMPTY,
             restarts=self._restarts(marks),
-            streams=self._views(),
+            streams=_views(streams),
             stream=_stream_key(key),
             replica=key[0] or None,
         )
-
-    def _measured(self, stream: StreamProgress) -> dict[str, Any]:
-        """Return newest values and curves; another stream may have those that this one lacks."""
-        measured: dict[str, Any] = {}
-        for name in CURVES:
-            points = stream.curves[name]
-            if not points and name != "loss":
-                points = max((other.curves[name] for other in self._streams.values()), key=len)
-            measured[name] = points.values[-1] if points else None
-            measured[f"{name}_series"] = points.series()
-        evaluations = [one for other in self._streams.values() if (one := other.curves["eval_loss"])]
-        if not stream.curves["eval_loss"] and evaluations:
-            measured["eval_loss"] = max((one.times[-1], one.values[-1]) for one in evaluations)[1]
-        return measured
 
     def _restarts(self, marks: ThinnedPoints | None) -> tuple[float, ...]:
         """Return the announced restarts, and those that only the steps show."""
@@ -367,31 +360,6 @@ class ProgressFold:
         names = sorted(self._replicas, key=natural_key)
         return tuple(ReplicaLog(name, *self._replicas[name]) for name in names)
 
-    def _views(self) -> tuple[StreamView, ...]:
-        views = [
-            StreamView(
-                key=_stream_key(key),
-                replica=key[0] or None,
-                rank=None if key[1] < 0 else key[1],
-                readings=stream.loss_readings + stream.step_readings,
-                step=int(marks.values[-1]) if (marks := stream.run_marks()) else None,
-                step_times_s=stream.step_times_s(),
-            )
-            for key, stream in self._streams.items()
-        ]
-        return tuple(sorted(views, key=lambda view: natural_key(view.key)))
-
-    def _step_source(self, stream: StreamProgress) -> StreamProgress:
-        """Return the stream, or one with the run's steps if it has only losses or counts within rounds."""
-        if stream.pace() is None:
-            return max(self._streams.values(), key=lambda other: other.step_readings)
-        if len(self._streams) == 1 or not stream.restarts_repeatedly():
-            return stream
-        others = [
-            one for one in self._streams.values() if one.pace() is not None and not one.restarts_repeatedly()
-        ]
-        return max(others, key=lambda other: other.step_readings, default=stream)
-
     def _current_phase(
         self, first_step_at: float, step_at: float | None, interval_s: float | None
     ) -> RunPhase | None:
@@ -405,6 +373,46 @@ class ProgressFold:
         if moved_at <= step_at + max(_BETWEEN_STEPS_S, 2 * (interval_s or 0.0)):
             return None
         return RunPhase("other", moved_at, moved_at, first=False)
+
+
+def _measured(stream: StreamProgress, streams: _Streams) -> dict[str, Any]:
+    """Return newest values and curves; another stream may have those that this one lacks."""
+    measured: dict[str, Any] = {}
+    for name in CURVES:
+        points = stream.curves[name]
+        if not points and name != "loss":
+            points = max((other.curves[name] for other in streams.values()), key=len)
+        measured[name] = points.values[-1] if points else None
+        measured[f"{name}_series"] = points.series()
+    evaluations = [one for other in streams.values() if (one := other.curves["eval_loss"])]
+    if not stream.curves["eval_loss"] and evaluations:
+        measured["eval_loss"] = max((one.times[-1], one.values[-1]) for one in evaluations)[1]
+    return measured
+
+
+def _views(streams: _Streams) -> tuple[StreamView, ...]:
+    views = [
+        StreamView(
+            key=_stream_key(key),
+            replica=key[0] or None,
+            rank=None if key[1] < 0 else key[1],
+            readings=stream.loss_readings + stream.step_readings,
+            step=int(marks.values[-1]) if (marks := stream.run_marks()) else None,
+            step_times_s=stream.step_times_s(),
+        )
+        for key, stream in streams.items()
+    ]
+    return tuple(sorted(views, key=lambda view: natural_key(view.key)))
+
+
+def _step_source(stream: StreamProgress, streams: _Streams) -> StreamProgress:
+    """Return the stream, or one with the run's steps if it has only losses or counts within rounds."""
+    if stream.pace() is None:
+        return max(streams.values(), key=lambda other: other.step_readings)
+    if len(streams) == 1 or not stream.restarts_repeatedly():
+        return stream
+    others = [one for one in streams.values() if one.pace() is not None and not one.restarts_repeatedly()]
+    return max(others, key=lambda other: other.step_readings, default=stream)
 
 
 def _stream_key(key: tuple[str, int]) -> str:

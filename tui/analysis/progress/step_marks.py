@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
@@ -38,6 +39,7 @@ ROUNDS = 2
 """A progress bar that restarted this many times counts epochs or rollouts, not the run."""
 
 _RECENT_INTERVALS = 50
+_JUDGED_MARKS = 64
 
 
 def slope(marks: ThinnedPoints, first: int, last: int) -> float | None:
@@ -62,6 +64,21 @@ def window_start(marks: ThinnedPoints, window_s: float) -> int:
 
 def speed(marks: ThinnedPoints, window_s: float) -> float | None:
     return slope(marks, window_start(marks, window_s), len(marks) - 1)
+
+
+def is_ordered(marks: ThinnedPoints) -> bool:
+    """Return False if the newest counts come in no order, as where people or services mention steps.
+
+    A trainer's count rises. If it often goes back (short epochs, a crash loop, ranks out of turn), it moves
+    by the same amounts again and again.
+    """
+    moves = [later - before for before, later in pairwise(marks.values[-_JUDGED_MARKS:]) if later != before]
+    ahead, back = Counter(move for move in moves if move > 0), Counter(move for move in moves if move < 0)
+    if ahead.total() >= 2 * back.total():
+        return True
+    return max(ahead.values(), default=0) > 2 and all(
+        2 * max(side.values()) >= side.total() for side in (ahead, back)
+    )
 
 
 def numbered(series: Series) -> Series:

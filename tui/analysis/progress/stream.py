@@ -18,6 +18,7 @@ from tui.analysis.progress.step_marks import (
     LONG_S,
     RECENT_S,
     ROUNDS,
+    is_ordered,
     rounds,
     slope,
     speed,
@@ -81,6 +82,7 @@ class StreamProgress:
         self._rounds_of: dict[int, tuple[int, tuple[float, ...]]] = {}
         self._unwrapped_steps: tuple[int, int, ThinnedPoints] | None = None
         self._epoch_marks = ThinnedPoints("epochs", limit)
+        self._epochs = ThinnedPoints("epochs", limit)  # of lines without a step
         self._paired: list[tuple[int, float]] = []
         self._paired_with: int | None = None
 
@@ -91,7 +93,7 @@ class StreamProgress:
     def limit_points(self, limit: int) -> None:
         if limit != self._limit:
             self._limit = limit
-            for points in (*self.curves.values(), self._epoch_marks, *self._marks.values()):
+            for points in (*self.curves.values(), self._epoch_marks, self._epochs, *self._marks.values()):
                 points.limit = limit
 
     def newest(self, name: str) -> float | None:
@@ -104,6 +106,8 @@ class StreamProgress:
         step = self._step_over_epochs(time, reading)
         if step is not None:
             self._mark_step(time, step, reading)
+        elif reading.epoch is not None:
+            self._epochs.add(time, reading.epoch)
         if reading.loss is not None:
             self.loss_readings += 1
             self.pauses.add(time)
@@ -119,6 +123,10 @@ class StreamProgress:
                 self._keep_newest(name, time, value)
         if reading.total_steps is not None and not reading.from_bar:
             self._keep_newest("total_steps", time, reading.total_steps)
+
+    def is_ordered(self) -> bool:
+        """Return False if what the lines count comes in no order, so that no trainer printed them."""
+        return is_ordered(self._epochs) and is_ordered(self._marks.get(_OWN, self._epochs))
 
     def step_times_s(self) -> tuple[float, float] | None:
         """Return the mean of the newest printed step times, and of as many before."""
