@@ -427,6 +427,10 @@ OTHER_LINES: list[str] = [
     'iter=3 price=0.4 images/s=3',
     'Figure 3: training loss at step 1200: 0.41',
     'The loss: 0.41 at step 1200 is normal.',
+    '> saved checkpoint 7',
+    '+    train_loss: 0.652',
+    '@@ -15,7 +12,7 @@ saved checkpoint 6',
+    '- [x] saved checkpoint 7',
     'tests/test_opt.py::test_loss[epoch=3-loss=0.5] PASSED [ 10%]',
 ]
 """Output around training, tried in every dress."""
@@ -521,6 +525,7 @@ def test_huge_lines_are_not_read() -> None:
         (["Iteration: \t 1", "NumTrajs: \t 200", "Loss:     \t 0.1925", "MaxRew: \t -204.07"], [0.1925]),
         (["NumTrajs: \t 200", "Loss:     \t 0.1925"], []),
         (["  max_steps: 20000", "  epoch: 3", "  eval:", "    loss: 1.90", "  train_loss: 1.7"], []),
+        (["name: base", "train_loss: 1.7", "epoch = 3", "loss = 2.8"], []),
         (["  max_steps: 20000", "step 1 | loss: 1.90", "train_loss: 1.7"], [1.9, 1.7]),
         (["trainer - Batch 567/17168: accuracy: 0.42, loss: 1.32",
           "INFO - x.training.trainer - Validating",
@@ -532,7 +537,7 @@ def test_huge_lines_are_not_read() -> None:
         (["----------------", "| loss | 0.04 |", "| lr | 0.1 |", "| loss_scale | 2.0 |"], [0.04]),
     ],
     ids=["a dialog", "an evaluation's bar", "a split", "a block", "no block", "a configuration",
-         "a training after its configuration", "an evaluation's lines", "columns", "no columns", "a table"],
+         "results in a file", "a training after its configuration", "an evaluation's lines", "columns", "no columns", "a table"],
 )  # fmt: skip
 def test_lines_before_say_what_a_line_is(lines: list[str], losses: list[float]) -> None:
     reader = Reader()

@@ -90,7 +90,7 @@ _SPOKEN = (
 _SPEECH_LINES = 12
 _BLOCK_LINES = 12
 _BLOCK = re.compile(
-    r"(?:[\d: .,-]{19,32})?\W{0,12}(?:train )?(?:epoch|iteration|itr)\W{1,8}\d{1,9}"
+    r"(?:[\d: .,-]{19,32})?\W{0,12}(?:train )?(?:epoch|iteration|itr)(?:=|[^\w=]{1,8})\d{1,9}"
     r"(?:\s?(?:/|of)\s?\d{1,9})?(?: took [\d.]{1,12}s)?\W*$",
     re.IGNORECASE,
 )
@@ -116,6 +116,7 @@ class _Context:
     speech: int = 0
     block: int = 0
     settings: int = 0
+    has_counted: bool = False
     in_table: bool = False
     table: text.Table | None = None
     evaluation_bars: int = 0
@@ -149,8 +150,10 @@ class Reader:
         if reading.from_bar:
             return None if _is_evaluation(context, reading, message) else reading
         if reading.step is None and reading.epoch is None and reading.checkpoint is None:
-            return None if context.speech else reading
+            is_setting = not context.has_counted and _ITEM.match(message)
+            return None if context.speech or is_setting else reading
         if reading.checkpoint is None:
+            context.has_counted = True
             context.speech = context.settings = 0
             context.evaluation_bars = 0
         context.block = _BLOCK_LINES if _BLOCK.match(message) else 0

@@ -19,14 +19,16 @@ from tui.analysis.progress.lines.vocabulary import meaning, word_set
 
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
-    r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |git |curl |select |return |the |figure \d"
-    r"|table \d|trial \d|@@ |-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   "
-    r"|-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|[*+-] \[[ x]\]\s|\S+\.py::)"
+    r"\s*(?:#\d+ |export |set |git |curl |select |return |the |figure \d"
+    r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   "
+    r"|-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
 )
-# … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[12:04] bob: …", or a subtitle's times …
+# … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[12:04] bob: …", a quotation, a diff, a list of
+# things to do, a subtitle …
 _SPEAKER = re.compile(
     r"\s*(?:[\[(]?\d[\d:.,t -]{3,24}[\])]?\s+)?(?:<@?[a-z][\w.-]{0,30}>\s|@[a-z]\S{0,30} |[\w.-]{1,30} -> #)"
     r"|\s*\[?\d+:\d+\]? (?!info|debug|warn|train|epoch|step|iter|val|eval|test)[a-z][\w.-]{1,20}: "
+    r"|\s*(?:[$%>#] ?(?=[\w.])|\+\s{0,20}(?=[\w.])|@@ |[*+-] \[[ x]\]\s)"
     r"|.{0,24}\d --> \d"
 )
 _ASKS = re.compile(r"\w\?(?:\s|[\"']|$)")
