@@ -37,6 +37,17 @@ def clean_environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def trussrc(clean_environ: dict[str, str]) -> Path:
+    return Path(clean_environ["USER_TRUSSRC_PATH"])
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in the test's own folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time passes between attempts, looks and samples."""
 
@@ -55,7 +66,8 @@ def pipe_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 @pytest.fixture
 def typed(pipe_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Make a line what somebody at a terminal answers."""
-    monkeypatch.setattr("tui.commands.support.terminal.can_ask", lambda: True)
+    for module in ("support.terminal", "jobs.push"):
+        monkeypatch.setattr(f"tui.commands.{module}.can_ask", lambda: True)
     return lambda answer: pipe_in(f"{answer}\n")
 
 
@@ -66,7 +78,7 @@ def cli(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> RunCli:
-    """Run a command line in this process; ``environ`` replaces the variables that lead to the baseten."""
+    """Run a command line in this process; ``environ`` replaces the variables that lead to ``FakeBaseten``."""
     from tui.cli import main
 
     # The jobs are of long ago: their logs are read week by week up to now otherwise, in hundreds of pages.

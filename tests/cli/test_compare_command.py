@@ -60,9 +60,7 @@ def test_a_chart_of_both(cli: RunCli, two: FakeBaseten) -> None:
     assert "\x1b" not in out
 
 
-def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(
-    cli: RunCli, two: FakeBaseten
-) -> None:
+def test_a_job_that_is_gone_or_has_no_progress_stops_no_other(cli: RunCli, two: FakeBaseten) -> None:
     finished_run(two, "quiet", losses=[])
     result = cli("compare one nobody quiet -o json")
     assert result.code == 7

@@ -55,9 +55,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
     ("status", "why"),
     [(403, "only organization admins can read the bill"), (404, "this server has no bill")],
 )
-def test_an_account_without_the_right_sees_the_estimate_and_why(
-    cli: RunCli, account: FakeBaseten, status: int, why: str
-) -> None:
+def test_without_the_bill_it_is_an_estimate(cli: RunCli, account: FakeBaseten, status: int, why: str) -> None:
     account.on("GET", "/v1/billing/.*", Answer({"code": "NO", "message": "no"}, status=status))
     result = cli("cost", "ended", "-o", "csv")
     (record,) = csv.DictReader(result.out.splitlines())

@@ -52,7 +52,7 @@ def account(baseten: FakeBaseten) -> FakeBaseten:
         ("ended --project whisper --yes", 2, "", "either JOB_ID or --project", []),
     ],
 )  # fmt: skip
-def test_what_is_deleted_and_what_is_not(
+def test_what_is_deleted(
     cli: RunCli, account: FakeBaseten, arguments: str, code: int, out: str, err: str, paths: list[str]
 ) -> None:
     result = cli("delete", *arguments.split())
@@ -61,16 +61,13 @@ def test_what_is_deleted_and_what_is_not(
     assert deleted(account) == [f"/v1/training_projects/{path}" for path in paths]
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
-def test_at_a_terminal_it_asks_what_the_dashboard_asks(
-    cli: RunCli, account: FakeBaseten, typed: Callable[[str], None], answer: str, code: int
-) -> None:
-    typed(answer)
-    result = cli("delete", "ended")
-    assert result.code == code
-    assert "Permanently deletes the job, its log, and checkpoints that aren't deployed." in result.err
-    assert "Delete day (ended)? [y/N]: " in result.err
-    assert len(deleted(account)) == (answer == "y")
+def test_at_a_terminal_it_asks(cli: RunCli, account: FakeBaseten, typed: Callable[[str], None]) -> None:
+    for answer, code in (("n", 130), ("y", 0)):
+        typed(answer)
+        result = cli("delete", "ended")
+        assert (result.code, len(deleted(account))) == (code, answer == "y")
+        assert "Permanently deletes the job, its log, and checkpoints that aren't deployed." in result.err
+        assert "Delete day (ended)? [y/N]: " in result.err
 
 
 def test_one_that_cannot_be_deleted_does_not_keep_the_others(cli: RunCli, account: FakeBaseten) -> None:

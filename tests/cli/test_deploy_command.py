@@ -26,8 +26,7 @@ RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
 
 
 @pytest.fixture
-def baseten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployingServer]:
-    monkeypatch.chdir(tmp_path)
+def baseten(in_folder: None) -> Iterator[DeployingServer]:
     with DeployingServer() as server:
         yield server
 
@@ -54,9 +53,8 @@ def test_with_all_options_it_is_one_document_and_one_request(cli: RunCli, basete
     assert baseten.requests[1:] == [request | {"dry_run": True}] * 2
 
 
-def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
-    cli: RunCli, baseten: DeployingServer, tmp_path: Path
-) -> None:
+def test_a_dry_run_creates_nothing(cli: RunCli, baseten: DeployingServer, tmp_path: Path) -> None:
+    """It writes the Truss config to a folder of its own, or the one that is named."""
     result = cli(f"{ENOUGH} --dry-run -o json")
     assert result.code == 0
     document = result.json
@@ -71,44 +69,30 @@ def test_a_dry_run_writes_the_truss_config_and_creates_nothing(
     assert (baseten.wet, len(baseten.requests)) == ([], 2)
 
 
-@pytest.mark.parametrize(
-    ("command", "missing"),
-    [
-        ("deploy", "--job-id --checkpoint --model-name --gpu --yes"),
-        (f"{NAMED} --yes", "--gpu"),
-        (ALL, "--yes"),
-    ],
-)
-def test_missing_answers_are_named_before_anything_is_asked(
-    cli: RunCli, baseten: DeployingServer, command: str, missing: str
-) -> None:
-    result = cli(f"{command} -o json")
-    assert (result.code, result.out, baseten.requests) == (2, "", [])
-    assert [flag for flag in missing.split() if flag not in result.err] == []
+def test_missing_answers_are_named(cli: RunCli, baseten: DeployingServer) -> None:
+    every_flag = "--job-id --checkpoint --model-name --gpu --yes"
+    for command, missing in (("deploy", every_flag), (f"{NAMED} --yes", "--gpu"), (ALL, "--yes")):
+        result = cli(f"{command} -o json")
+        assert (result.code, result.out, baseten.requests) == (2, "", [])
+        assert [flag for flag in missing.split() if flag not in result.err] == []
 
 
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
         ("--lora-rank 24", 2, RANKS),
-        ("--lora-rank 16.5", 2, RANKS),
-        ("--lora-rank=-8", 2, RANKS),
         ("--gpu H100:3", 2, "no instance type has 3 × H100; use H100:1"),
         ("--hf-secret nope", 2, "no secret 'nope'"),
-        ("--secret A=nope", 2, "no secret 'nope'"),
         ("--env s3cret", 2, "NAME=value"),
         ("--env A=s3cret --env A=2", 2, "set twice"),
         ("--job-id nonesuch", 7, "nonesuch"),
-        ("--project nonesuch", 7, "nonesuch"),
         ("--checkpoint b", 7, "job job1 has no checkpoint 'b' (it has: bare, checkpoint-100, full, wide)"),
         ("--checkpoint checkpoint-100 --checkpoint full", 2, "only LoRA checkpoints"),
         ("--checkpoint wide", 2, "512"),
         ("--checkpoint bare", 2, "--base-model"),
     ],
 )
-def test_wrong_answers_are_named(
-    cli: RunCli, baseten: DeployingServer, options: str, code: int, words: str
-) -> None:
+def test_wrong_answers(cli: RunCli, baseten: DeployingServer, options: str, code: int, words: str) -> None:
     baseten.checkpoints += [
         listed_checkpoint("full", "full"),
         listed_checkpoint("wide", r=600),
@@ -120,29 +104,24 @@ def test_wrong_answers_are_named(
     assert "s3cret" not in result.out + result.err
 
 
-def test_a_config_file_is_enough_and_options_win(
-    cli: RunCli, baseten: DeployingServer, tmp_path: Path
-) -> None:
-    (tmp_path / "deploy.py").write_text(
-        f"""
-from truss_train import definitions
+CONFIG = f"""
 from truss.base import truss_config
+from truss_train import definitions as of
 
-config = definitions.DeployCheckpointsConfig(
+adapter = of.LoRACheckpoint(
+    training_job_id="job1", checkpoint_name="checkpoint-100", lora_details=of.LoRADetails(rank=32)
+)
+gpu = truss_config.AcceleratorSpec(accelerator=truss_config.Accelerator.H100, count=1)
+config = of.DeployCheckpointsConfig(
     model_name="from-file",
-    checkpoint_details=definitions.CheckpointList(
-        base_model_id="{LLAMA}",
-        checkpoints=[definitions.LoRACheckpoint(
-            training_job_id="job1", checkpoint_name="checkpoint-100",
-            lora_details=definitions.LoRADetails(rank=32),
-        )],
-    ),
-    compute=definitions.Compute(
-        accelerator=truss_config.AcceleratorSpec(accelerator=truss_config.Accelerator.H100, count=1)
-    ),
+    checkpoint_details=of.CheckpointList(base_model_id="{LLAMA}", checkpoints=[adapter]),
+    compute=of.Compute(accelerator=gpu),
 )
 """
-    )
+
+
+def test_options_win_over_a_config_file(cli: RunCli, baseten: DeployingServer, tmp_path: Path) -> None:
+    (tmp_path / "deploy.py").write_text(CONFIG)
     by_file = "deploy --config deploy.py --dry-run"
     plain = cli(f"{by_file} -o json")
     changed = cli(f"{by_file} -o json --gpu L4 --model-name x")
@@ -166,9 +145,7 @@ def test_the_command_of_a_dry_run_sends_the_same_request(cli: RunCli, baseten: D
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
-    cli: RunCli, baseten: DeployingServer
-) -> None:
+def test_waiting_fails_with_the_deployment(cli: RunCli, baseten: DeployingServer) -> None:
     baseten.created_at = iso(time.time())
     baseten.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     start = {"duration_ms": 9_000, "outcome": "SUCCESS", "phase_summary": []}
@@ -183,12 +160,9 @@ def test_waiting_tells_the_statuses_and_fails_with_the_deployment(
     assert (bad.code, bad.json["status"]) == (5, "BUILD_FAILED")
 
 
-@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
-def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(
-    cli: RunCli, baseten: DeployingServer, how: str
-) -> None:
+def test_a_checkpoint_after_a_broken_loss_is_warned_about(cli: RunCli, baseten: DeployingServer) -> None:
     broken_loss(baseten)
-    command = f"deploy --job-id job1 --model-name x --gpu L4 {how} --checkpoint"
+    command = "deploy --job-id job1 --model-name x --gpu L4 --yes --checkpoint"
     bad, good = cli(f"{command} checkpoint-200"), cli(f"{command} checkpoint-100")
     assert (bad.code, good.code) == (0, 0)
     assert "'checkpoint-200' was written" in bad.err and "after the loss became NaN (" in bad.err

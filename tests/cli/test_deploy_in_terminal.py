@@ -26,12 +26,6 @@ class Person(AtTerminal):
         environ = {**os.environ, **server.environ(), **settings}
         super().__init__(*command.split(), environ=environ, folder=folder, output_apart=True)
 
-    def leaves(self) -> int:
-        """Escape, and yes."""
-        self.types(ESCAPE)
-        self.answers(("Leave without deploying?", b"y"))
-        return self.end()
-
 
 @pytest.fixture
 def server() -> Iterator[DeployingServer]:
@@ -77,39 +71,32 @@ def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
     assert [each["name"] for each in request["inference_stack"]["environment_variables"]] == ["HF_TOKEN", "A"]
 
 
-def test_a_failed_call_and_enter_alone_deploy_nothing_and_lose_no_answer(
-    server: DeployingServer, tmp_path: Path
-) -> None:
-    server.trouble = "refused"
-    with Person(server, tmp_path, CHOSEN) as someone:
-        someone.answers((LAST_QUESTION, ENTER), ("Deploy tuned", b"y"))
-        someone.sees("no such checkpoint")
-        someone.answers((LAST_QUESTION, ENTER), ("Deploy tuned", ENTER))
-        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"n"))
-        someone.sees(LAST_QUESTION)
-        assert (someone.leaves(), someone.output) == (130, b"")
-    assert len(server.requests) == 1
-
-
-def test_saved_from_the_review_and_deployed_from_the_file(
+def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can_be_deployed(
     cli: RunCli, server: DeployingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Person(server, tmp_path, f"{CHOSEN} --env A=its") as someone:
+    broken_loss(server)
+    server.trouble = "refused"
+    faulty = CHOSEN.replace("checkpoint-100", "checkpoint-200")
+    with Person(server, tmp_path, f"{faulty} --env A=its") as someone:
+        someone.sees("after the loss became NaN (")
+        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", ENTER))
+        assert server.requests == []
+        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", b"y"))
+        someone.sees("no such checkpoint")
+        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"n"))
         # "Save as" alone is also in the list before the question.
         someone.answers((LAST_QUESTION, DOWN * 2 + ENTER), ("Save as deploy.py", WIPE + b"saved.py\r"))
         someone.sees("saved saved.py")
-        someone.sees(LAST_QUESTION)
-        assert someone.leaves() == 0
+        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"y"))
+        assert (someone.end(), someone.output, len(server.requests)) == (0, b"", 1)
+    server.trouble = ""
     monkeypatch.chdir(tmp_path)
     again = cli("deploy --config saved.py --dry-run -o json", environ=server.environ())
     assert again.code == 0
     assert again.json["config"]["runtime"]["environment_variables"] == {"A": "its"}
-    assert server.wet == []
 
 
-def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(
-    server: DeployingServer, tmp_path: Path
-) -> None:
+def test_a_dry_run_that_fails_stays_a_dry_run(server: DeployingServer, tmp_path: Path) -> None:
     server.trouble = "refused"
     with Person(server, tmp_path, "deploy --job-id job1 --dry-run") as someone:
         asked = ("checkpoints?", "base model?", "LoRA rank?", "model's name?", "GPUs?")
@@ -121,13 +108,3 @@ def test_a_dry_run_that_fails_does_not_turn_into_a_deployment(
         someone.types(ENTER)
         assert (someone.end(), b"dry_run" in someone.output) == (0, True)
     assert server.wet == []
-
-
-def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(server: DeployingServer, tmp_path: Path) -> None:
-    broken_loss(server)
-    with Person(server, tmp_path, CHOSEN.replace("checkpoint-100", "checkpoint-200")) as someone:
-        someone.sees("after the loss became NaN (")
-        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", ENTER))
-        someone.sees(LAST_QUESTION)
-        assert someone.leaves() == 130
-    assert server.requests == []

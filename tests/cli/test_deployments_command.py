@@ -1,20 +1,16 @@
 """``bt-tui deployments``: what it lists and shows, what it asks, and what it changes."""
 
-import json
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from support.cli import RunCli
 from support.deploying_server import DeployingServer
-from support.fake_baseten import LONG_AGO, Answer, line
+from support.fake_baseten import LONG_AGO, LONG_AGO_MS, Answer, line
 
+PATHS = ["rank-0/checkpoint-100/", "rank-0/a/b/"]
 JOB_CONFIG = {
-    "training_checkpoints": {
-        "artifact_references": [
-            {"training_job_id": "job1", "paths": ["rank-0/checkpoint-100/", "rank-0/a/b/"]}
-        ]
-    }
+    "training_checkpoints": {"artifact_references": [{"training_job_id": "job1", "paths": PATHS}]},
 }
 STARTUP = {
     "started_at_epoch_millis": 1,
@@ -28,13 +24,8 @@ STARTUP = {
 
 
 def deployment(name: str, model: str, status: str, **more: object) -> dict[str, object]:
-    return {
-        "id": name,
-        "name": f"name-{name}",
-        "model_id": model,
-        "status": status,
-        "created_at": LONG_AGO,
-    } | more
+    about = {"id": name, "name": f"name-{name}", "model_id": model, "status": status}
+    return about | {"created_at": LONG_AGO} | more
 
 
 @pytest.fixture
@@ -63,21 +54,19 @@ def changes(server: DeployingServer) -> list[str]:
     return [asked.path.partition("deployments/")[2] for asked in server.asked if asked.method == "POST"]
 
 
+OF_LIVE = ["active", "tuned", "name-live"]
+
+
 def test_it_lists_what_a_model_or_a_job_is_served_by(cli: RunCli, baseten: DeployingServer) -> None:
     table = cli("deployments")
     assert table.code == 0
-    assert [row.split()[:3] for row in table.out.splitlines()[1:3]] == [
-        ["active", "tuned", "name-live"],
-        ["scaled", "to", "zero"],
-    ]
+    first, second = table.out.splitlines()[1:3]
+    assert (first.split()[:3], second.split()[:3]) == (OF_LIVE, ["scaled", "to", "zero"])
     assert "newstatus" in table.out
-    listed = {
-        arguments: [each["id"] for each in json.loads(cli("deployments", *arguments, "-o", "json").out)]
-        for arguments in ((), ("--model", "tuned"), ("--model", "m2"))
-    }
     of_m1 = ["live", "spare", "off", "broken"]
-    assert listed == {(): [*of_m1, "far"], ("--model", "tuned"): of_m1, ("--model", "m2"): ["far"]}
-    assert cli("deployments", "--model", "none").code == 7
+    for options, ids in (("", [*of_m1, "far"]), ("--model tuned", of_m1), ("--model m2", ["far"])):
+        assert [each["id"] for each in cli(f"deployments {options} -o json").json] == ids
+    assert cli("deployments --model none").code == 7
     csv = cli("deployments", "--model", "m2", "-o", "csv").out.splitlines()
     assert csv[0].startswith("id,name,model_id,model_name,status")
     assert csv[1].startswith("far,name-far,m2,other,NEW")
@@ -85,8 +74,8 @@ def test_it_lists_what_a_model_or_a_job_is_served_by(cli: RunCli, baseten: Deplo
 
 def test_those_of_a_job_are_found_by_what_they_serve(cli: RunCli, baseten: DeployingServer) -> None:
     baseten.on("GET", ".*/m2/deployments/[^/]+/config", Answer({"config": None}))
-    ids = [each["id"] for each in json.loads(cli("deployments", "--job-id", "job1", "-o", "json").out)]
-    assert ids == ["live", "spare", "off", "broken"]
+    listed = cli("deployments --job-id job1 -o json").json
+    assert [each["id"] for each in listed] == ["live", "spare", "off", "broken"]
     nothing = cli("deployments", "--job-id", "job2")
     assert (nothing.code, "no deployments of checkpoints of job job2" in nothing.err) == (0, True)
 
@@ -96,7 +85,7 @@ def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, baseten: De
     assert "checkpoint-100 of job1, a/b of job1" in shown
     assert "1m (failed): weight download 1m · readiness ✗" in shown
     assert '"model": "checkpoint-100"' in shown
-    document = json.loads(cli("deployments", "show", "broken", "-o", "json").out)
+    document = cli("deployments show broken -o json").json
     assert (document["status"], document["model_name"]) == ("DEPLOY_FAILED", "tuned")
     assert document["startups"][0]["phase_summary"][0]["duration_ms"] == 60_000
     assert "/deployment/broken/" in document["url"]
@@ -106,22 +95,18 @@ def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, baseten: De
     assert cli("deployments", "show", "nobody").code == 7
 
 
-@pytest.mark.parametrize(
-    ("statuses", "code"), [(["BUILDING", "ACTIVE"], 0), (["BUILDING", "BUILD_FAILED"], 5)]
-)
-def test_a_log_is_followed_until_it_serves_or_has_failed(
-    cli: RunCli, baseten: DeployingServer, monkeypatch: pytest.MonkeyPatch, statuses: list[str], code: int
-) -> None:
-    baseten.statuses = [*statuses]
-    baseten.lines = [line("pulling"), line("pulled", at_ms=1_740_830_401_000)]
-    followed = cli("deployments", "logs", "live", "--follow", "-o", "ndjson")
-    assert followed.code == code
-    assert [json.loads(each)["message"] for each in followed.out.splitlines()] == ["pulling", "pulled"]
-    assert "status: building" in followed.err
-    read = json.loads(cli("deployments", "logs", "live", "-o", "json").out)
+def test_a_log_is_followed_until_it_serves_or_has_failed(cli: RunCli, baseten: DeployingServer) -> None:
+    baseten.lines = [line("pulling"), line("pulled", at_ms=LONG_AGO_MS + 1000)]
+    for end, code in (("ACTIVE", 0), ("BUILD_FAILED", 5)):
+        baseten.statuses = ["BUILDING", end]
+        followed = cli("deployments logs live --follow -o ndjson")
+        assert followed.code == code
+        assert [each["message"] for each in followed.ndjson] == ["pulling", "pulled"]
+        assert "status: building" in followed.err
+    read = cli("deployments logs live -o json").json
     assert [each["message"] for each in read] == ["pulling", "pulled"]
-    assert cli("deployments", "logs", "live", "--since", "1h").out == ""
-    assert cli("deployments", "logs", "live", "--follow", "-o", "json").code == 2
+    assert cli("deployments logs live --since 1h").out == ""
+    assert cli("deployments logs live --follow -o json").code == 2
 
 
 @pytest.mark.parametrize(
@@ -141,7 +126,7 @@ def test_a_log_is_followed_until_it_serves_or_has_failed(
         ("promote spare", 2, "Promote name-spare of tuned (spare) to production? (no terminal", []),
     ],
 )
-def test_what_is_changed_and_what_is_not(
+def test_what_is_changed(
     cli: RunCli, baseten: DeployingServer, arguments: str, code: int, words: str, sent: list[str]
 ) -> None:
     result = cli("deployments", *arguments.split())
@@ -157,35 +142,23 @@ def test_a_lost_answer_is_not_asked_for_again(cli: RunCli, baseten: DeployingSer
     assert "deployment broken may not have been retried" in result.err
 
 
-@pytest.mark.parametrize(
-    ("route", "answer", "verb", "code", "words"),
-    [
-        ("retry", {"retried": False, "reason": "no build to retry"}, "retry broken", 1, "no build to retry"),
-        ("activate", {"success": False}, "activate off", 1, "gave no reason"),
-        ("deactivate", {"success": True, "no_op": True}, "deactivate live", 0, "it was deactivated already"),
-    ],
-)
-def test_what_the_server_did_not_do_is_said(
-    cli: RunCli,
-    baseten: DeployingServer,
-    route: str,
-    answer: dict[str, object],
-    verb: str,
-    code: int,
-    words: str,
-) -> None:
-    baseten.on("POST", f".*/{route}", Answer(answer))
-    result = cli("deployments", *verb.split(), "--yes", "-o", "json")
-    assert (result.code, f"nothing changed: {words}" in result.err or words in result.err) == (code, True)
-    assert json.loads(result.out).items() >= answer.items()
+def test_what_the_server_did_not_do_is_said(cli: RunCli, baseten: DeployingServer) -> None:
+    no_build = {"retried": False, "reason": "no build to retry"}
+    no_op = {"success": True, "no_op": True}
+    for change, answer, code, words in (
+        ("retry broken", no_build, 1, "nothing changed: no build to retry"),
+        ("activate off", {"success": False}, 1, "nothing changed: the server gave no reason"),
+        ("deactivate live", no_op, 0, "it was deactivated already"),
+    ):
+        baseten.on("POST", f".*/{change.partition(' ')[0]}", Answer(answer))
+        result = cli(f"deployments {change} --yes -o json")
+        assert (result.code, words in result.err) == (code, True), result.err
+        assert result.json.items() >= answer.items()
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 130)])
-def test_at_a_terminal_it_asks(
-    cli: RunCli, baseten: DeployingServer, typed: Callable[[str], None], answer: str, code: int
-) -> None:
-    typed(answer)
-    result = cli("deployments", "deactivate", "live")
-    assert result.code == code
-    assert "requests to it fail until it is activated again" in result.err
-    assert len(changes(baseten)) == (answer == "y")
+def test_at_a_terminal_it_asks(cli: RunCli, baseten: DeployingServer, typed: Callable[[str], None]) -> None:
+    for answer, code, sent in (("n", 130, []), ("y", 0, ["live/deactivate"])):
+        typed(answer)
+        result = cli("deployments deactivate live")
+        assert (result.code, changes(baseten)) == (code, sent)
+        assert "requests to it fail until it is activated again" in result.err

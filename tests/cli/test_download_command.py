@@ -23,6 +23,7 @@ SIZE_BYTES = 24 * MIB
 PATIENCE_S = 60.0
 POLL_EVERY_S = 0.02
 CODE = {"src/config.py": b"x=1"}
+Start = Callable[..., subprocess.Popen[str]]
 DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
 
 
@@ -32,10 +33,8 @@ def store() -> Iterator[FakeObjectStore]:
         yield store
 
 
-def test_download_unpacks_into_the_official_folder_or_keeps_the_archive(
-    cli: RunCli, store: FakeObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("in_folder")
+def test_code_goes_into_the_official_folder(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
     as_it_is = f"download {JOB} --no-unzip -o json"
     without = cli(as_it_is, environ=store.environ())
     assert (without.code, without.out, "no code archive" in without.err) == (7, "", True)
@@ -44,23 +43,16 @@ def test_download_unpacks_into_the_official_folder_or_keeps_the_archive(
     folder = tmp_path / "to" / f"my project_{JOB}"
     assert (result.code, tmp_path / result.out.strip()) == (0, folder)
     assert (folder / "src/config.py").read_text() == "x=1"
-    assert [path.name for path in (tmp_path / "to").iterdir()] == [folder.name]
     again = cli(f"download --job-id {JOB} --target-directory to", environ=store.environ())
     assert (again.code, "already exists" in again.err) == (2, True)
     document = cli(as_it_is, environ=store.environ()).json
     assert (tmp_path / document["path"]).read_bytes() == store.archive
     assert document["path"].endswith(f"_{JOB}.tgz")
     assert cli(as_it_is, environ=store.environ()).code == 2
-
-
-def test_download_writes_to_the_very_path_that_is_given(
-    cli: RunCli, store: FakeObjectStore, tmp_path: Path
-) -> None:
-    store.archive = packed(CODE)
-    for option, written in (("--out-file", "code.tar"), ("--out-dir", "code")):
-        assert cli("download", JOB, option, str(tmp_path / "to" / written), environ=store.environ()).code == 0
-    assert (tmp_path / "to" / "code.tar").read_bytes() == store.archive
-    assert (tmp_path / "to" / "code" / "src" / "config.py").read_text() == "x=1"
+    for option in ("--out-file code.tar", "--out-dir code"):
+        assert cli(f"download {JOB} {option}", environ=store.environ()).code == 0
+    assert (tmp_path / "code.tar").read_bytes() == store.archive
+    assert (tmp_path / "code" / "src" / "config.py").read_text() == "x=1"
 
 
 def test_all_or_some_checkpoints_and_files(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
@@ -79,25 +71,17 @@ def test_all_or_some_checkpoints_and_files(cli: RunCli, store: FakeObjectStore, 
     assert (tmp_path / "to/ckpt-1/a.json").exists()
 
 
-def test_names_that_the_file_system_cannot_hold_are_spelled_in_what_it_can(
-    cli_process: Callable, clean_environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_names_that_the_file_system_cannot_hold_are_changed(cli_process: Start, tmp_path: Path) -> None:
     ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     with serving(Stored("Zürich/日本.json", b"{}"), Stored("long/" + "é" * 200, b"x")) as store:
-        environ = {**clean_environ, **store.environ(), **ascii_only}
-        running = cli_process(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=environ)
+        running = cli_process(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=store.environ() | ascii_only)
         _out, err = running.communicate(timeout=PATIENCE_S)
-    assert "Unicode" not in err
-    assert running.returncode == 0
-    assert sorted(each.read_bytes() for each in (tmp_path / "to").rglob("*") if each.is_file()) == [
-        b"x",
-        b"{}",
-    ]
+    assert (running.returncode, "Unicode" in err) == (0, False)
+    written = [each.read_bytes() for each in (tmp_path / "to").rglob("*") if each.is_file()]
+    assert sorted(written) == [b"x", b"{}"]
 
 
-def test_nothing_is_fetched_of_what_is_not_there_or_over_files_in_the_way(
-    cli: RunCli, store: FakeObjectStore, tmp_path: Path
-) -> None:
+def test_no_file_in_the_way_is_replaced_unasked(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
     taken = tmp_path / "to/ckpt-1/a.json"
     taken.parent.mkdir(parents=True)
     taken.write_text("mine")
@@ -112,7 +96,7 @@ def test_nothing_is_fetched_of_what_is_not_there_or_over_files_in_the_way(
     assert taken.read_text() == "{}"
 
 
-def test_hostile_names_do_not_reach_the_terminal_and_those_that_lead_out_are_refused(
+def test_hostile_names_stay_off_the_terminal_and_inside(
     cli: RunCli, store: FakeObjectStore, tmp_path: Path
 ) -> None:
     store.files.append(Stored("ckpt-1/\x1b[31mred\nline", b"x"))
@@ -165,8 +149,8 @@ def journaled_bytes(path: Path) -> int:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_a_process_that_ends_in_the_middle_is_gone_on_with(
-    cli_process: Callable[..., subprocess.Popen[str]], slow_store: FakeObjectStore, tmp_path: Path, end: int
+def test_an_interrupted_download_resumes(
+    cli: RunCli, cli_process: Start, slow_store: FakeObjectStore, tmp_path: Path, end: int
 ) -> None:
     store, target = slow_store, tmp_path / "to/ckpt/model.bin"
     arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))
@@ -193,12 +177,10 @@ def test_a_process_that_ends_in_the_middle_is_gone_on_with(
     store.behaviour.before_piece = expire
     store.behaviour.cut_after = lambda _number: MIB // 2 if store.token == 1 else None
     store.go_on.set()
-    second = cli_process(*arguments, "-o", "json", environ=store.environ())
-    out, err = second.communicate(timeout=PATIENCE_S)
-    assert second.returncode == 0, err
+    second = cli(*arguments, "-o", "json", environ=store.environ())
+    assert second.code == 0, second.err
     assert store.token == 2
     assert store.listings == 3  # a plan's each, and the renewal's
-    # Only the rest was fetched.
-    assert json.loads(out)["fetched_bytes"] == SIZE_BYTES - kept
+    assert second.json["fetched_bytes"] == SIZE_BYTES - kept, "only the rest"
     assert hashlib.sha256(target.read_bytes()).digest() == hashlib.sha256(store.files[0].content).digest()
     assert not list(target.parent.glob(".bt-tui-*"))

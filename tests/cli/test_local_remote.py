@@ -35,7 +35,6 @@ def test_it_starts_when_needed_goes_on_and_is_stopped(cli: RunCli, home: dict[st
 
 
 def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path: Path) -> None:
-    """As a child that queue empty for, it stays in the list of processes once it has ended."""
     data = tmp_path / "emulator"
     ensure_running(data)
     stop = "import pathlib, sys; from api_client.emulator.processes import stop_running as stop; "
@@ -45,10 +44,7 @@ def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path: Path)
     assert stopped.returncode == 0
 
 
-def test_a_section_of_that_name_goes_first(
-    cli: RunCli, baseten: FakeBaseten, clean_environ: dict[str, str], tmp_path: Path
-) -> None:
-    path = tmp_path / "trussrc"
-    path.write_text(f"[local]\nremote_url={baseten.url}\napi_key={baseten.key}\n")
+def test_a_section_of_that_name_goes_first(cli: RunCli, baseten: FakeBaseten, trussrc: Path) -> None:
+    trussrc.write_text(f"[local]\nremote_url={baseten.url}\napi_key={baseten.key}\n")
     assert cli("projects --remote local", environ={}).code == 0
     assert baseten.asked

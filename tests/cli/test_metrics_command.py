@@ -1,6 +1,7 @@
 """bt-tui metrics against a server that we did not write."""
 
 import operator
+import random
 import time
 
 import pytest
@@ -53,6 +54,16 @@ def test_csv_has_a_line_a_sample_in_the_order_of_time(cli: RunCli, running: Fake
     assert {row["node"] for row in rows} == {"node-0", "node-1", ""}
 
 
+def test_samples_that_come_unordered_and_twice_are_told_once(cli: RunCli, running: FakeBaseten) -> None:
+    answer = metrics_of(node("node-0", [number / 100 for number in range(60)], end_s=NOW, gpus=1))
+    came = answer["per_node_metrics"][0]["metrics"]["gpu_utilization"]["0"]
+    came += came
+    random.Random(7).shuffle(came)
+    serve_metrics(running, answer)
+    (one,) = cli("metrics runs --metric gpu_utilization -o json").json["series"]
+    assert [each["value"] for each in one["samples"]] == [number / 100 for number in range(60)]
+
+
 def test_json_has_the_series_of_the_chosen_node_and_metric(cli: RunCli, running: FakeBaseten) -> None:
     document = cli("metrics --project llama-sft --node 1 --metric gpu_utilization -o json").json
     assert document["job_id"] == "runs"
@@ -65,9 +76,7 @@ def test_json_has_the_series_of_the_chosen_node_and_metric(cli: RunCli, running:
     assert "no samples yet" in none_yet.err
 
 
-def test_the_window_and_step_reach_a_server_that_may_choose_its_own(
-    cli: RunCli, running: FakeBaseten
-) -> None:
+def test_the_server_is_asked_for_window_and_step(cli: RunCli, running: FakeBaseten) -> None:
     cli("metrics runs --since 30m --step 15 -o csv")
     asked = running.asked[-1].query
     assert asked["step_seconds"] == "15"
@@ -101,9 +110,7 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, run
     assert (result.code, [row["value"] for row in result.ndjson]) == (3, [0.1, 0.2, 0.3])
 
 
-def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(
-    cli: RunCli, running: FakeBaseten
-) -> None:
+def test_a_chart_is_plain_text_and_survives_gaps(cli: RunCli, running: FakeBaseten) -> None:
     evil = node("\x1b[31mevil", [0.1, None, None, 0.9], end_s=NOW)
     serve_metrics(running, metrics_of(evil, node("node-1", [0.5] * 4, end_s=NOW)))
     result = cli("metrics runs -o chart")

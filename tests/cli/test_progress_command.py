@@ -46,8 +46,7 @@ def test_a_log_without_progress_is_said_and_no_failure(cli: RunCli, baseten: Fak
     assert "no training progress" in result.err
 
 
-def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli: RunCli, baseten: FakeBaseten) -> None:
-    """What the log alone tells may never have been stored: the API's list goes before it."""
+def test_a_stored_checkpoint_goes_before_one_of_the_log(cli: RunCli, baseten: FakeBaseten) -> None:
     finished_run(baseten, "run1", losses=[3.0, 2.5])
     at_ms = int(baseten.logs["run1"][-1]["timestamp"]) // 1_000_000 + 1
     baseten.logs["run1"].append(line("Saving model checkpoint to /tmp/checkpoint-40", at_ms=at_ms))
@@ -66,20 +65,13 @@ def test_the_last_checkpoint_is_the_one_that_the_dashboard_names(cli: RunCli, ba
 SAVED = "step 3 | loss 2.0 | lr 1e-4\nhello\nSaving model checkpoint to out/checkpoint-3\n"
 
 
-def test_a_saved_log_is_read_line_by_line_without_a_job(
-    cli: RunCli, baseten: FakeBaseten, tmp_path: Path
-) -> None:
+def test_a_saved_log_is_read_line_by_line(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
     path, settings = tmp_path / "train.log", tmp_path / "settings.toml"
     path.write_text(SAVED)
     each_line = ("progress", "--file", str(path), "--each-line", "-o", "ndjson")
     result = cli(*each_line)
-    assert (result.code, result.ndjson) == (
-        0,
-        [
-            {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4},
-            {"line": 2, "checkpoint": "checkpoint-3"},
-        ],
-    )
+    step = {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4}
+    assert (result.code, result.ndjson) == (0, [step, {"line": 2, "checkpoint": "checkpoint-3"}])
     settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
     path.write_text("hello 4.5\n")
     by_own_pattern = cli(*each_line, environ={"BT_TUI_CONFIG": str(settings), **baseten.environ()})

@@ -38,35 +38,32 @@ def config(tmp_path: Path) -> Path:
     """A config for eight GPUs that asks for a secret, in a folder with what it runs."""
     folder = tmp_path / "code"
     folder.mkdir()
-    (folder / "config.py").write_text(CONFIG)
-    (folder / "run.sh").write_text("echo hi\n")
-    (folder / "debug.log").write_text("old words")
+    for name, text in (("config.py", CONFIG), ("run.sh", "echo hi\n"), ("debug.log", "old words")):
+        (folder / name).write_text(text)
     return folder / "config.py"
 
 
 @pytest.fixture
 def account(baseten: FakeBaseten) -> FakeBaseten:
     """The server tells of its account, where all is well."""
-    baseten.on("GET", "/v1/teams", Answer({"teams": [{"id": "t", "name": "Research", "default": True}]}))
-    baseten.on("GET", "/v1/instance_types", Answer({"instance_types": [NODE]}))
-    prices = {"instance_types": [{"instance_type": NODE, "price": 0.5}]}
-    baseten.on("GET", "/v1/instance_type_prices", Answer(prices))
     capacity = {"gpu_type": "H100", "baseline": 8, "limit": 64, "usage_count": 0}
-    gpus = {"gpu_capacities": [capacity], "team_gpu_capacities": []}
-    baseten.on("GET", "/v1/training/capacity", Answer(gpus))
-    baseten.on("GET", "/v1/secrets", Answer({"secrets": [{"name": "hf", "id": "s"}]}))
+    for name, body in {
+        "teams": {"teams": [{"id": "t", "name": "Research", "default": True}]},
+        "instance_types": {"instance_types": [NODE]},
+        "instance_type_prices": {"instance_types": [{"instance_type": NODE, "price": 0.5}]},
+        "training/capacity": {"gpu_capacities": [capacity], "team_gpu_capacities": []},
+        "secrets": {"secrets": [{"name": "hf", "id": "s"}]},
+    }.items():
+        baseten.on("GET", f"/v1/{name}", Answer(body))
     return baseten
 
 
 def changes(baseten: FakeBaseten) -> list[str]:
-    """The requests that were more than a question."""
-    questions = ("/v1/training_jobs/search",)
-    return [each.path for each in baseten.asked if each.method != "GET" and each.path not in questions]
+    search = "/v1/training_jobs/search"
+    return [each.path for each in baseten.asked if each.method != "GET" and each.path != search]
 
 
-def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
-    cli: RunCli, account: FakeBaseten, config: Path
-) -> None:
+def test_a_dry_run_shows_all_and_sends_nothing(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     result = cli("push", str(config), "--dry-run", "-o", "json")
     assert result.code == 0
     document = result.json
@@ -80,20 +77,12 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
     assert archive["files"][1]["size_bytes"] == len("echo hi\n")
     assert [each["name"] for each in archive["dropped"]] == ["debug.log"]
     assert "*.log" in archive["dropped"][0]["reason"]
-    assert archive["size_bytes"] == 10_240
     assert [each["severity"] for each in document["findings"]] == ["warning", "info", "info", "info"]
     assert {"severity", "field", "problem", "remedy"} == set(document["findings"][0])
     assert [each.method for each in account.asked if each.method != "GET"] == []
     assert "words of the config" in result.err
     shown = cli("push", str(config), "--dry-run").out
-    for words in (
-        "llama-sft",
-        "bash run.sh",
-        "debug.log",
-        "left out",
-        "about $30.00 per hour",
-        "on this machine",
-    ):
+    for words in ("bash run.sh", "debug.log", "left out", "about $30.00 per hour", "on this machine"):
         assert words in shown
 
 
@@ -110,10 +99,8 @@ def test_options_win_over_the_config(cli: RunCli, account: FakeBaseten, config: 
     assert sent["compute"]["accelerator"] == {"accelerator": "H100", "count": 4}
     assert (sent["compute"]["node_count"], sent["compute"]["availability_model"]) == (2, "spot")
     assert sent["runtime"]["start_commands"] == ["python x"]
-    assert (sent["interactive_session"]["trigger"], sent["interactive_session"]["timeout_minutes"]) == (
-        "on_failure",
-        30,
-    )
+    session = sent["interactive_session"]
+    assert (session["trigger"], session["timeout_minutes"]) == ("on_failure", 30)
     assert "replaces" in result.err
 
 
@@ -127,9 +114,7 @@ def test_a_dry_run_without_a_server_leaves_the_account_out(cli: RunCli, config: 
     assert "not checked" in finding["problem"]
 
 
-def test_errors_stop_it_before_anything_is_sent_unless_the_checks_are_skipped(
-    cli: RunCli, account: FakeBaseten, config: Path
-) -> None:
+def test_errors_stop_it_unless_checks_are_skipped(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     account.on("GET", "/v1/secrets", Answer({"secrets": []}))
     account.on("GET", "/v1/blobs/credentials/train", Answer({"message": "no uploads for you"}, status=403))
     skipped = cli("push", str(config), "--skip-checks")
@@ -137,26 +122,15 @@ def test_errors_stop_it_before_anything_is_sent_unless_the_checks_are_skipped(
     (config.parent / "run.sh").unlink()
     result = cli("push", str(config), "--yes")
     assert result.code == 2
-    for words in (
-        "run.sh is not in the archive",
-        "the workspace has no secret 'hf'",
-        "not submitted: 2 errors",
-    ):
+    for words in ("run.sh is not in the archive", "has no secret 'hf'", "not submitted: 2 errors"):
         assert words in result.err
+    for flags in (("--accelerator", "h100"), ("--node-count", "0"), ("--team", "Nobody")):
+        wrong = cli("push", str(config), *flags)
+        assert (wrong.code, flags[1] in wrong.err) == (2, True)
     assert changes(account) == []
 
 
-@pytest.mark.parametrize("flags", [("--accelerator", "h100"), ("--node-count", "0"), ("--team", "Nobody")])
-def test_options_that_no_job_can_have(
-    cli: RunCli, account: FakeBaseten, config: Path, flags: tuple[str, ...]
-) -> None:
-    result = cli("push", str(config), *flags)
-    assert (result.code, flags[1] in result.err, changes(account)) == (2, True, [])
-
-
-def test_from_the_starter_project_to_the_end_on_an_emulator(
-    cli: RunCli, emulator: EmulatorChild, tmp_path: Path
-) -> None:
+def test_from_the_starter_project_to_the_end(cli: RunCli, emulator: EmulatorChild, tmp_path: Path) -> None:
     """A job that works and one that fails."""
     environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
     folder = tmp_path / "quick"
@@ -189,7 +163,6 @@ def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaset
     assert (result.code, result.out) == (0, "job1\njob2\n")
     assert "job job2 has already ended" in result.err
     assert changes(baseten) == ["/v1/training_projects/proj1/jobs/job1/stop"]
-    # It does not say that a job goes on when it cannot know.
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"message": "bad gateway"}, status=502))
     unsure = cli("stop job1")
     assert (unsure.code, "it may have taken effect" in unsure.err) == (8, True)
@@ -205,27 +178,19 @@ def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, baseten: 
     assert "it is just ending" in result.err
 
 
-@pytest.mark.parametrize(
-    ("command", "statuses", "code"),
-    [
+def test_nothing_in_particular_is_neither_stopped_nor_made_again(cli: RunCli, baseten: FakeBaseten) -> None:
+    for command, statuses, code in (
         ("stop", "RUNNING COMPLETED", 2),
         ("stop --yes", "COMPLETED", 7),
         ("stop --yes", "RUNNING RUNNING", 2),
-        ("stop --all job0", "RUNNING", 2),
         ("stop nonesuch", "RUNNING", 7),
         ("recreate", "FAILED", 2),
-    ],
-)
-def test_nothing_in_particular_is_neither_stopped_nor_made_again(
-    cli: RunCli, baseten: FakeBaseten, command: str, statuses: str, code: int
-) -> None:
-    baseten.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses.split())]
-    assert (cli(command).code, changes(baseten)) == (code, [])
+    ):
+        baseten.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses.split())]
+        assert (cli(command).code, changes(baseten)) == (code, []), command
 
 
-def test_recreate_takes_the_newest_and_is_sent_once_even_if_the_server_fails(
-    cli: RunCli, baseten: FakeBaseten
-) -> None:
+def test_recreate_takes_the_newest_and_is_sent_once(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [
         job("old", "FAILED", created_at="2025-01-01T00:00:00Z"),
         job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),

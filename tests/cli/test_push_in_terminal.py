@@ -1,12 +1,14 @@
 """push with somebody at the terminal: warnings ask, and progress is drawn."""
 
 import os
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
+from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten
 from support.terminal import AtTerminal
 from tui.commands.support.output import ProgressLine, progress_text
@@ -31,33 +33,24 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def at_terminal(environ: dict[str, str], *arguments: str) -> AtTerminal:
-    """Standard input and error are a terminal; standard output is a pipe."""
-    settings = {"COLUMNS": "100", "TERM": "xterm"}
-    return AtTerminal(*arguments, environ={**os.environ, **environ, **settings}, output_apart=True)
-
-
-def test_a_no_sends_nothing(config: Path) -> None:
-    with FakeBaseten() as baseten:
-        baseten.on("GET", "/v1/teams", Answer({"teams": []}))
-        with at_terminal(baseten.environ(), "push", str(config)) as push:
-            push.answers((QUESTION, b"n\n"))
-            code, out = push.end(), push.output
-    assert (code, out) == (130, b"")
-    assert b"checkpointing is off for 2" in push.shown
+def test_a_no_sends_nothing(
+    cli: RunCli, baseten: FakeBaseten, typed: Callable[[str], None], config: Path
+) -> None:
+    baseten.on("GET", "/v1/teams", Answer({"teams": []}))
+    typed("n")
+    result = cli("push", str(config))
+    assert (result.code, result.out) == (130, "")
+    assert "checkpointing is off for 2" in result.err and QUESTION in result.err
     assert {each.method for each in baseten.asked} == {"GET"}
 
 
 def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(emulator: EmulatorChild, config: Path) -> None:
-    environ = emulator.remote_environ()
-    with at_terminal(environ, "push", str(config)) as push:
+    environ = {**os.environ, **emulator.remote_environ(), "COLUMNS": "100", "TERM": "xterm"}
+    with AtTerminal("push", str(config), environ=environ, output_apart=True) as push:
         push.answers((QUESTION, b"y\n"))
         code, out = push.end(), push.output
-    assert code == 0
-    assert b"risky" in out
+    assert (code, b"risky" in out, b"\x1b" in out) == (0, True, False)
     assert b"--follow" in push.shown
-    assert b"\x1b" not in out
-    assert b"uploading" in push.shown
     assert "█".encode() in push.shown
     assert b"\r\x1b[K" in push.shown.split(b"uploading")[-1]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,61 +19,42 @@ FUTURE = "in the future"
 WRONG = [
     ("nonsense", "No such command"),
     ("jobs --nonsense", "No such option"),
-    ("jobs -o xml", "xml"),
     ("job", "Give JOB_ID"),
     ("push", "Give CONFIG"),
     ("push code/config.py --interactive-timeout 45s", "at least 1m"),
     ("cache summarize", "Give PROJECT"),
     ("download job1 --out-dir a --out-file b", "give either"),
     ("metrics job1 --follow --end now", "omit --end"),
-    ("emulator --port -1", "-1"),
     ("", "terminal"),
     ("sessions", "which job?"),
     ("sessions job1 --job-id job2", "two different job ids"),
     ("sessions job1 --update-timeout 0", "-1 means ten years"),
-    ("sessions job1 --update-timeout -2", "-2"),
-    ("sessions job1 --update-trigger never", "never"),
     ("update_session job1", "nothing to change"),
     ("update", "which job?"),
     ("update job1", "nothing to change"),
-    ("update --priority 1", "which job?"),
-    ("update job1 --priority high", "high"),
     ("stop --all job1", "--all takes no job ids"),
     ("stop job1 --project llama-sft", "job ids need no project"),
     ("secrets set name secret-value-9", "the shell history"),
-    ("wait", "Missing argument"),
     ("wait job1 --timeout soon", "is not a duration"),
     ("wait job1 --until tomorrow", "tomorrow"),
-    ("wait job1 --interval 0", "0.01"),
     ("compare job1", "2 to"),
-    ("compare job1 job1", "2 to"),
     (f"compare {' '.join('abcdefghi')}", "2 to"),
-    ("compare job1 job2 --curves", "--curves needs -o json or csv"),
     ("compare job1 job2 --curves -o chart", "--curves needs -o json or csv"),
     ("compare job1 job2 --smoothing 0.5", "--smoothing needs -o chart"),
     ("metrics", "which job?"),
     ("metrics job1 --since yesterdayish", "yesterdayish"),
-    ("metrics job1 --step 0", "1<=x"),
     ("metrics job1 --metric cpu_usage", "the table shows all metrics"),
     ("metrics job1 --follow -o chart", "can't follow"),
-    ("metrics job1 --job-id other", "two different job ids"),
     ("checkpoints list", "which job?"),
     ("init one --target-directory two", "name different folders"),
     ("workstation --gpu-count 2 --node-count 1", "give either"),
-    ("workstation --gpu-count 9", "1<=x<=8"),
-    ("workstation --gpu-count 0", "1<=x<=8"),
-    ("workstation --node-count 17", "1<=x<=16"),
     ("workstation --accelerator B10", "H100, H200"),
-    ("workstation --accelerator TPU", "H100, H200"),
-    ("workstation --checkpoint-volume-size much", "not a valid integer"),
     ("workstation --node-count 2", "truss train workstation"),
     ("workstation --node-count 16 --orchestrator SLURM", "--orchestrator none"),
     *((f"logs job1 {options}", why) for options, why in (
       ("--grep (unclosed", "missing )"),
       ("--start yesterdayish", "not a time"),
-      ("--since soon", "not a time"),
       ("--min-level LOUD", "'LOUD'"),
-      ("--last -1", "-1"),
       ("--since 1h --start 12:00", "give either"),
       ("--follow --end 12:00", "--end"),
       ("--follow -o json", "-o ndjson"),
@@ -96,10 +76,8 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "why"), WRONG)
-def test_wrong_usage_is_refused_before_anything_is_asked(
-    cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, why: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("in_folder")
+def test_wrong_usage_asks_and_writes_nothing(cli: RunCli, tmp_path: Path, words: str, why: str) -> None:
     result = cli(words, environ={})
     assert (result.code, result.out) == (2, "")
     assert why in result.err
@@ -111,28 +89,17 @@ NODES = "job wide has no node {!r} (it has: node-0 to node-4)"
 PROJECTS = "no project 'nope' (known: llama-sft, whisper)"
 UNKNOWN = [
     ("job nope", "nope"),
-    ("metrics nope", "nope"),
-    ("checkpoints list --job-id nope", "nope"),
     ("logs wide --node 5", NODES.format("5")),
-    ("logs wide --node node-99 -o ndjson", NODES.format("node-99")),
-    ("logs wide --node nodes --last 3", NODES.format("nodes")),
     ("logs wide --node 5 --follow --drain 0", NODES.format("5")),
     ("metrics wide --node 5", NODES.format("5")),
-    ("metrics wide --node node-99 -o csv", NODES.format("node-99")),
-    ("metrics wide --node nodes -o json", NODES.format("nodes")),
-    ("metrics wide --node 5 -o chart", NODES.format("5")),
     ("jobs --project nope", PROJECTS),
     ("view --project-id nope", PROJECTS),
     ("logs --project nope", PROJECTS),
-    ("logs --project-id nope", PROJECTS),
-    ("metrics --project nope", PROJECTS),
     ("progress --project-id nope", PROJECTS),
     ("stop --project-id nope --all --yes", PROJECTS),
-    ("checkpoints list --project nope", PROJECTS),
     ("cache summarize nope", PROJECTS),
     (f"{GIVEN} L4 --yes --project-id nope", PROJECTS),
     ("logs wide --project whisper", "not in project 'whisper'"),
-    ("metrics wide --project whisper", "not in project 'whisper'"),
     ("progress wide --stream node-7", "no stream 'node-7' (it has: node-0 to node-4)"),
 ]
 
@@ -166,15 +133,12 @@ def test_a_name_that_is_there_is_taken_though_the_node_was_silent(cli: RunCli, w
     assert cli("logs wide --node 3").code == 0
 
 
-@pytest.mark.parametrize("status", ["runing", "TRAINING_JOB_RUNING", "", "all"])
-def test_a_status_that_nobody_knows(cli: RunCli, status: str) -> None:
-    result = cli("jobs", "--status", status)
-    assert (result.code, result.out) == (2, "")
-    assert f"unknown status '{status}'" in result.err
-    assert "pending, queued, created, deploying, running, completed, failed" in result.err
-
-
-def test_a_status_that_only_the_server_knows_is_as_good(cli: RunCli, baseten: FakeBaseten) -> None:
+def test_a_status_is_a_known_one_or_one_of_the_servers(cli: RunCli, baseten: FakeBaseten) -> None:
+    for status in ("runing", "TRAINING_JOB_RUNING", "", "all"):
+        result = cli("jobs", "--status", status)
+        assert (result.code, result.out) == (2, "")
+        assert f"unknown status '{status}'" in result.err
+        assert "pending, queued, created, deploying, running, completed, failed" in result.err
     baseten.jobs = [job("a", "HIBERNATING"), job("b", "RUNNING"), job("c") | {"current_status": "Odd one"}]
     for status, name in (("hibernating", "a"), ("'odd one'", "c")):
         found = cli(f"jobs --status {status} -o json")
@@ -183,19 +147,13 @@ def test_a_status_that_only_the_server_knows_is_as_good(cli: RunCli, baseten: Fa
     assert (unknown.code, "did you mean hibernating?" in unknown.err) == (2, True)
 
 
-@pytest.fixture(scope="module")
-def checkpoints() -> Iterator[dict[str, str]]:
+def test_a_checkpoint_that_is_not_there(cli: RunCli) -> None:
     with serving(Stored("checkpoint-1/a.json", b"{}"), Stored("checkpoint-2/a.json", b"{}")) as store:
         store.no_checkpoints = {"."}
-        yield store.environ()
-
-
-@pytest.mark.parametrize("command", ["show", "files", "snippet", "download"])
-def test_a_checkpoint_that_is_not_there(cli: RunCli, checkpoints: dict[str, str], command: str) -> None:
-    result = cli("checkpoints", command, "checkpoint-9", "--job-id", JOB, environ=checkpoints)
-    assert (result.code, result.out) == (7, "")
-    words = f"job {JOB} has no checkpoint 'checkpoint-9' (it has: checkpoint-1, checkpoint-2)"
-    assert result.err == f"bt-tui: {words}\n"
+        for command in ("show", "files", "snippet", "download"):
+            result = cli("checkpoints", command, "checkpoint-9", "--job-id", JOB, environ=store.environ())
+            words = f"job {JOB} has no checkpoint 'checkpoint-9' (it has: checkpoint-1, checkpoint-2)"
+            assert (result.code, result.out, result.err) == (7, "", f"bt-tui: {words}\n")
 
 
 def test_a_dry_run_with_errors_fails(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
@@ -214,30 +172,24 @@ def test_a_dry_run_with_errors_fails(cli: RunCli, baseten: FakeBaseten, tmp_path
     assert cli("push", str(config), "--dry-run", "--skip-checks").code == 0
 
 
-def test_init_without_an_account_names_a_push_that_works(
-    cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("in_folder")
+def test_init_without_an_account_names_a_push_that_works(cli: RunCli) -> None:
     without = cli("init", environ={})
     assert "bt-tui push cpu-quickstart/config.py --tail --remote local\n" in without.err
     assert "bt-tui push other/config.py --tail\n" in cli("init other").err
 
 
-def test_serving_without_its_package_names_the_python_that_lacks_it(
-    cli: RunCli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serving_without_its_package_names_the_python(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("tui.web", "tui.commands.app.serve"))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "aiohttp", None)  # importing it fails
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     result = cli("serve", environ={})
     assert (result.code, result.out) == (2, "")
     assert f"{sys.executable} -m pip install 'textual-serve" in result.err
 
 
-def test_watching_a_job_that_is_not_there_opens_nothing(
-    baseten: FakeBaseten, clean_environ: dict[str, str]
-) -> None:
+def test_watching_an_unknown_job_opens_nothing(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
     with AtTerminal("watch", "nosuch", environ={**clean_environ, **baseten.environ()}) as terminal:
         assert terminal.end() == 7
     assert "no training job 'nosuch'" in terminal.text

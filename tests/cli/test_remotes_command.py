@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,15 +16,11 @@ from support.terminal import AtTerminal
 ONE = "# mine\n[one]\nremote_provider = baseten\nremote_url = {url}\napi_key = {key}\nteam = vision\n"
 TWO = "# mine\n[one]\napi_key = a\n\n[two]\napi_key = b\n"
 LogIn = Callable[..., Result]
+PipeIn = Callable[[str], None]
 
 
 @pytest.fixture
-def trussrc(clean_environ: dict[str, str]) -> Path:
-    return Path(clean_environ["USER_TRUSSRC_PATH"])
-
-
-@pytest.fixture
-def log_in(cli: RunCli, baseten: FakeBaseten, pipe_in: Callable[[str], None]) -> LogIn:
+def log_in(cli: RunCli, baseten: FakeBaseten, pipe_in: PipeIn) -> LogIn:
     """Log in to the fake server with a piped key, by default the right one."""
     user = {"email": "ada@example.com", "workspace_name": "acme"}
     baseten.on("GET", "/v1/users/me", Answer(user))
@@ -35,7 +32,7 @@ def log_in(cli: RunCli, baseten: FakeBaseten, pipe_in: Callable[[str], None]) ->
     return run
 
 
-def test_json_has_the_same(cli: RunCli, baseten: FakeBaseten, trussrc: Path) -> None:
+def test_each_remote_with_the_origin_of_its_values(cli: RunCli, baseten: FakeBaseten, trussrc: Path) -> None:
     trussrc.write_text(ONE.format(url=baseten.url, key=baseten.key) + "[two]\nremote_url=http://a.b\n")
     result = cli("remotes -o json --remote one")
     environment, one, two, local = result.json
@@ -52,22 +49,16 @@ def test_json_has_the_same(cli: RunCli, baseten: FakeBaseten, trussrc: Path) -> 
     assert baseten.key not in result.out + result.err
 
 
-@pytest.mark.parametrize(
-    ("file", "options", "code", "said"),
-    [
-        (TWO, "", 0, "--remote NAME"),
-        (TWO, "--remote three", 2, "three"),
-        (TWO, "", 0, "chmod 600"),
-        ("", "", 0, "bt-tui login"),
-    ],
-)
-def test_what_a_person_must_do_is_said(
-    cli: RunCli, trussrc: Path, file: str, options: str, code: int, said: str
-) -> None:
-    trussrc.write_text(file)
+def test_what_a_person_must_do_is_said(cli: RunCli, trussrc: Path) -> None:
+    trussrc.write_text(TWO)
     trussrc.chmod(0o644)
-    result = cli(f"remotes {options}", environ={})
-    assert (result.code, said in result.err, "▸" in result.out) == (code, True, False)
+    unclear, unknown = cli("remotes", environ={}), cli("remotes --remote three", environ={})
+    assert (unclear.code, unknown.code, "three" in unknown.err) == (0, 2, True)
+    assert "--remote NAME" in unclear.err and "chmod 600" in unclear.err
+    trussrc.write_text("")
+    none = cli("remotes", environ={})
+    assert (none.code, "bt-tui login" in none.err) == (0, True)
+    assert "▸" not in unclear.out + unknown.out + none.out
 
 
 def test_the_emulator_is_always_one_and_is_not_started_for_being_shown(cli: RunCli, trussrc: Path) -> None:
@@ -80,9 +71,7 @@ def test_the_emulator_is_always_one_and_is_not_started_for_being_shown(cli: RunC
     assert "not running" not in cli("remotes", environ={}).out
 
 
-def test_the_key_is_verified_and_kept_for_its_owner_alone(
-    cli: RunCli, log_in: LogIn, baseten: FakeBaseten, trussrc: Path
-) -> None:
+def test_the_key_is_verified_and_kept(cli: RunCli, log_in: LogIn, baseten: Any, trussrc: Path) -> None:
     trussrc.write_text("# mine\n[other]\napi_key = k\n")
     result = log_in("--remote acme", key=f"{baseten.key}\n")
     assert (result.code, result.out) == (0, "")
@@ -96,9 +85,7 @@ def test_the_key_is_verified_and_kept_for_its_owner_alone(
     assert cli("projects --remote acme", environ={}).code == 0
 
 
-def test_a_team_that_there_is_is_kept_and_another_named(
-    log_in: LogIn, baseten: FakeBaseten, trussrc: Path
-) -> None:
+def test_only_a_team_that_exists_is_kept(log_in: LogIn, baseten: FakeBaseten, trussrc: Path) -> None:
     """A key of a workspace has no user."""
     baseten.on("GET", "/v1/users/me", Answer({"message": "no user"}, status=403))
     baseten.on("GET", "/v1/teams", Answer({"teams": [{"id": "t1", "name": "Vision", "default": True}]}))
@@ -108,27 +95,21 @@ def test_a_team_that_there_is_is_kept_and_another_named(
     assert "team = Vision" in trussrc.read_text()
 
 
-@pytest.mark.parametrize(
-    ("key", "url", "code", "said"),
-    [
-        ("wrong-key-55", None, 6, "key"),
-        ("", None, 2, "no key on standard input"),
-        (" \n", None, 2, "no key on standard input"),
-        ("two words", None, 2, "standard input"),
-        ("schlüssel", None, 2, "standard input"),
-        ("fine", "http://example.com", 2, "https"),
-    ],
-)
-def test_a_refused_key_is_neither_kept_nor_shown(
-    log_in: LogIn, baseten: FakeBaseten, trussrc: Path, key: str, url: str | None, code: int, said: str
-) -> None:
-    result = log_in(key=key, url=url or baseten.url)
-    assert (result.code, said in result.err, trussrc.exists()) == (code, True, False)
-    assert not key.strip() or key not in result.err
+def test_a_refused_key_is_neither_kept_nor_shown(log_in: LogIn, trussrc: Path) -> None:
+    for key, where, code, said in (
+        ("wrong-key-55", {}, 6, "key"),
+        (" \n", {}, 2, "no key on standard input"),
+        ("two words", {}, 2, "standard input"),
+        ("schlüssel", {}, 2, "standard input"),
+        ("fine", {"url": "http://example.com"}, 2, "https"),
+    ):
+        result = log_in(key=key, **where)
+        assert (result.code, said in result.err, trussrc.exists()) == (code, True, False)
+        assert key not in result.err
 
 
 def test_logging_in_again_keeps_address_team_and_comments(
-    cli: RunCli, baseten: FakeBaseten, trussrc: Path, pipe_in: Callable[[str], None]
+    cli: RunCli, baseten: FakeBaseten, trussrc: Path, pipe_in: PipeIn
 ) -> None:
     oauth = "auth_type = oauth\noauth_access_token = a\noauth_refresh_token = b"
     trussrc.write_text(ONE.format(url=baseten.url, key="old").replace("api_key = old", oauth))
@@ -143,21 +124,15 @@ def test_logging_in_again_keeps_address_team_and_comments(
     assert (hidden_by_variables.code, "unset" in hidden_by_variables.err) == (0, True)
 
 
-@pytest.mark.parametrize(
-    "arguments", ["sk-in-argv", "--api-key sk-in-argv", "--api-key=sk-in-argv", "a sk-in-argv", ""]
-)
-def test_a_key_on_the_command_line_is_refused_and_not_repeated(
-    cli: RunCli, trussrc: Path, pipe_in: Callable[[str], None], arguments: str
-) -> None:
-    pipe_in("")
-    result = cli(f"login {arguments}", environ={})
-    assert (result.code, "--api-key-stdin" in result.err, trussrc.exists()) == (2, True, False)
-    assert "sk-in-argv" not in result.out + result.err
+def test_a_key_on_the_command_line_is_refused(cli: RunCli, trussrc: Path, pipe_in: PipeIn) -> None:
+    for arguments in ("sk-in-argv", "--api-key sk-in-argv", "--api-key=sk-in-argv", "a sk-in-argv", ""):
+        pipe_in("")
+        result = cli(f"login {arguments}", environ={})
+        assert (result.code, "--api-key-stdin" in result.err, trussrc.exists()) == (2, True, False)
+        assert "sk-in-argv" not in result.out + result.err
 
 
-def test_at_a_terminal_the_key_is_asked_for_and_never_shown(
-    baseten: FakeBaseten, clean_environ: dict[str, str], trussrc: Path
-) -> None:
+def test_the_typed_key_is_never_shown(baseten: Any, clean_environ: dict[str, str], trussrc: Path) -> None:
     environ = clean_environ | {"TERM": "xterm"}
     with AtTerminal("login", "--remote-url", baseten.url, environ=environ) as login:
         login.sees("hidden")
@@ -178,7 +153,7 @@ def test_at_a_terminal_the_key_is_asked_for_and_never_shown(
         ("", "", 7, ""),
     ],
 )
-def test_the_section_of_a_remote_goes_and_the_rest_stays(
+def test_only_its_section_goes(
     cli: RunCli, trussrc: Path, file: str, options: str, code: int, left: str
 ) -> None:
     trussrc.write_text(file)
@@ -188,9 +163,7 @@ def test_the_section_of_a_remote_goes_and_the_rest_stays(
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_an_oauth_login_is_ended_at_the_server_if_it_answers(
-    cli: RunCli, baseten: FakeBaseten, trussrc: Path, status: int
-) -> None:
+def test_an_oauth_login_is_ended_there_too(cli: RunCli, baseten: Any, trussrc: Path, status: int) -> None:
     baseten.on("POST", "/v1/users/auth/logout", Answer(b"", status=status))
     login = f"remote_url={baseten.url}\nauth_type=oauth\noauth_access_token={baseten.key}\n"
     trussrc.write_text(f"[one]\n{login}")

@@ -3,28 +3,17 @@
 import json
 from collections.abc import Callable
 
-import pytest
-
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job
 
 JOB_PATH = "/v1/training_projects/proj1/jobs/job1"
 FAR_AWAY, LONG_AGO = "2999-01-01T00:00:00Z", "2020-01-01T00:00:00Z"
 CHANGE = "--update-timeout 60 --update-trigger on_demand"
-EVIL = "\x1b]0;evil\x07"
 
 
-def code(
-    replica: str, expires_at: str | None = FAR_AWAY, url: str = "https://microsoft.com/devicelogin"
-) -> object:
-    return {
-        "session_id": "s1",
-        "replica_id": replica,
-        "auth_code": f"CODE-{replica}",
-        "auth_url": url,
-        "expires_at": expires_at,
-        "tunnel_name": None,
-    }
+def code(replica: str, expires_at: str = FAR_AWAY) -> object:
+    told = {"session_id": "s1", "replica_id": replica, "auth_code": f"CODE-{replica}", "tunnel_name": None}
+    return told | {"auth_url": "https://x/\x1b]0;evil\x07", "expires_at": expires_at}
 
 
 def serve_codes(baseten: FakeBaseten, *codes: object) -> None:
@@ -36,7 +25,7 @@ def test_each_replica_with_its_code_and_end(cli: RunCli, baseten: FakeBaseten) -
     assert cli("sessions job1 -o json").out == "[]\n"
     assert "no interactive session" in cli("sessions job1").err
     assert cli("sessions job1 --update-timeout 60").code == 7
-    serve_codes(baseten, code("g01r0", LONG_AGO), code("g00r0", url=f"https://x/{EVIL}"))
+    serve_codes(baseten, code("g01r0", LONG_AGO), code("g00r0"))
     result = cli("sessions job1")
     _header, first, second = result.out.splitlines()
     assert first.split()[:3] == ["g00r0", "CODE-g00r0", "in"]
@@ -48,35 +37,30 @@ def test_each_replica_with_its_code_and_end(cli: RunCli, baseten: FakeBaseten) -
     assert cli("isession --job-id job1 --format JSON").json == {"auth_codes": codes}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        f"sessions job1 {CHANGE}",
-        f"isession --job-id job1 {CHANGE}",
-        f"isession --job-id job1 {CHANGE} --format json",
-        "update_session job1 --timeout-minutes 60 --trigger ON_DEMAND",
-    ],
-)
-def test_a_session_of_several_replicas_is_changed_once(cli: RunCli, baseten: FakeBaseten, words: str) -> None:
+def test_a_session_of_several_replicas_is_changed_once(cli: RunCli, baseten: FakeBaseten) -> None:
     serve_codes(baseten, code("g00r0"), code("g01r0"))
     answer = {"interactive_session": {"id": "s1"}, "message": "Extended"}
     baseten.on("PATCH", JOB_PATH + "/interactive_sessions/s1", Answer(answer))
-    result = cli(words)
-    assert (result.code, "Extended" in result.err) == (0, True)
-    if "json" in words:
-        assert result.json["update_messages"] == ["Extended"]
-    changes = [asked for asked in baseten.asked if asked.method == "PATCH"]
-    assert [asked.body for asked in changes] == [{"timeout_minutes": 60, "trigger": "on_demand"}]
+    commands = (
+        f"sessions job1 {CHANGE}",
+        f"isession --job-id job1 {CHANGE} --format json",
+        "update_session job1 --timeout-minutes 60 --trigger ON_DEMAND",
+    )
+    for command in commands:
+        result = cli(command)
+        assert (result.code, "Extended" in result.err) == (0, True)
+        if "json" in command:
+            assert result.json["update_messages"] == ["Extended"]
+    changes = [asked.body for asked in baseten.asked if asked.method == "PATCH"]
+    assert changes == [{"timeout_minutes": 60, "trigger": "on_demand"}] * len(commands)
 
 
-@pytest.mark.parametrize(("words", "priority"), [(["job1"], 7), (["--job-id", "job1"], 0)])
-def test_the_priority(cli: RunCli, baseten: FakeBaseten, words: list[str], priority: int) -> None:
+def test_the_priority(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("job1", "PENDING")]
-    baseten.on("PATCH", JOB_PATH, Answer({"training_job": job("job1", "PENDING", priority=priority)}))
-    change = ("update", *words, "--priority", str(priority))
-    assert cli(*change, "-o", "json").json["priority"] == priority
-    assert baseten.asked[-1].body == {"priority": priority}
-    assert "priority" in cli(*change).out
+    baseten.on("PATCH", JOB_PATH, Answer({"training_job": job("job1", "PENDING", priority=0)}))
+    assert cli("update --job-id job1 --priority 0 -o json").json["priority"] == 0
+    assert baseten.asked[-1].body == {"priority": 0}
+    assert "priority" in cli("update job1 --priority 0").out
 
 
 NAMES = (
@@ -93,17 +77,15 @@ def test_the_names_of_secrets(cli: RunCli, baseten: FakeBaseten) -> None:
     assert "never-shown" not in table + document
 
 
-@pytest.mark.parametrize("words", ["secrets --team {}", "secrets --team {} delete name --yes"])
-def test_of_a_team_by_name_or_id(cli: RunCli, baseten: FakeBaseten, words: str) -> None:
+def test_of_a_team_by_name_or_id(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.on("GET", "/v1/teams", Answer({"teams": [{"id": "t1", "name": "vision"}]}))
     baseten.on("GET", "/v1/teams/t1/secrets", Answer({"secrets": []}))
     baseten.on("DELETE", "/v1/teams/t1/secrets/name", Answer({"name": "name"}))
-    assert [cli(words.format(team)).code for team in ("vision", "t1", "nosuch")] == [0, 0, 7]
+    for command in ("secrets --team {}", "secrets --team {} delete name --yes"):
+        assert [cli(command.format(team)).code for team in ("vision", "t1", "nosuch")] == [0, 0, 7]
 
 
-def test_a_value_comes_by_standard_input_and_goes_nowhere_else(
-    cli: RunCli, baseten: FakeBaseten, pipe_in: Callable[[str], None]
-) -> None:
+def test_a_value_is_piped_in(cli: RunCli, baseten: FakeBaseten, pipe_in: Callable[[str], None]) -> None:
     baseten.on("POST", "/v1/secrets", Answer(NAMES[0]))
     pipe_in("\n")
     assert cli("secrets set name").code == 2

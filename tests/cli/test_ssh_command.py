@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -28,12 +28,8 @@ SIGN_PATH = "/v1/training_projects/proj1/jobs/job1/ssh/sign"
 
 
 def signs(baseten: FakeBaseten, address: str) -> None:
-    answer = {
-        "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com AAAA made-up",
-        "jwt": TOKEN,
-        "proxy_address": address,
-        "ssh_cert_expires_at": None,
-    }
+    certificate = {"ssh_certificate": "ssh-ed25519-cert-v01@openssh.com AAAA made-up"}
+    answer = certificate | {"jwt": TOKEN, "proxy_address": address, "ssh_cert_expires_at": None}
     baseten.on("POST", SIGN_PATH, Answer(answer))
 
 
@@ -95,25 +91,19 @@ def run(
     )
 
 
-def stand_in_for_ssh(folder: Path) -> Path:
-    """An ``ssh`` that says what it was asked, then talks through its ProxyCommand as the real one does."""
-    folder.mkdir()
-    program = folder / "ssh"
-    program.write_text(
-        "#!/bin/sh\n"
-        'printf "%s\\n" "$@"\n'
-        'for word in "$@"; do case "$word" in ProxyCommand=*) command="${word#ProxyCommand=}";; esac; done\n'
-        'printf "hello node" | sh -c "exec $command"\n'
-        "exit 17\n"
-    )
-    program.chmod(0o755)
-    return folder
+STAND_IN_FOR_SSH = r"""#!/bin/sh
+printf "%s\n" "$@"
+for word in "$@"; do case "$word" in ProxyCommand=*) command="${word#ProxyCommand=}";; esac; done
+printf "hello node" | sh -c "exec $command"
+exit 17
+"""
+"""Says what it was asked, then talks through its ProxyCommand as the real one does."""
 
 
-def test_ssh_signs_for_the_node_and_goes_through_the_proxy(
-    running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
-) -> None:
-    environ = ssh_environ | {"PATH": f"{stand_in_for_ssh(tmp_path / 'bin')}:{ssh_environ['PATH']}"}
+def test_ssh_signs_and_goes_through_the_proxy(running: FakeBaseten, ssh_environ: Any, tmp_path: Path) -> None:
+    (tmp_path / "ssh").write_text(STAND_IN_FOR_SSH)
+    (tmp_path / "ssh").chmod(0o755)
+    environ = ssh_environ | {"PATH": f"{tmp_path}:{ssh_environ['PATH']}"}
     with Proxy(running) as way:
         done = run(environ, *PROGRAM, "ssh", "job1", "--", "nvidia-smi", "-L")
     assert done.returncode == 17
@@ -131,9 +121,7 @@ def test_ssh_signs_for_the_node_and_goes_through_the_proxy(
     assert not list(keys.glob("*.token"))
 
 
-def test_the_real_ssh_comes_through_to_the_other_side(
-    running: FakeBaseten, ssh_environ: dict[str, str]
-) -> None:
+def test_the_real_ssh_comes_through(running: FakeBaseten, ssh_environ: dict[str, str]) -> None:
     assert shutil.which("ssh", path=ssh_environ["PATH"])
     with Proxy(running, hangs_up=True) as way:
         done = run(ssh_environ, *PROGRAM, "ssh", "job1", "--node", "0", "--", "true")
@@ -152,9 +140,7 @@ def test_a_token_serves_once(cli: RunCli, running: FakeBaseten, ssh_environ: dic
         assert (again.code, "bt-tui ssh job1" in again.err) == (2, True)
 
 
-def test_a_token_is_never_sent_readably(
-    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str]
-) -> None:
+def test_a_token_is_never_sent_readably(cli: RunCli, running: FakeBaseten, ssh_environ: Any) -> None:
     del ssh_environ["BASETEN_SSH_PROXY_INSECURE"]
     with Proxy(running) as way:
         assert cli(f"ssh-sign {HOST}", environ=ssh_environ).code == 0
@@ -163,31 +149,19 @@ def test_a_token_is_never_sent_readably(
     assert (TOKEN.encode() in way.heard, way.token == TOKEN) == (False, False)
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "why"),
-    [("COMPLETED", 7, "has ended"), ("FAILED", 7, "has ended"), ("RUNNING", 1, "SSH is not enabled")],
-)
-def test_why_there_is_no_shell_is_said(
-    cli: RunCli, baseten: FakeBaseten, ssh_environ: dict[str, str], status: str, code: int, why: str
-) -> None:
-    baseten.jobs = [job("job1", status)]
-    baseten.on("POST", SIGN_PATH, Answer({"error": "SSH is not enabled for this workspace"}, status=400))
-    result = cli("ssh job1", environ=ssh_environ)
-    assert (result.code, why in result.err) == (code, True)
-
-
-@pytest.mark.parametrize("name", ["../../etc", "-oProxyCommand=evil", "a b", "job1;rm", "a.b"])
-def test_job_ids_that_no_host_can_have(
-    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], name: str
-) -> None:
-    result = cli("ssh", "--node", "0", "--", name, environ=ssh_environ)
-    assert result.code == 2
+def test_why_there_is_no_shell_is_said(cli: RunCli, running: FakeBaseten, ssh_environ: Any) -> None:
+    for name in ("../../etc", "-oProxyCommand=evil", "a b", "job1;rm", "a.b"):
+        assert cli("ssh", "--node", "0", "--", name, environ=ssh_environ).code == 2
     assert running.asked == []
+    running.on("POST", SIGN_PATH, Answer({"error": "SSH is not enabled for this workspace"}, status=400))
+    refused = cli("ssh job1", environ=ssh_environ)
+    assert (refused.code, "SSH is not enabled" in refused.err) == (1, True)
+    running.jobs = [job("job1", "COMPLETED")]
+    over = cli("ssh job1", environ=ssh_environ)
+    assert (over.code, "has ended" in over.err) == (7, True)
 
 
-def test_installing_it_replaces_an_earlier_one_and_nothing_else(
-    cli: RunCli, ssh_environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_installing_replaces_an_earlier_one_only(cli: RunCli, ssh_environ: Any, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("Host mine\n    User me")
     environ = ssh_environ | {"BASETEN_SSH_CONFIG_PATH": str(config)}
@@ -204,9 +178,7 @@ def test_installing_it_replaces_an_earlier_one_and_nothing_else(
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
 
 
-def test_the_host_may_name_the_remote(
-    cli: RunCli, running: FakeBaseten, ssh_environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_host_may_name_the_remote(cli: RunCli, running: Any, ssh_environ: Any, tmp_path: Path) -> None:
     trussrc = tmp_path / "trussrc"
     trussrc.write_text(f"[here]\nremote_url={running.url}\napi_key={running.key}\n")
     environ = {name: value for name, value in ssh_environ.items() if not name.startswith("BASETEN_")}
@@ -229,12 +201,7 @@ UNQUOTABLE_FOLDERS = ('a"b', "a\\b", "a\nUser root", "${HOME}")
     ],
 )
 def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(
-    cli: RunCli,
-    running: FakeBaseten,
-    ssh_environ: dict[str, str],
-    tmp_path: Path,
-    words: tuple[str, ...],
-    folder: str,
+    cli: RunCli, running: FakeBaseten, ssh_environ: Any, tmp_path: Path, words: tuple[str, ...], folder: str
 ) -> None:
     """Nor a folder for the keys."""
     signs(running, "127.0.0.1:1")
@@ -245,9 +212,7 @@ def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(
 
 
 @pytest.mark.parametrize("name", ["$({})", "`{}`", "x;{};x", "x';{};'x", "x'$({})'x", "x\\';{};'"])
-def test_no_host_name_becomes_a_command(
-    cli: RunCli, ssh_environ: dict[str, str], tmp_path: Path, name: str
-) -> None:
+def test_no_host_name_becomes_a_command(cli: RunCli, ssh_environ: Any, tmp_path: Path, name: str) -> None:
     """As a version of ssh does it that lets such names pass: newer ones refuse them."""
     block = cli("ssh-config", environ=ssh_environ).out
     patterns = re.search(r'originalhost "([^"]*)"', block)[1].split(",")[1:]
@@ -260,18 +225,13 @@ def test_no_host_name_becomes_a_command(
 
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_a_folder_of_the_package_s_name_is_not_run(
-    cli: RunCli,
-    running: FakeBaseten,
-    ssh_environ: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_installed: bool,
+    cli: RunCli, running: FakeBaseten, ssh_environ: Any, tmp_path: Path, is_installed: bool
 ) -> None:
-    if not is_installed:
-        monkeypatch.setattr("pathlib.Path.is_file", lambda _path: False)
     config = tmp_path / "ssh_config"
-    config.write_text(cli("ssh-config", environ=ssh_environ).out)
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_installed:
+            patch.setattr("pathlib.Path.is_file", lambda _path: False)
+        config.write_text(cli("ssh-config", environ=ssh_environ).out)
     for package in ("tui", "api_client"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("open('here', 'w')")

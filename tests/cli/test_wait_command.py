@@ -1,6 +1,6 @@
 """``bt-tui wait``: one or many, every outcome, outages and the timeout."""
 
-import json
+from typing import Any
 
 import pytest
 
@@ -18,28 +18,17 @@ def goes_through(baseten: FakeBaseten, job_id: str, *statuses: str | None) -> No
 
     def look(_asked: ReceivedRequest) -> Answer:
         status = left.pop(0) if len(left) > 1 else left[0]
-        return (
-            Answer({"message": "down"}, status=503)
-            if status is None
-            else Answer({"training_job": job(job_id, status)})
-        )
+        return Answer({}, status=503) if status is None else Answer({"training_job": job(job_id, status)})
 
     baseten.on("GET", JOB_PATH + job_id, look)
 
 
-@pytest.mark.parametrize(
-    ("statuses", "code"),
-    [
-        ("NOBODY_KNOWS", 3),
-        ("COMPLETED COMPLETED", 0),
-        ("COMPLETED STOPPED", 4),
-        ("STOPPED DEPLOY_FAILED", 5),
-        ("FAILED COMPLETED DEPLOY_FAILED", 3),
-    ],
-)
-def test_the_exit_code_is_the_outcome_of_several_the_worst(
-    cli: RunCli, baseten: FakeBaseten, statuses: str, code: int
-) -> None:
+ENDS = [("NOBODY_KNOWS", 3), ("COMPLETED COMPLETED", 0), ("COMPLETED STOPPED", 4)]
+ENDS += [("STOPPED DEPLOY_FAILED", 5), ("FAILED COMPLETED DEPLOY_FAILED", 3)]
+
+
+@pytest.mark.parametrize(("statuses", "code"), ENDS)
+def test_the_exit_code_is_the_worst_end(cli: RunCli, baseten: Any, statuses: str, code: int) -> None:
     ends = {f"job{number}": status for number, status in enumerate(statuses.split())}
     baseten.jobs = [job(name, "PENDING") for name in ends]
     for name, status in ends.items():
@@ -52,11 +41,9 @@ def test_the_exit_code_is_the_outcome_of_several_the_worst(
 
 def test_each_is_printed_when_it_ends(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("slow", "RUNNING"), job("quick", "RUNNING")]
-    goes_through(baseten, "slow", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "COMPLETED")
+    goes_through(baseten, "slow", *["RUNNING"] * 5, "COMPLETED")
     goes_through(baseten, "quick", "COMPLETED")
-    lines = [
-        json.loads(each) for each in cli("wait", "slow", "quick", "-o", "ndjson", *QUICK).out.splitlines()
-    ]
+    lines = cli("wait", "slow", "quick", "-o", "ndjson", *QUICK).ndjson
     assert [each["id"] for each in lines] == ["quick", "slow"]
     header, *rows = cli("wait", "slow", "quick", *QUICK).out.splitlines()
     assert header.startswith("STATUS")

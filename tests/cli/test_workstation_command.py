@@ -17,29 +17,19 @@ from support.fake_baseten import Answer, FakeBaseten
 
 RECORDED = json.loads((Path(__file__).parent / "golden" / "workstation.json").read_text())
 SLURM_COMMAND = "bash /b10/workspace/setup_slurm.sh"
-LIMIT_S = 60.0
-NOWHERE = {"BASETEN_API_KEY": ""}
 
 
-def nodes_of(record: dict[str, Any]) -> int:
-    return record["printed"]["node_count"]
-
-
-def named(record: dict[str, Any]) -> str:
-    return " ".join(record["arguments"]) or "nothing"
-
-
-@pytest.mark.parametrize("record", RECORDED, ids=named)
-def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli: RunCli, record: dict[str, Any]) -> None:
+@pytest.mark.parametrize("record", RECORDED, ids=lambda record: " ".join(record["arguments"]) or "nothing")
+def test_it_is_sent_as_the_official_cli_sends_it(cli: RunCli, record: dict[str, Any]) -> None:
     expected = record["training_job"]
     expected = expected | {"runtime": expected["runtime"] | {"artifacts": []}}  # given out with the upload
     arguments = [word for word in record["arguments"] if word not in ("--team", "Research")]
-    if nodes_of(record) > 1:
+    if record["printed"]["node_count"] > 1:
         # The one difference: nodes are left as they are where the official CLI installs SLURM.
         assert expected["runtime"]["start_commands"] == [SLURM_COMMAND]
         expected["runtime"]["start_commands"] = ["sleep infinity"]
         arguments += ["--orchestrator", "none"]
-    result = cli("workstation", *arguments, "--dry-run", "-o", "json", environ=NOWHERE)
+    result = cli("workstation", *arguments, "--dry-run", "-o", "json", environ={"BASETEN_API_KEY": ""})
     assert result.code == 0
     document = result.json
     assert document["training_job"].pop("truss_user_env")["truss_client_version"].startswith("bt-tui")
@@ -63,11 +53,8 @@ def test_a_dry_run_for_reading(cli: RunCli, baseten: FakeBaseten) -> None:
     assert {each.method for each in baseten.asked} == {"GET"}
 
 
-def test_from_submitting_to_stopping_on_an_emulator(
-    cli: RunCli, emulator: EmulatorChild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "private.txt").write_text("not to be sent")
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("in_folder")
+def test_from_submitting_to_stopping_on_an_emulator(cli: RunCli, emulator: EmulatorChild) -> None:
     official = RECORDED[0]["printed"]
     environ = emulator.remote_environ()
     started = cli("workstation --skip-checks -o json", environ=environ)
