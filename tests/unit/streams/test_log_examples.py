@@ -20,6 +20,7 @@ HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 BEGIN_MS = BEGIN_S * 1000
 ENDS = ["exclusive", "inclusive", "inclusive ms"]
+SETTLED_NS = (BEGIN_S + 15) * 1e9
 
 
 def stream_of(api, *, from_s=-HOUR_S, drain_s=None):
@@ -157,64 +158,46 @@ async def test_what_one_millisecond_may_hide_is_a_gap_in_its_place(lines, missin
 # Time
 
 
-def noting_when(call: Callable, clock: FastClock) -> tuple[Callable, list[float]]:
-    times_s = []
-
-    async def noting(**arguments):
-        times_s.append(clock.passed_s)
-        return await call(**arguments)
-
-    return noting, times_s
-
-
 async def test_a_flood_keeps_neither_the_job_nor_late_lines_from_being_seen() -> None:
     """Faster than it can be read: 1,500 lines a second, a page takes 0.8 s."""
-    flood = [at(n / 1500, f"line {n}") for n in range(1500 * 15)]
-    late = [at(second, f"late {second}", delay_s=50.0) for second in range(0, 12, 3)]
-    api = api_of([at(-1), *flood, *late], finishes_s=200, latency_s=0.8)
-    api.fetch_job, looked_s = noting_when(api.fetch_job, api.clock)
+    flood = [at(n / 1500, f"line {n}") for n in range(1500 * 10)]
+    late = [at(second, f"late {second}", delay_s=50.0) for second in range(0, 10, 3)]
+    api = api_of([at(-1), *flood, *late], finishes_s=150, latency_s=0.8)
+    fetch_job, looked_s = api.fetch_job, []
+
+    async def noting():
+        looked_s.append(api.clock.passed_s)
+        return await fetch_job()
+
+    api.fetch_job = noting
     followed = await follow(api)
     assert multiset(followed.entries) == world(api.lines)
     assert max(later - earlier for earlier, later in pairwise(looked_s[:-1])) < 10
 
 
 async def test_memory_is_bounded_even_in_a_flood(monkeypatch: pytest.MonkeyPatch) -> None:
-    flood = [at(n / 1000, f"line {n}") for n in range(1000 * 30)]
-    api = api_of(flood, finishes_s=30)
-    monkeypatch.setattr(following, "GENEROUS_LINES", 1000)
-    monkeypatch.setattr(following, "DEDUPLICATED_LINES", 2000)
-    monkeypatch.setattr(following, "LATENESS_MS", 1000)
+    api = api_of([at(n / 1000, f"line {n}") for n in range(1000 * 20)], finishes_s=20)
+    for name, most in (("GENEROUS_LINES", 1000), ("DEDUPLICATED_LINES", 2000), ("LATENESS_MS", 1000)):
+        monkeypatch.setattr(following, name, most)
     follower = Follower(api.fetch, api.fetch_job, clock=api.clock, start_ms=BEGIN_MS)
     count = 0
     async for batch in follower.stream():
         count += len(batch.entries) if isinstance(batch, LogBatch) else 0
         assert follower.tracked_line_count < 5000
-    assert count == len(flood)
+    assert count == len(api.lines)
 
 
-@pytest.mark.parametrize(("apart_s", "requests_per_s"), [(HOUR_S, 0.62), (7, 0.75)])
-async def test_a_quiet_job_costs_less_than_a_request_a_second(apart_s: int, requests_per_s: float) -> None:
-    lasting_s = HOUR_S // 4
-    api = api_of(steps(-5, lasting_s, apart_s), finishes_s=lasting_s)
-    await follow(api)
-    assert (api.pages + api.looks) / lasting_s < requests_per_s
-
-
-def waits_of(followed: Followed, lines: list[ServedLine], prefix: str, after_s: float = 10.0) -> list[float]:
-    """How long the lines of that prefix were there before they were seen, in seconds."""
-    arrived_s = {line.message: line.arrives_ns / 1e9 - BEGIN_S for line in lines}
-    return [
-        seen_s - arrived_s[entry.message]
-        for entry, seen_s in zip(followed.entries, followed.seen_s, strict=True)
-        if entry.message.startswith(prefix) and arrived_s[entry.message] > after_s
-    ]
+async def test_a_quiet_job_costs_less_than_a_request_a_second() -> None:
+    for apart_s, requests in ((HOUR_S, 0.62 * 900), (7, 0.75 * 900)):
+        api = api_of(steps(-5, 900, apart_s), finishes_s=900)
+        await follow(api)
+        assert api.pages + api.looks < requests
 
 
 @pytest.mark.parametrize(
     ("rate", "from_s", "late_s", "latency_s", "longest_s"),
     [
-        pytest.param(0.2, 0, range(5, 60, 10), 0.02, {"": 3.0}, id="few lines"),
-        pytest.param(5, 0, range(5, 60, 10), 0.02, {"": 3.0}, id="some lines"),
+        pytest.param(1, 0, range(5, 60, 10), 0.02, {"": 3.0}, id="few lines"),
         # Late lines of a busy log need not wait for the deepest read.
         pytest.param(60, -290, range(0, 60, 7), 0.02, {"line": 3.0, "late": 5.0}, id="a busy log"),
         # Nor do new ones wait until older ones are read again.
@@ -228,8 +211,13 @@ async def test_a_line_is_seen_within_seconds_of_its_arrival(
     lines += [at(second - 40, f"late {second}", delay_s=40.0) for second in late_s]
     followed = await follow(api_of(lines, finishes_s=90, latency_s=latency_s))
     assert multiset(followed.entries) == world(lines)
-    for prefix, limit_s in longest_s.items():
-        assert max(waits_of(followed, lines, prefix, after_s=15.0)) < limit_s
+    arrived_s = {
+        line.message: line.arrives_ns / 1e9 - BEGIN_S for line in lines if line.arrives_ns > SETTLED_NS
+    }
+    for entry, seen_s in zip(followed.entries, followed.seen_s, strict=True):
+        for prefix, limit_s in longest_s.items():
+            if entry.message.startswith(prefix) and entry.message in arrived_s:
+                assert seen_s - arrived_s[entry.message] < limit_s
 
 
 async def test_the_live_edge_is_reached_though_lines_keep_coming() -> None:
@@ -299,13 +287,11 @@ async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn() ->
     with pytest.raises(NotFound):
         async for batch in a_day_read(fetch, api.clock):
             entries += batch.entries
-
     assert len(entries) > 10_000
     assert multiset(entries) == world(A_DAY[: len(entries)])
 
 
 # The end
-
 
 COMPLETE, FAULTY = {"tells_complete": True}, {"seed": 3, "fault_rate": 0.2}
 # The page that says that the log is complete may be of the edge: late lines are read again before the end.
@@ -353,12 +339,10 @@ LINES = [at(-1000 + n, f"line {n}") for n in range(900)]
 
 async def test_a_page_that_cannot_be_had_is_a_gap_and_no_more() -> None:
     poison_ns = LINES[400].stamp_ns
-    api = api_of(LINES, poison=(poison_ns, poison_ns + 1))
-    entries = await both_ways(api, -1100)
+    entries = await both_ways(api_of(LINES, poison=(poison_ns, poison_ns + 1)), -1100)
     assert multiset(entries) == world([*LINES[:400], *LINES[401:]])
     [gap] = gaps_of(entries)
-    assert gap.start_ns <= poison_ns < gap.end_ns
-    assert gap.end_ns - gap.start_ns == 1_000_000
+    assert gap.start_ns <= poison_ns < gap.end_ns == gap.start_ns + 1_000_000
     assert "cannot be rendered" in gap.reason
 
 
@@ -381,37 +365,31 @@ async def test_following_goes_on_past_a_page_that_cannot_be_had() -> None:
     assert len(gaps_of(followed.entries)) == 1
 
 
-async def test_an_outage_loses_nothing_and_makes_no_gap() -> None:
-    lines = steps(0, 900, 3)
-    api = api_of(lines, finishes_s=910)
-    errors = cycle([ServerFault("down", status=502), Unreachable("refused"), InvalidAnswer("a proxy's page")])
+def failing(call: Callable, clock: FastClock, *errors: Exception, from_s: float, until_s: float) -> Callable:
+    left = cycle(errors)
 
-    def broken(call: Callable, until_s: float) -> Callable:
-        async def fail(**arguments):
-            if 100 < api.clock.passed_s < until_s:
-                await api.clock.sleep(0.1)
-                raise next(errors)
-            return await call(**arguments)
-
-        return fail
-
-    api.fetch, api.fetch_job = broken(api.fetch, 700), broken(api.fetch_job, 600)
-    followed = await follow(api)
-    assert (multiset(followed.entries), gaps_of(followed.entries)) == (world(lines), [])
-
-
-def failing(call: Callable, clock: FastClock, error: Exception, *, after_s: float) -> Callable:
     async def fail(**arguments):
-        if clock.passed_s >= after_s:
-            raise error
+        if from_s < clock.passed_s < until_s:
+            await clock.sleep(0.1)
+            raise next(left)
         return await call(**arguments)
 
     return fail
 
 
+async def test_an_outage_loses_nothing_and_makes_no_gap() -> None:
+    lines = steps(0, 900, 3)
+    api = api_of(lines, finishes_s=910)
+    errors = ServerFault("down", status=502), Unreachable("refused"), InvalidAnswer("a proxy's page")
+    api.fetch = failing(api.fetch, api.clock, *errors, from_s=100, until_s=700)
+    api.fetch_job = failing(api.fetch_job, api.clock, *errors, from_s=100, until_s=600)
+    followed = await follow(api)
+    assert (multiset(followed.entries), gaps_of(followed.entries)) == (world(lines), [])
+
+
 async def test_a_job_that_cannot_be_read_for_good_ends_the_stream() -> None:
     api = api_of([at(1)], finishes_s=10_000)
-    api.fetch_job = failing(api.fetch_job, api.clock, InvalidAnswer("no job"), after_s=5)
+    api.fetch_job = failing(api.fetch_job, api.clock, InvalidAnswer("no job"), from_s=5, until_s=10_000)
     with pytest.raises(InvalidAnswer):
         await follow(api)
     assert 600 < api.clock.passed_s < 700
@@ -459,14 +437,12 @@ async def test_a_stamp_that_is_no_number_leaves_a_visible_gap(stamp: str | None)
         page = await fetch(**window)
         for record in page["logs"]:
             if record["message"] == "line 400":
-                record["timestamp"] = stamp
-                if stamp is None:
-                    del record["timestamp"]
+                del record["timestamp"]
+                record.update({} if stamp is None else {"timestamp": stamp})
         return page
 
     api.fetch = fetch_with_odd_stamp
     entries = await both_ways(api, -1100)
-
     assert multiset(entries) == world([*LINES[:400], *LINES[401:]])
     [gap] = gaps_of(entries)
     assert gap.start_ns <= LINES[400].stamp_ns < gap.end_ns
@@ -481,11 +457,8 @@ async def test_pages_of_other_times_are_a_gap() -> None:
         return {"logs": [line.record() for line in LINES + steps(-3000, -2900)]}
 
     api.fetch = fetch
-    entries = await both_ways(api, -10)
-
-    assert [(gap.start_ns, gap.end_ns) for gap in entries] == [
-        ((BEGIN_MS - 10_000) * 1_000_000, BEGIN_MS * 1_000_000)
-    ]
+    [gap] = await both_ways(api, -10)
+    assert (gap.start_ns, gap.end_ns) == ((BEGIN_MS - 10_000) * 1_000_000, BEGIN_MS * 1_000_000)
 
 
 async def test_polling_a_log_gives_what_is_new_once() -> None:

@@ -7,12 +7,7 @@ import pytest
 from api_client.errors import BadRequest, InvalidAnswer
 from api_client.models import JobMetrics, TrainingJob
 from api_client.streams.job_poller import watch_job
-from api_client.streams.metrics import (
-    OVERLAP_S,
-    WHOLE_OVERLAP_EVERY_S,
-    follow_metrics,
-    newest_sample,
-)
+from api_client.streams.metrics import OVERLAP_S, WHOLE_OVERLAP_EVERY_S, follow_metrics, newest_sample
 from support.log_server import BEGIN_S, FastClock
 
 BEGIN = datetime.fromtimestamp(BEGIN_S, UTC)
@@ -38,30 +33,20 @@ class Script:
         return answer
 
 
-def metrics_at(*seconds, status=None, nodes=()):
+def metrics_at(*seconds, status=None, node=None):
     samples = [{"timestamp": (BEGIN + timedelta(seconds=at)).isoformat(), "value": 1.0} for at in seconds]
-    answer = {
-        "cpu_usage": samples,
-        "per_node_metrics": [
-            {"node_id": name, "metrics": {"gpu_utilization": {"0": samples}}} for name in nodes
-        ],
-    }
-    if status:
-        answer["training_job"] = {"id": "job", "current_status": f"TRAINING_JOB_{status}"}
-    return JobMetrics.model_validate(answer)
+    nodes = [{"node_id": node, "metrics": {"gpu_utilization": {"0": samples}}}] if node else []
+    told = {"training_job": job_of(status).model_dump(mode="json")} if status else {}
+    return JobMetrics.model_validate({"cpu_usage": samples, "per_node_metrics": nodes, **told})
 
 
 async def watched(*answers):
-    return [
-        job.current_status async for job in watch_job(Script(*answers), clock=FastClock(), interval_s=5.0)
-    ]
+    poll = watch_job(Script(*answers), clock=FastClock(), interval_s=5.0)
+    return [job.current_status async for job in poll]
 
 
-async def test_watching_ends_with_a_status_nobody_has_heard_of():
+async def test_watching_ends_with_an_unknown_status_and_gives_up_on_answers_that_stay_unreadable():
     assert (await watched(job_of("RUNNING"), job_of("ASCENDED")))[-1] == "TRAINING_JOB_ASCENDED"
-
-
-async def test_watching_gives_up_on_answers_that_stay_unreadable():
     with pytest.raises(InvalidAnswer):
         await watched(job_of("RUNNING"), InvalidAnswer("html"))
 
@@ -80,15 +65,11 @@ class Latecomers:
         self.due_s = range(10, ends_at_s - max(delays_s), 10)
 
     async def __call__(self, *, start_ms, end_ms, step_s):
-        now_s = self._clock.passed_s
-        since_s = (start_ms - BEGIN_MS) / 1000
-        nodes = [
-            metrics_at(
-                *(at for at in self.due_s if since_s <= at and at + self._delay_s(at, delay_s) <= now_s),
-                nodes=[f"node-{number}"],
-            ).per_node_metrics[0]
-            for number, delay_s in enumerate(self._delays_s)
-        ]
+        now_s, since_s = self._clock.passed_s, (start_ms - BEGIN_MS) / 1000
+        nodes = []
+        for number, delay_s in enumerate(self._delays_s):
+            due_s = (at for at in self.due_s if since_s <= at and at + self._delay_s(at, delay_s) <= now_s)
+            nodes += metrics_at(*due_s, node=f"node-{number}").per_node_metrics
         over = now_s > self._ends_at_s
         return JobMetrics(per_node_metrics=nodes, training_job=job_of("COMPLETED" if over else "RUNNING"))
 
@@ -120,11 +101,9 @@ async def test_metrics_of_a_finished_job_are_asked_for_once_and_within_its_time(
     fetch = Script(metrics_at(1, 2, status="COMPLETED"))
     ended = BEGIN + timedelta(hours=1)
     answers, clock = await followed(fetch, Script(job_of("COMPLETED", updated_at=ended)))
-    assert len(answers) == 1
-    assert clock.passed_s == 0
-    [asked] = fetch.asked
-    assert asked["start_ms"] == BEGIN_MS
-    assert 0 < asked["end_ms"] - ended.timestamp() * 1000 < 3_600_000
+    assert (len(answers), len(fetch.asked), clock.passed_s) == (1, 1, 0)
+    assert fetch.asked[0]["start_ms"] == BEGIN_MS
+    assert 0 < fetch.asked[0]["end_ms"] - ended.timestamp() * 1000 < 3_600_000
 
 
 async def test_metrics_fall_back_when_the_server_refuses_the_window():
