@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 from metrics_payloads import GIB, series
 from test_health_rules import (
+    ANSWERS,
+    HEARTBEATS,
+    LEAK,
+    RESTARTED,
+    SAVED,
     Lines,
-    checkpoint,
     look,
     metrics,
     moment,
+    paced,
     pausing,
     ranks,
-    started,
     steps,
     told,
 )
@@ -61,12 +65,7 @@ def norms() -> Lines:
 
 
 def slowing(to_s: float, from_s: float, until_s: float) -> Look:
-    """A step every ten seconds, and from that second on slower ones."""
-    lines, at = [], 0.0
-    while at < until_s:
-        at += 10 if at < from_s else to_s
-        lines.append((at, f"step={len(lines)} loss=1.0"))
-    return logged(lines, until_s)
+    return logged(paced(lambda at: 10 if at < from_s else to_s, until_s), until_s)
 
 
 def then(before: float, after: float, at_s: float) -> Callable[[float], float]:
@@ -78,13 +77,9 @@ def rising(level: float, an_hour: float, from_s: float = 0.0) -> Callable[[float
     return lambda at: level + max(0.0, at - from_s) / 3600 * an_hour
 
 
-TALKING = [*steps(600), *((600 + n * 10, f"heartbeat {n} ok") for n in range(200))]
+TALKING = [*steps(600), *HEARTBEATS]
 EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
-READING_ALOUD = [(n * 30.0, f"scored {n} answers") for n in range(100)]
-SAVED = tuple(checkpoint(n * 1000, n * 200) for n in range(1, 5))
-RESTARTED = started(0, 500, 1000)
 WELL = series(gpu=0.95)
-LEAK = series(gpu_memory=lambda at: rising(60, 10)(at) * GIB)
 LATE_LEAK = series(gpu_memory=lambda at: rising(64, 30, 2880)(at) * GIB)
 WAVERING = metrics(*[WELL] * 3, series(gpu=0.785))
 SLOW = look(health_metrics=metrics(*[WELL] * 3, series(gpu=0.74)))
@@ -99,7 +94,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "stall_aside_s": (300.0, "stalled", logged(EVALUATING, 1200)),
     "stall_talking_s": (600.0, "stalled", logged(TALKING, 1400)),
     "stall_talking_steps": (300.0, "stalled", logged(TALKING, 1600)),
-    "stall_unread_s": (900.0, "stalled", logged(READING_ALOUD, 3970)),
+    "stall_unread_s": (900.0, "stalled", logged(ANSWERS, 3970)),
     "loss_readings": (3, "loss-exploding", losing(quiet, 40.0, last=2)),
     "loss_history": (10, "loss-exploding", losing(quiet, 40.0, last=5, of=25)),
     "loss_spreads": (2.0, "loss-exploding", losing(noisy, 2.2, last=20)),
@@ -122,8 +117,8 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "gpu_memory_share": (0.95, "gpu-memory", measured(series(gpu_memory=77 * GIB))),
     "gpu_memory_after_s": (60.0, "gpu-memory", measured(series(gpu_memory=then(60 * GIB, 79.2 * GIB, 3540)))),
     "leak_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),
-    "leak_share": (0.1, "memory-leak", measured(LEAK)),
-    "leak_full_within_s": (1800.0, "memory-leak", measured(LEAK)),
+    "leak_share": (0.1, "memory-leak", seen(health_metrics=LEAK)),
+    "leak_full_within_s": (1800.0, "memory-leak", seen(health_metrics=LEAK)),
     "disk_share": (0.99, "disk-filling", measured(series(disk=0.97))),
     "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.75, 0.4, 3000)))),
     "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
