@@ -73,9 +73,18 @@ class Logs:
         return await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
 
     def follow(
-        self, project_id: str, job_id: str, *, start: datetime | None = None, drain_s: float | None = None
+        self,
+        project_id: str,
+        job_id: str,
+        *,
+        start: datetime | None = None,
+        newest_first: bool = False,
+        drain_s: float | None = None,
     ) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Yield every line from ``start`` (default: the job's beginning) until the job's end, each once.
+
+        With ``newest_first``, the batches of what was logged before now go back in time (``caught_up`` is
+        false), each of them in time order; then new lines follow.
 
         The stream ends with a LogEnd. Lines may arrive a minute after the job's end: the stream reports the
         end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by default
@@ -87,6 +96,7 @@ class Logs:
             partial(self._jobs.get, project_id, job_id, retry=self._transport.retry.for_polling()),
             clock=self._clock,
             start_ms=None if start is None else epoch_ms(start),
+            newest_first=newest_first,
             drain_s=drain_s,
         )
         return follower.stream()

@@ -106,9 +106,10 @@ NEWEST_LINE_SEARCH_WINDOWS = 8
 class Follower:
     """Follows one log. Use it once, by iterating over ``stream()``.
 
-    Reads from ``start_ms`` (epoch milliseconds), or from the job's beginning. After the job's end, it waits
-    for late lines for ``drain_s`` seconds, by default ``SHORTEST_DRAIN_S``, or longer if lines of this log
-    arrived later than that. It does not wait once the server says that the log is complete.
+    Reads from ``start_ms`` (epoch milliseconds), or from the job's beginning; with ``newest_first``, what was
+    logged before now comes backward. After the job's end, it waits for late lines for ``drain_s`` seconds,
+    by default ``SHORTEST_DRAIN_S``, or longer if lines of this log arrived later than that. It does not wait
+    once the server says that the log is complete.
 
     A time range of the log is *settled* once no more late lines are expected in it. A *deep read* reads
     everything that is not settled yet.
@@ -121,9 +122,11 @@ class Follower:
         *,
         clock: Clock,
         start_ms: int | None = None,
+        newest_first: bool = False,
         drain_s: float | None = None,
     ) -> None:
         self._given_drain_s = drain_s
+        self._newest_first = newest_first
         self._clock = clock
         self._fetch_job = fetch_job
         self._job_poller = JobPoller(fetch_job, clock=clock)
@@ -156,16 +159,13 @@ class Follower:
         """Yield batches, and finally the end with the finished job.
 
         Yields batches of the history (``caught_up`` false), an empty batch at the live edge, then batches
-        as lines arrive, and one LogEnd. Lines that are not ``late`` come in time order. Transient errors
-        are retried indefinitely; raises the other RequestErrors (Unauthorized, NotFound if the job was
-        deleted, …), and those of the first request.
+        as lines arrive, and one LogEnd. Lines that are not ``late`` come in time order, except those of a
+        history that is read ``newest_first``. Transient errors are retried indefinitely; raises the other
+        RequestErrors (Unauthorized, NotFound if the job was deleted, …), and those of the first request.
         """
         await self._begin()
-        async with aclosing(self._read_settled_history()) as batches:
-            async for batch in batches:
-                yield batch
-        history = self._reader(self._settled_ms, is_poll=False)
-        async with aclosing(self._read(history, self._deep, is_caught_up=False)) as batches:
+        history = self._read_history_backwards() if self._newest_first else self._read_history()
+        async with aclosing(history) as batches:
             async for batch in batches:
                 yield batch
         yield LogBatch((), caught_up=True)
@@ -226,6 +226,35 @@ class Follower:
         is_news = is_finished and not self._reported_finished
         self._reported_finished = is_finished
         return is_news
+
+    async def _read_history(self) -> AsyncGenerator[LogBatch, None]:
+        async with aclosing(self._read_settled_history()) as batches:
+            async for batch in batches:
+                yield batch
+        reader = self._reader(self._settled_ms, is_poll=False)
+        async with aclosing(self._read(reader, self._deep, is_caught_up=False)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def _read_history_backwards(self) -> AsyncGenerator[LogBatch, None]:
+        self._deep.begin()
+        page_count, final_ms = 0, self._final_before_ms()
+        server_ns, was_complete = self._server_time.lower_ns(), self._pages.is_complete
+        reader = ParallelReader(self._pages, self._settled_ms, self._end_ms(), newest_first=True)
+        async with aclosing(reader.batches()) as batches:
+            async for entries in batches:
+                page_count += 1
+                lines = self._without_gaps(entries)
+                self._deduplicator.new_lines(lines, final_ms)
+                if lines:
+                    self._note(lines)
+                if self._deduplicator.line_count > DEDUPLICATED_LINES:
+                    final_ms = max(final_ms, stamp_ns(entries[0]) // NS_PER_MS)
+                yield LogBatch(tuple(entries), caught_up=False)
+                await self._job_poller.poll_when_due()
+        self._settle(final_ms)
+        self._deep.end(page_count)
+        self._deep_server_ns, self._has_read_it_complete = server_ns, was_complete
 
     async def _read_settled_history(self) -> AsyncGenerator[LogBatch, None]:
         start_ms, final_ms = self._settled_ms, self._final_before_ms()
@@ -374,18 +403,23 @@ class Follower:
     def _fresh(self, entries: list[LogEntry], *, remember_from_ms: int) -> tuple[LogEntry, ...]:
         """Return the entries not delivered before, in time order, with late lines marked."""
         gaps = [entry for entry in entries if isinstance(entry, LogGap)]
-        lines = [entry for entry in entries if isinstance(entry, LogLine)]
-        fresh = self._deduplicator.new_lines(lines, remember_from_ms)
+        fresh = self._deduplicator.new_lines(self._without_gaps(entries), remember_from_ms)
         delivered_ns = self._delivered_ns
         found: list[LogEntry] = [
             line._replace(late=True) if line.timestamp_ns < delivered_ns else line for line in fresh
         ]
         if gaps:
             found = sorted([*found, *gaps], key=stamp_ns)
-            self._gaps = sorted([*self._gaps, *map(_window_of, gaps)])
         if fresh:
             self._note(fresh)
         return tuple(found)
+
+    def _without_gaps(self, entries: list[LogEntry]) -> list[LogLine]:
+        """Return the lines; gaps are not read again."""
+        gaps = [_window_of(entry) for entry in entries if isinstance(entry, LogGap)]
+        if gaps:
+            self._gaps = sorted([*self._gaps, *gaps])
+        return [entry for entry in entries if isinstance(entry, LogLine)]
 
     def _note(self, fresh: list[LogLine]) -> None:
         oldest_ns, newest_ns = fresh[0].timestamp_ns, fresh[-1].timestamp_ns

@@ -60,14 +60,23 @@ async def read(reader: Reader, session: Session) -> None:
     await reader.log.read(await session.client.jobs.find("job1"))
 
 
-async def test_the_newest_part_comes_first_and_the_rest_with_its_progress() -> None:
+def busy_end(clock: FastClock, count: int = 2_500) -> list[ServedLine]:
+    """Several pages in the last nine minutes of a job that ended ten minutes ago."""
+    end_ns, apart_ns = clock.server_ns() - 600 * NS_PER_S, 540 * NS_PER_S // count
+    return [ServedLine(end_ns - number * apart_ns, f"late {number}") for number in range(count, 0, -1)]
+
+
+async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> None:
     clock = FastClock()
-    with server_of(ten_hours(clock), clock) as server:
+    newest = busy_end(clock)
+    with server_of([*ten_hours(clock), *newest], clock) as server:
         session = Session(remote_of(server), clock=clock)
         reader = Reader(session)
         await read(reader, session)
         await session.aclose()
     assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == server.log.expected()
+    assert reader.taken[0].timestamp_ns > newest[1_000].stamp_ns
+    assert newest[-1].stamp_ns in [line.timestamp_ns for line in reader.taken[:1_000]]
     stamps = [entry.timestamp_ns for entry in reader.entries]
     assert stamps == sorted(stamps)
     told = [part.read_part for part in reader.parts if part.older]

@@ -1,4 +1,4 @@
-"""Read the log of one run for display: its newest part first, then both newer and older lines."""
+"""Read the log of one run for display: from its newest line back, and new lines as they arrive."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RunLog:
         self._take_lines = take
         self._publish = tell
         self._end = end
-        self._begin_event = asyncio.Event()
+        self._has_begun = False
         self._unread = {"history", "newest"}
         self._job: TrainingJob | None = None
 
@@ -75,11 +75,11 @@ class RunLog:
     async def read(self, job: TrainingJob) -> None:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
         self._job = job
-        seam = self._history_end(job)
-        self._begin_event.clear()
+        seam, caught_up = self._history_end(job), asyncio.Event()
+        self._has_begun = False
         parts = [
-            asyncio.create_task(self._follow(job, seam)),
-            asyncio.create_task(self._read_history(job, seam)),
+            asyncio.create_task(self._follow(job, seam, caught_up)),
+            asyncio.create_task(self._read_history(job, seam, caught_up)),
         ]
         try:
             await asyncio.gather(*parts)
@@ -101,8 +101,8 @@ class RunLog:
 
     def _begin(self) -> None:
         """Discard the previous reading once the first response arrives."""
-        if not self._begin_event.is_set():
-            self._begin_event.set()
+        if not self._has_begun:
+            self._has_begun = True
             self._unread = {"history", "newest"}
             self._restart()
             self._publish(LogPart((), restarted=True))
@@ -114,25 +114,28 @@ class RunLog:
         start = newest - TAIL_SPAN
         return max(start, job.earliest_time(now))
 
-    async def _follow(self, job: TrainingJob, seam: datetime) -> None:
-        async for part in self._session.client.logs.follow(job.project_id, job.id, start=seam):
+    async def _follow(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
+        logs = self._session.client.logs
+        async for part in logs.follow(job.project_id, job.id, start=seam, newest_first=True):
             if isinstance(part, LogEnd):
                 self._report_end(part.job)
             elif part.finished_job is not None:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
                 self._report_end(part.finished_job)
             else:
-                await self._take(part, older=False)
+                await self._take(part, older=not part.caught_up)
                 if part.caught_up:
                     self._unread.discard("newest")
+                    caught_up.set()
 
     def _report_end(self, job: TrainingJob) -> None:
         self._begin()
         self._publish(LogPart((), ended=True))
         self._end(job)
 
-    async def _read_history(self, job: TrainingJob, seam: datetime) -> None:
+    async def _read_history(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:
         start = job.earliest_time(self._session.clock.now())
+        await caught_up.wait()
         if start < seam:
             history = self._session.client.logs.history(
                 job.project_id, job.id, start=start, end=seam, newest_first=True
@@ -142,10 +145,6 @@ class RunLog:
                     await self._take(batch, older=True)
                     # The stream reads ahead in the meantime, up to a limit.
                     await self._session.clock.sleep(PAUSE_S)
-        else:
-            # There is nothing to read here: wait for the stream's first response.
-            await self._begin_event.wait()
-        self._begin()
         self._unread.discard("history")
         self._take_lines(())
         self._publish(LogPart((), older=True, read_part=1.0))
@@ -156,4 +155,5 @@ class RunLog:
         for start in range(0, max(1, len(lines)), LINES_AT_ONCE):
             self._take_lines(lines[start : start + LINES_AT_ONCE])
             await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page at once would delay.
-        self._publish(LogPart(batch.entries, older=older, read_part=batch.read_part if older else None))
+        read_part = (batch.read_part or 0.0) if older else None
+        self._publish(LogPart(batch.entries, older=older, read_part=read_part))

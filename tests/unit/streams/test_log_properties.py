@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from itertools import takewhile
 from unittest.mock import patch
 
 import pytest
@@ -108,8 +109,11 @@ servers = st.fixed_dictionaries(
     skew_s=st.sampled_from([-120.0, 0.0, 120.0]),
     is_late_world=st.booleans(),
     generous_lines=st.sampled_from([0, 100, 100_000]),
+    newest_first=st.booleans(),
 )
-async def test_following_gives_every_line_once(old, live, server, skew_s, is_late_world, generous_lines):
+async def test_following_gives_every_line_once(
+    old, live, server, skew_s, is_late_world, generous_lines, newest_first
+):
     lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]
     lines += live_lines(live, 60.0 if is_late_world else 0.0)
     if is_late_world:
@@ -120,17 +124,23 @@ async def test_following_gives_every_line_once(old, live, server, skew_s, is_lat
     start_ms = int((BEGIN_S - HISTORY_S) * 1000)
 
     with patch.object(follow, "GENEROUS_LINES", generous_lines):
-        stream = Follower(api.fetch, api.fetch_job, clock=clock, start_ms=start_ms).stream()
-        followed = await gather(stream, clock)
+        follower = Follower(
+            api.fetch, api.fetch_job, clock=clock, start_ms=start_ms, newest_first=newest_first
+        )
+        followed = await gather(follower.stream(), clock)
 
     assert multiset(followed.entries) == world(lines)
     assert gaps_of(followed.entries) == []
     assert followed.end is not None
     assert followed.end.job.is_finished
-    on_time = [entry.timestamp_ns for entry in followed.entries if not entry.late]
+    batches = followed.batches
+    if newest_first:
+        history = [*takewhile(lambda batch: not batch.caught_up, batches)]
+        batches = [*reversed(history), *batches[len(history) :]]
+    on_time = [entry.timestamp_ns for batch in batches for entry in batch.entries if not entry.late]
     assert on_time == sorted(on_time)
     newest = 0
-    for batch in followed.batches:
+    for batch in batches:
         assert all(entry.late == (entry.timestamp_ns < newest) for entry in batch.entries)
         newest = max([newest, *(entry.timestamp_ns for entry in batch.entries)])
     empty = [batch for batch in followed.batches if not batch.entries]
@@ -198,8 +208,8 @@ async def test_history_and_following_at_once_meet_exactly(old, live, server, ske
         async for batch in stream:
             older.extend(batch.entries)
 
-    stream = Follower(api.fetch, api.fetch_job, clock=clock, start_ms=seam_ms).stream()
-    followed, _ = await asyncio.gather(gather(stream, clock), read_history())
+    follower = Follower(api.fetch, api.fetch_job, clock=clock, start_ms=seam_ms, newest_first=newest_first)
+    followed, _ = await asyncio.gather(gather(follower.stream(), clock), read_history())
 
     assert multiset(older) + multiset(followed.entries) == world(lines)
     assert gaps_of(older) == gaps_of(followed.entries) == []
