@@ -35,41 +35,26 @@ async def test_a_job_completes_is_run_again_under_a_new_id_and_leaves_nothing_wh
     assert world.backend.jobs() == []
 
 
-async def test_commands_run_in_order_in_one_shell_until_one_fails(world: LocalWorld) -> None:
-    job = await world.run(
-        "job1",
-        job_spec("mkdir sub && cd sub", "export WORD=kept", "pwd; echo $WORD", "exit 3", "echo never"),
-    )
-    assert job.current_status == JobStatus.FAILED
-    assert job.error_message == "node-0: exit code 3"
-    assert world.backend.events("job1")[-1].exit_code == 3
-    where, word = world.messages("job1")
-    assert where.endswith("/sub")
-    assert word == "kept"
-
-
-async def test_a_failing_command_gives_its_exit_code(world: LocalWorld) -> None:
-    commands = {
-        "false": "exit code 1",
-        "set -e\nfalse\necho never": "exit code 1",
-        "no-such-command-here": "exit code 127",
-        "(exit 300)": "exit code 44",
-        "kill -9 $$": "exit code 137 (SIGKILL)",
+async def test_commands_run_in_order_in_one_shell_until_one_fails_with_its_exit_code(
+    world: LocalWorld,
+) -> None:
+    failing_node = 'if [ "$BT_NODE_RANK" = 1 ]; then exit 7; fi; exec sleep 1000'
+    jobs = {
+        ("mkdir sub && cd sub", "export WORD=kept", "echo ${PWD##*/} $WORD", "exit 3"): "exit code 3",
+        ("set -e\nfalse\necho never",): "exit code 1",
+        ("no-such-command-here",): "exit code 127",
+        ("kill -9 $$",): "exit code 137 (SIGKILL)",
     }
-    for number, command in enumerate(commands):
-        await world.create(f"job{number}", job_spec(command, "echo never"))
-    for number, expected in enumerate(commands.values()):
+    for number, commands in enumerate(jobs):
+        await world.create(f"job{number}", job_spec(*commands, "echo never"))
+    await world.create("nodes", job_spec(failing_node, nodes=3))
+    for number, expected in enumerate(jobs.values()):
         job = await world.finished(f"job{number}")
-        assert job.current_status == JobStatus.FAILED
-        assert job.error_message == f"node-0: {expected}"
+        assert (job.current_status, job.error_message) == (JobStatus.FAILED, f"node-0: {expected}")
         assert "never" not in world.messages(job.id)
-
-
-async def test_one_failing_node_ends_the_others(world: LocalWorld) -> None:
-    command = 'if [ "$BT_NODE_RANK" = 1 ]; then exit 7; fi; exec sleep 1000'
-    job = await world.run("job1", job_spec(command, nodes=3))
-    assert job.current_status == JobStatus.FAILED
-    assert job.error_message == "node-1: exit code 7"
+    assert world.backend.events("job0")[-1].exit_code == 3
+    assert world.messages("job0") == ["sub kept"]
+    assert (await world.finished("nodes")).error_message == "node-1: exit code 7"  # and the others end
 
 
 async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:

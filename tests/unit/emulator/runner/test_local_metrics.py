@@ -11,7 +11,7 @@ import pytest
 from local_world import LocalWorld, job_spec, local_world
 
 from api_client.emulator.runner.sampling import Gpus
-from api_client.models import NodeMetrics
+from api_client.models import JobMetrics, NodeMetrics
 
 BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"
 
@@ -20,24 +20,21 @@ async def test_cpu_memory_and_disk_of_every_node_are_sampled(world: LocalWorld) 
     command = f'head -c 300000 /dev/zero > big; if [ "$BT_NODE_RANK" = 1 ]; then {BUSY}; fi; sleep 1000'
     await world.create("job1", job_spec(command, nodes=2))
 
-    def measured() -> bool:
-        metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
-        return len(metrics.per_node_metrics) == 2 and len(metrics.cpu_usage) >= 1
+    def measured() -> JobMetrics:
+        return world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
 
-    await world.until(measured)
-    metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
+    await world.until(lambda: len(measured().per_node_metrics) == 2 and len(measured().cpu_usage) >= 1)
+    metrics = measured()
     idle, busy = (node.metrics for node in metrics.per_node_metrics)
     assert [node.node_id for node in metrics.per_node_metrics] == ["node-0", "node-1"]
     assert metrics.cpu_usage == idle.cpu_usage
-    assert metrics.training_job is not None
     assert (busy.cpu_usage[-1].value or 0) > (idle.cpu_usage[-1].value or 0)
     assert (busy.cpu_memory_usage_bytes[-1].value or 0) > 50_000_000
     assert (idle.cpu_memory_usage_bytes[-1].value or 0) > 0
     assert idle.ephemeral_storage is not None
     assert (idle.ephemeral_storage.usage_bytes[-1].value or 0) >= 300_000
     assert 0 <= (idle.ephemeral_storage.utilization[-1].value or 0) <= 1
-    assert metrics.gpu_utilization == {}
-    assert metrics.cache is None
+    assert (metrics.gpu_utilization, metrics.cache) == ({}, None)
 
 
 class FakeNvml:
@@ -89,9 +86,7 @@ async def test_gpus_are_shared_out_and_sampled(tmp_path: Path, monkeypatch: pyte
 
 def test_only_visible_gpus_are_used_and_none_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())  # type: ignore[arg-type]
-    assert Gpus({}).names() == ["0", "1"]
-    assert Gpus({"CUDA_VISIBLE_DEVICES": "1"}).names() == ["1"]
-    assert Gpus({"CUDA_VISIBLE_DEVICES": "7"}).names() == []
+    for visible, names in ({"CUDA_VISIBLE_DEVICES": "1"}, ["1"]), ({"CUDA_VISIBLE_DEVICES": "7"}, []):
+        assert Gpus(visible).names() == names
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert Gpus({}).names() == []
-    assert Gpus({}).read(["0"]) == {}
+    assert (Gpus({}).names(), Gpus({}).read(["0"])) == ([], {})

@@ -116,23 +116,22 @@ async def test_every_way_to_name_a_checkpoint(tmp_path: Path) -> None:
         await world.run("job1", job_spec(save("c-1", "one"), save("c-2", "two"), **ENABLED))
         age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-1", 60)
         age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-2", 30)
-        await world.run("job2", job_spec(save("c-3", "three"), **ENABLED))
-        for job_id, project, text in (("job3", OTHER, "other"), ("job4", FOREIGN, "foreign")):
-            await world.backend.create(job_id, project, job_spec(save("c", text), **ENABLED))
+        for job_id, project, text in (
+            ("job2", PROJECT, "three"),
+            ("job3", OTHER, "other"),
+            ("job4", FOREIGN, ""),
+        ):
+            await world.backend.create(job_id, project, job_spec(save(f"c-{job_id}", text), **ENABLED))
             await world.finished(job_id)
-
-        def line(checkpoint: str, text: str) -> str:
-            return f"./rank-0/{checkpoint}/model.safetensors {text}"
-
-        assert await load(world, "none", latest()) == [line("c-3", "three")]
-        assert await load(world, "empty") == [line("c-3", "three")]
-        assert await load(world, "job", latest(job_id="job1")) == [line("c-2", "two")]
-        assert await load(world, "project", latest(project_name="other")) == [line("c", "other")]
-        both = latest(project_name="digits", job_id="job1")
-        assert await load(world, "both", both) == [line("c-2", "two")]
-        assert await load(world, "named", named("c-1", job_id="job1")) == [line("c-1", "one")]
-        two = await load(world, "two", named("c-1", job_id="job1"), latest(project_name="digits"))
-        assert two == [line("c-1", "one"), line("c-3", "three")]
+        one, two, three, other = (
+            f"./rank-0/{name}/model.safetensors {text}"
+            for name, text in {"c-1": "one", "c-2": "two", "c-job2": "three", "c-job3": "other"}.items()
+        )
+        assert await load(world, "empty") == [three]
+        assert await load(world, "project", latest(project_name="other")) == [other]
+        assert await load(world, "both", latest(project_name="digits", job_id="job1")) == [two]
+        sources = (named("c-1", job_id="job1"), latest(project_name="digits"))
+        assert await load(world, "two", *sources) == [one, three]
         (wrong_project,) = await load(world, "wrong", latest(project_name="other", job_id="job1"))
         assert "no checkpoint of job job1 and project 'other'" in wrong_project
         (no_name,) = await load(world, "unnamed", {"typ": "baseten_named_checkpoint", "job_id": "job1"})
