@@ -17,28 +17,25 @@ echo '{"r": 24, "base_model_name_or_path": "acme/base"}' > checkpoint-10/adapter
 """
 
 
+OTHERS = """
+mkdir -p full/nested && printf 12 > full/nested/model.bin
+mkdir whisper && echo '{"architectures": ["WhisperForConditionalGeneration"]}' > whisper/config.json
+mkdir empty .hidden && echo x > .hidden/file
+mkdir broken && echo '{"r": 24,' > broken/adapter_config.json
+ln -s /etc/passwd full/link
+echo '{}' > config.json
+"""
+
+
 async def test_checkpoints_are_described_by_what_is_in_them(world: LocalWorld) -> None:
-    script = (
-        LORA
-        + """
-    mkdir -p full/nested && printf 12 > full/nested/model.bin
-    mkdir whisper && echo '{"architectures": ["WhisperForConditionalGeneration"]}' > whisper/config.json
-    mkdir empty .hidden && echo x > .hidden/file
-    mkdir broken && echo '{"r": 24,' > broken/adapter_config.json
-    ln -s /etc/passwd full/link
-    echo '{}' > config.json
-    """
-    )
-    job = await world.run("job1", job_spec(script, **ENABLED))
+    job = await world.run("job1", job_spec(LORA + OTHERS, **ENABLED))
     assert job.current_status == JobStatus.COMPLETED
     assert job.checkpoint_sync_status == "COMPLETED"
     found = {checkpoint.checkpoint_id: checkpoint for checkpoint in world.backend.checkpoints("job1")}
     assert set(found) == {"checkpoint-10", "full", "whisper", "broken", "."}
     lora = found["checkpoint-10"]
-    assert (lora.checkpoint_type, lora.base_model) == ("lora", "acme/base")
+    assert (lora.checkpoint_type, lora.base_model, lora.sync_status) == ("lora", "acme/base", "COMPLETE")
     assert (lora.lora_adapter_config or {})["r"] == 24
-    assert lora.sync_status == "COMPLETE"
-    assert lora.training_job_id == "job1"
     assert (found["full"].checkpoint_type, found["full"].size_bytes) == ("full", 2)
     assert found["whisper"].checkpoint_type == "whisper"
     files = world.backend.checkpoint_files("job1")

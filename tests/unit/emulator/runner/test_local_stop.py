@@ -34,24 +34,17 @@ async def test_stop_ends_the_whole_tree(tmp_path: Path, world: LocalWorld) -> No
     (tmp_path / "escape.py").write_text(ESCAPING)
     commands = f"{marked_sleep(marker)} & {sys.executable} {tmp_path}/escape.py {marker}"
     await world.create("job1", job_spec(commands, nodes=2))
-
-    def all_up() -> bool:
-        # Two processes write to one pipe: their words may share a line.
-        said = "".join(world.messages("job1"))
-        return said.count("up") == said.count("escaped") == 2
-
-    await world.until(all_up)
+    for word in ("up", "escaped"):  # two processes write to one pipe: their words may share a line
+        await world.until(lambda word=word: "".join(world.messages("job1")).count(word) == 2)
     assert len(living(marker)) >= 6
-    job = await world.backend.stop("job1")
-    assert job.current_status == JobStatus.STOPPED
+    assert (await world.backend.stop("job1")).current_status == JobStatus.STOPPED
     assert living(marker) == []
 
 
 async def test_a_job_that_ignores_the_request_is_killed_after_its_grace(tmp_path: Path) -> None:
     marker = uuid.uuid4().hex
     async with local_world(tmp_path, stop_grace_s=0.2) as world:
-        stubborn = f"trap '' TERM; echo up; {marked_sleep(marker)}"
-        await world.create("job1", job_spec(stubborn))
+        await world.create("job1", job_spec(f"trap '' TERM; echo up; {marked_sleep(marker)}"))
         await world.until(lambda: world.messages("job1").count("up") == 2)
         await world.backend.stop("job1")
         assert (await world.finished("job1")).current_status == JobStatus.STOPPED
@@ -79,12 +72,9 @@ async def test_a_lost_supervisor_fails_the_job_and_leaves_nothing(world: LocalWo
     marker = uuid.uuid4().hex
     await world.create("job1", job_spec(marked_sleep(marker)))
     await world.said("job1", "up")
-    supervisors = [child for child in psutil.Process().children() if is_supervisor(child)]
-    assert len(supervisors) == 1
-    supervisors[0].kill()
-    job = await world.finished("job1")
-    assert job.current_status == JobStatus.FAILED
-    assert job.error_message == "node-0: exit code 137 (SIGKILL)"
+    (supervisor,) = (child for child in psutil.Process().children() if is_supervisor(child))
+    supervisor.kill()
+    assert (await world.finished("job1")).error_message == "node-0: exit code 137 (SIGKILL)"
     # The system tells them of their parent's death when it comes to it.
     _gone, alive = psutil.wait_procs(map(psutil.Process, living(marker)), timeout=PATIENCE_S)
     assert alive == []

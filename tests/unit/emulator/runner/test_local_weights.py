@@ -16,9 +16,8 @@ from local_world import LocalWorld, holds, job_spec, living, local_world
 from api_client.models import JobStatus
 from support.fake_object_store import FakeObjectStore, Trouble
 
-SECRET = json.dumps(
-    {"access_key_id": "AKIATEST", "secret_access_key": "very-secret-value", "region": "eu-west-1"}
-)
+KEY_PAIR = {"access_key_id": "AKIATEST", "secret_access_key": "very-secret-value"}
+SECRET = json.dumps(KEY_PAIR | {"region": "eu-west-1"})
 MOUNT = "/app/models/llama"
 AMBIENT = {
     "AWS_ACCESS_KEY_ID": "AKIAMINE",
@@ -97,13 +96,8 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
 async def test_objects_are_fetched_anonymously_and_only_once(
     stored: LocalWorld, store: FakeObjectStore
 ) -> None:
-    store.bucket = {
-        "data/a.bin": b"A" * 1000,
-        "data/sub/b.bin": b"B",
-        "data/sub/": b"",
-        "database/c.bin": b"C",
-        "data/d.txt": b"D",
-    }
+    store.bucket = {"data/a.bin": b"A" * 1000, "data/sub/b.bin": b"B", "data/sub/": b""}
+    store.bucket |= {"database/c.bin": b"C", "data/d.txt": b"D"}
     source = ("s3://my-bucket/data", "cut -c 1-3 a.bin")
     for job_id in ("job1", "job2"):
         found = await fetched(stored, job_id, *source, ignore_patterns=["*.txt"])
@@ -134,11 +128,17 @@ async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
     assert "AKIA" not in dump
 
 
-async def test_other_ways_to_name_objects(stored: LocalWorld, store: FakeObjectStore) -> None:
+async def test_objects_are_named_in_other_ways_but_never_put_elsewhere(
+    tmp_path: Path, stored: LocalWorld, store: FakeObjectStore
+) -> None:
     store.bucket = {"data/a.bin": b"1"}
     sources = ("s3://my-bucket/data/a.bin", "r2://account0.my-bucket/data", "gs://my-bucket/data/")
     for number, source in enumerate(sources):
         assert await fetched(stored, f"job{number}", source) == ["./a.bin"]
+    for key in ("../up", "a/../../up", "/up"):
+        store.bucket = {"data/fine": b"1", f"data/{key}": b"evil"}
+        await refused(stored, f"job {key.count('/')} {len(key)}", "s3://my-bucket/data")
+        assert not holds(tmp_path, "up")
 
 
 async def test_a_stop_ends_the_delivery(stored: LocalWorld, store: FakeObjectStore) -> None:
@@ -149,15 +149,6 @@ async def test_a_stop_ends_the_delivery(stored: LocalWorld, store: FakeObjectSto
     assert stored.backend.job("job1").current_status == JobStatus.CREATED
     assert (await stored.backend.stop("job1")).current_status == JobStatus.STOPPED
     assert stored.messages("job1") == []
-
-
-@pytest.mark.parametrize("key", ["../up", "a/../../up", "/up"])
-async def test_an_object_cannot_be_put_elsewhere(
-    tmp_path: Path, stored: LocalWorld, store: FakeObjectStore, key: str
-) -> None:
-    store.bucket = {"data/fine": b"1", f"data/{key}": b"evil"}
-    await refused(stored, "job1", "s3://my-bucket/data")
-    assert not holds(tmp_path, "up")
 
 
 FAKE_HUB = """
@@ -204,30 +195,25 @@ async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(tmp_pat
         assert not any("wrong-token" in text for text in [reason, *remarks(world, "job3")])
 
 
-async def test_a_hub_that_is_missing(tmp_path: Path) -> None:
+async def test_a_hub_that_is_missing_is_named_and_a_slow_one_ends_with_a_stop(tmp_path: Path) -> None:
     async with hub_world(tmp_path, "raise ImportError('none')") as world:
         assert "pip install huggingface-hub" in await refused(world, "job1", "hf://acme/base")
-
-
-async def test_a_stop_ends_a_hub_that_is_slow(tmp_path: Path) -> None:
-    async with hub_world(tmp_path, "import time\ndef snapshot_download(**_): time.sleep(1000)") as world:
-        await world.create("job1", with_weights("hf://acme/base"))
-        assert (await world.backend.stop("job1")).current_status == JobStatus.STOPPED
+        slow = "import time\ndef snapshot_download(**_): time.sleep(1000)"
+        (tmp_path / "lib" / "huggingface_hub.py").write_text(slow)
+        await world.create("job2", with_weights("hf://acme/base"))
+        assert (await world.backend.stop("job2")).current_status == JobStatus.STOPPED
         assert living("acme/base") == []
 
 
 SECRET_AUTH = {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "none"}
 BAD_SOURCES: list[tuple[dict[str, Any], str]] = [
     ({"source": "azure://a/b"}, "azure://a/b"),
-    ({}, "weights[0].source"),
     ({"source": "file:///tmp", "mount_location": "m"}, "absolute"),
     ({"source": "file:///tmp", "mount_location": "/m/../../etc"}, "'..'"),
     ({"source": "file:///no/such/folder"}, "/no/such/folder"),
-    ({"source": "file://model"}, "absolute path"),
     ({"source": "r2://bucket/path"}, "account_id"),
     ({"source": "s3://a/b", "auth": {"auth_method": "AWS_OIDC"}}, "AWS_OIDC"),
     ({"source": "s3://a/b", "auth": SECRET_AUTH}, "'none'"),
-    ({"source": "s3://a/b", "auth": SECRET_AUTH, "auth_secret_name": "x"}, "given twice"),
     ({"source": "s3://a/b", "allow_patterns": "*"}, "allow_patterns"),
     ({"source": "file:///etc", "allow_patterns": ["*.no"]}, "no file that matches"),
 ]
