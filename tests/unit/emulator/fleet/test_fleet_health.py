@@ -20,8 +20,8 @@ from tui.analysis.run.snapshot import RunSnapshot
 EVIDENCE_S = 30
 """A sickness that is there when the world begins is named within that time."""
 
-POLL_EVERY_S = 420
-DAY_S = 24 * 3600
+HOURS_S, DAY_S = 4 * 3600, 24 * 3600
+POLLS_S = (*range(EVIDENCE_S, HOURS_S, 420), *range(HOURS_S, DAY_S, 840))
 VITALS_S = 65 * 60
 
 SICK = {
@@ -40,16 +40,8 @@ SICK = {
     "llama-8b-32k": (FindingKind.GPU_MEMORY, None),
 }
 HEALTHY = (
-    "llama-70b-sft-v3",
-    "whisper-ft",
-    "qwen3-14b-titan",
-    "nemotron-8b-cpt",
-    "tokenize-fineweb",
-    "mmlu-llama-70b-v2",
-    "qwen3-8b-ablate-lr",
-    "llama-8b-ablate",
-    "whisper-small-distil",
-    "rerank-v1",
+    *("llama-70b-sft-v3", "whisper-ft", "qwen3-14b-titan", "nemotron-8b-cpt", "tokenize-fineweb"),
+    *("mmlu-llama-70b-v2", "qwen3-8b-ablate-lr", "llama-8b-ablate", "whisper-small-distil", "rerank-v1"),
     "flux-lora-interiors",
 )
 
@@ -76,9 +68,8 @@ class Watcher:
         first_s = max(now.timestamp() - VITALS_S, since.timestamp() - 120)
         self.metrics.fold(fleet.metrics(job.id, start_s=first_s, end_s=now.timestamp(), step_s=60))
         self.read_until = now
-        queue = None
-        if job.current_status != JobStatus.RUNNING:
-            queue = QueueContext(target_job_id=job.id, events=fleet.events(job.id))
+        waits = job.current_status != JobStatus.RUNNING
+        queue = QueueContext(target_job_id=job.id, events=fleet.events(job.id)) if waits else None
         run = RunSnapshot(
             job,
             now,
@@ -115,7 +106,7 @@ def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> Non
 def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> None:
     watcher = Watcher(still_world, still_world.named(name).id)
     looks = 0
-    for second in range(EVIDENCE_S, DAY_S, POLL_EVERY_S):
+    for second in POLLS_S:
         still_world.now = EPOCH + timedelta(seconds=second)
         job = watcher.job
         if job.is_finished:

@@ -16,7 +16,7 @@ TOLD = (
     "qwen3-14b-titan", "nemotron-8b-cpt", "llama-70b-sft-v1", "qwen3-grpo-4", "ifeval-first-try",
     "tokenize-fineweb",
 )  # fmt: skip
-FAST = settings(max_examples=20)
+FAST = settings(max_examples=15)
 SPAN_NS = 3 * MINUTE_NS
 
 

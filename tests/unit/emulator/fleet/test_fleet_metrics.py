@@ -10,14 +10,12 @@ HOUR_S = 3600.0
 EPOCH_S = EPOCH.timestamp()
 
 
-def metrics(
-    world: World,
-    name: str,
-    start_s: float | None = None,
-    end_s: float | None = None,
-    step_s: int | None = None,
-) -> JobMetrics:
-    return world.fleet.metrics(world.named(name).id, start_s=start_s, end_s=end_s, step_s=step_s)
+def metrics(world: World, name: str, start_s: float | None = None) -> JobMetrics:
+    """By the server's own choice, or in steps of five seconds from a moment."""
+    job_id, end_s, step_s = world.named(name).id, None, None
+    if start_s is not None:
+        end_s, step_s = EPOCH_S, 5
+    return world.fleet.metrics(job_id, start_s=start_s, end_s=end_s, step_s=step_s)
 
 
 def all_series(found: JobMetrics) -> list[list[MetricSample]]:
@@ -46,8 +44,8 @@ def test_without_a_range_a_running_job_shows_its_last_hour_and_a_finished_one_al
 
 
 def test_the_same_moment_has_the_same_value_in_every_answer(world: World) -> None:
-    wide = metrics(world, "whisper-ft", EPOCH_S - 900, EPOCH_S, step_s=5)
-    narrow = metrics(world.after(300), "whisper-ft", EPOCH_S - 450, EPOCH_S, step_s=5)
+    wide = metrics(world, "whisper-ft", EPOCH_S - 900)
+    narrow = metrics(world.after(300), "whisper-ft", EPOCH_S - 450)
     known = {sample.timestamp: sample.value for sample in wide.gpu_utilization["0"]}
     assert len(narrow.gpu_utilization["0"]) == 90
     for sample in narrow.gpu_utilization["0"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from fleet_worlds import EPOCH, World
@@ -23,50 +22,48 @@ from api_client.recordings.scrub import Scrubber
 from api_client.recordings.writing import RecordingWriter
 from api_client.remotes import Remote
 
-NAME = "llama-70b-sft-v3"
 ALL = LogQuery(0, 2**62, "asc", 10**6)
 END_S = 900.0
 
 
-@pytest.fixture
-def recording(world: World, tmp_path: Path) -> Iterator[Recording]:
+@pytest.fixture(scope="module")
+def recording(still_world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
     """A run of a straggler with checkpoints, as of the last moment, with a gap in the log."""
-    fleet, job = world.after(END_S).fleet, world.after(END_S).named(NAME)
+    world, path = still_world.after(END_S), tmp_path_factory.mktemp("recorded") / "run.btrun"
+    fleet, job = world.fleet, world.named("llama-70b-sft-v3")
     documents = {
         MANIFEST: {"format": FORMAT, "version": 1, "recorded_until": world.now.isoformat()},
         JOB: job.model_dump(mode="json"),
         EVENTS: [one.model_dump(mode="json") for one in fleet.events(job.id)],
         CHECKPOINTS: [one.model_dump(mode="json") for one in fleet.checkpoints(job.id)],
     }
-    writer = RecordingWriter(tmp_path / "run.btrun", documents, Scrubber())
+    writer = RecordingWriter(path, documents, Scrubber())
     writer.log.add(map(dict, fleet.logs(job.id, ALL)))
     gap = {"start": world.now.isoformat(), "end": (world.now + timedelta(seconds=1)).isoformat()}
     writer.log.add([{"gap": {**gap, "reason": "refused"}}])
     writer.metrics.add(rows_of(fleet.metrics(job.id, start_s=EPOCH.timestamp(), end_s=None, step_s=30)))
     writer.close()
-    with Recording(tmp_path / "run.btrun") as opened:
+    with Recording(path) as opened:
         yield opened
 
 
-def test_at_five_moments_it_shows_what_was_answered_then(world: World, recording: Recording) -> None:
+def test_at_five_moments_it_shows_what_was_answered_then(still_world: World, recording: Recording) -> None:
     clock = Playback(recording.begin, recording.until)
     recorded, job_id = RecordedJobs([recording], clock), recording.job.id
     for seconds in (60.0, 250.0, 431.0, 777.0, END_S):
-        fleet = world.after(seconds).fleet
+        world = still_world.after(seconds)
+        fleet = world.fleet
         clock.seek(world.now)
         live, now = fleet.job(job_id), recorded.job(job_id)
         assert (now.current_status, now.error_message) == (live.current_status, live.error_message)
         assert recorded.events(job_id) == fleet.events(job_id)
-        assert [one.checkpoint_id for one in recorded.checkpoints(job_id)] == [
-            one.checkpoint_id for one in fleet.checkpoints(job_id)
-        ]
+        saved = [[one.checkpoint_id for one in each.checkpoints(job_id)] for each in (recorded, fleet)]
+        assert saved[0] == saved[1]
         for direction in ("asc", "desc"):
             page = LogQuery(world.now_ns - 300 * 10**9, world.now_ns + 1, direction, 200)
             assert _lines(recorded.logs(job_id, page)) == _lines(fleet.logs(job_id, page))
-        start_s = EPOCH.timestamp()
-        assert _values(recorded.metrics(job_id, start_s=start_s, end_s=None, step_s=30)) == _values(
-            fleet.metrics(job_id, start_s=start_s, end_s=None, step_s=30)
-        )
+        asked = {"start_s": EPOCH.timestamp(), "end_s": None, "step_s": 30}
+        assert _values(recorded.metrics(job_id, **asked)) == _values(fleet.metrics(job_id, **asked))
 
 
 def _lines(records: list[LogRecord]) -> list[tuple[str, str, str | None]]:
@@ -94,18 +91,15 @@ async def test_a_client_reads_it_with_its_gaps_and_changes_nothing(recording: Re
             ]
             assert [one.reason for one in entries if isinstance(one, LogGap)] == ["refused"]
             assert len(entries) == sum(1 for _ in recording.log.entries())
-            with pytest.raises(Unauthorized, match="this is a recording"):
-                await client.jobs.stop(job.project_id, job.id)
-            with pytest.raises(Unauthorized, match="this is a recording"):
-                await client.projects.upsert("another")
+            for change in (client.jobs.stop(job.project_id, job.id), client.projects.upsert("another")):
+                with pytest.raises(Unauthorized, match="this is a recording"):
+                    await change
 
 
 def test_the_clock_plays_pauses_seeks_and_ends() -> None:
-    elapsed = 0.0
+    elapsed = 5.0
     begin, end = EPOCH, EPOCH + timedelta(seconds=100)
     clock = Playback(begin, end, at=begin, speed=10, elapsed=lambda: elapsed)
-    elapsed = 5
-    assert clock.now() == begin
     clock.play()
     elapsed = 6
     assert clock.now() == begin + timedelta(seconds=10)
