@@ -500,6 +500,12 @@ def silent_since(*starts: float) -> tuple[HealthFinding, ...]:
     return run(steps(600), 1500, queue=started(*starts))
 
 
+def begun_again(*starts: float) -> tuple[HealthFinding, ...]:
+    """A loss that is high again from 6500 s on, as it was at first."""
+    lines = steps(7000, every_s=10, loss=lambda step: 9.0 if step < 50 or step > 650 else 1.5)
+    return run(lines, 7000, queue=started(0, *starts))
+
+
 def grown_to(gib: float) -> tuple[HealthFinding, ...]:
     return nodes(series(gpu_memory=lambda at: (gib - 10 + at / 360) * GIB))
 
@@ -537,6 +543,7 @@ SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
         (lambda: loading(*steps(60)), "gpu-idle", lambda: loading(BAR)),
         (lambda: counted(0), "stalled", lambda: counted(1)),
         (lambda: silent_since(0), "stalled", lambda: silent_since(0, 610)),
+        (begun_again, "loss-exploding", lambda: begun_again(6490)),
         (lambda: grown_to(70), "memory-leak", lambda: grown_to(56)),
         (lambda: without_steps(40), "slowdown", lambda: without_steps(11)),
         (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
@@ -554,7 +561,7 @@ SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
     ],
     ids=["longer inputs in tokens", "longer inputs by memory", "saves that come", "a save not due yet", "noise",
          "a save at a round step", "a bar at zero",
-         "a count that moves", "a restart", "growth from afar", "lines without steps", "a NaN now and then", "harder data", "rewards", "negative", "a slow rise of the loss alone", "a pause that is over", "loading again"],
+         "a count that moves", "a restart", "the first loss again", "growth from afar", "lines without steps", "a NaN now and then", "harder data", "rewards", "negative", "a slow rise of the loss alone", "a pause that is over", "loading again"],
 )  # fmt: skip
 def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(
     sick: Callable[[], tuple[HealthFinding, ...]], kind: str, healthy: Callable[[], tuple[HealthFinding, ...]]

@@ -36,6 +36,8 @@ SAID: list[tuple[RunSnapshot, str]] = [
     (after_a_pause("straggler"), "checking: checking health: comparing nodes…"),
     (after_a_pause(""), "healthy: healthy"),
     (judged(LOG), CHECKING),
+    (judged_by_rules(replace(WELL, health_metrics=None)), CHECKING),
+    (judged_by_rules(replace(sick_run("hang"), log_read=False)), CHECKING),
     (judged(METRICS), CHECKING),
     (replace(WELL, log_read=False), CHECKING),
     (judged(LOG, failing=NO_METRICS), "unknown: no problems in the log; can't read the metrics"),
