@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.worlds import ONE_O_CLOCK, job, run
-from tui.alerts.alert import Alert, run_title
+from support.worlds import ONE_O_CLOCK, job
+from tui.alerts.alert import Alert
 from tui.alerts.delivery import notification_sequence, osc_kind, title_sequence
 from tui.analysis.run.finding import FindingKind, HealthFinding
 
@@ -19,9 +19,7 @@ def controls(text: str) -> list[str]:
 
 
 def test_what_is_sent_for_each_terminal() -> None:
-    assert notification_sequence("9", "▲ llama", "stalled", {}) == "\x1b]9;▲ llama: stalled\x07"
     assert notification_sequence("777", "▲ a;b", "c;d", {}) == "\x1b]777;notify;▲ a,b;c,d\x07"
-    assert notification_sequence("off", "a", "b", {}) == ""
     # A number is not taken for a command of the terminal; tmux and screen hand on what is wrapped.
     assert notification_sequence("9", "4;1", "x", {}).startswith("\x1b]9;– 4;1")
     in_tmux = notification_sequence("9", "a", "b", {"TMUX": "/tmp/x,1,0"})
@@ -54,14 +52,6 @@ def test_no_text_gets_out_of_its_sequence(text: str) -> None:
         assert sequence.count(";") == 3
         assert len(title_sequence(hostile)) < 200
         assert len(sequence) < 900
-
-
-def test_titles_have_sign_name_and_what_it_is() -> None:
-    stalled = HealthFinding(FindingKind.STALLED, "critical", "no step")
-    assert run_title(run(), [stalled]) == "✗ llama-70b-sft-v3 stalled – bt-tui"
-    assert run_title(run(), []) == "● llama-70b-sft-v3 46% – bt-tui"
-    done = run(job("x", "COMPLETED", name="x"))
-    assert run_title(done, []) == "✓ x completed – bt-tui"
 
 
 def test_an_alert_as_json_is_ascii_and_complete_and_its_words_are_inert() -> None:

@@ -1,34 +1,22 @@
-"""Checkpoints: steps, kinds, the newest, the best, two compared, the lines that resume from one."""
+"""Checkpoints: steps and kinds, two compared, the lines that resume from one."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig
-from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from api_client.models import Checkpoint, CheckpointFile
 from tui.analysis.checkpoints.comparison import compare_checkpoints
-from tui.analysis.checkpoints.facts import (
-    LastCheckpoint,
-    checkpoint_facts,
-    kind_label,
-    last_checkpoint,
-    resume_snippet,
-    step_of,
-    sync_state,
-)
-from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.checkpoints.facts import checkpoint_facts, kind_label, resume_snippet, step_of, sync_state
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def checkpoint(name: str, minutes: float = 0.0, **more: object) -> Checkpoint:
-    created = NOON + timedelta(minutes=minutes)
-    return Checkpoint.model_validate({"checkpoint_id": name, "created_at": created, **more})
+def checkpoint(name: str, **more: object) -> Checkpoint:
+    return Checkpoint.model_validate({"checkpoint_id": name, "created_at": NOON, **more})
 
 
 STEPS = {
@@ -46,14 +34,6 @@ def test_steps_kinds_and_uploads_in_words() -> None:
     assert [kind_label(one) for one in adapters + others] == words
     uploads = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored", None: "unknown"}
     assert {word: sync_state(checkpoint("x", sync_status=word)) for word in uploads} == uploads
-
-
-def test_evaluations_are_preferred_and_a_loss_counts_for_one_checkpoint() -> None:
-    found = [checkpoint("checkpoint-100"), checkpoint("checkpoint-200", 1), checkpoint("checkpoint-300", 2)]
-    facts = checkpoint_facts(found, loss_by_step=[(100, 0.1)], eval_loss_by_step=[(100, 1.5), (200, 1.2)])
-    assert [one.is_best for one in facts] == [False, True, False]
-    assert [one.loss is not None for one in facts] == [True, False, False]
-    assert [one.evaluation is not None for one in facts] == [True, True, False]
 
 
 def differing(pair: list[Checkpoint], files: list[list[CheckpointFile]]) -> dict[str, tuple[str, str]]:
@@ -91,13 +71,3 @@ def test_the_snippet_is_python_that_means_these_names(name: str, job_id: str) ->
     exec(resume_snippet(job_id, name).partition("\n")[2], scope)
     named = BasetenCheckpoint.from_named_checkpoint(name, job_id)
     assert scope["load_checkpoint_config"] == LoadCheckpointConfig(enabled=True, checkpoints=[named])
-
-
-def test_the_last_checkpoint_says_whether_it_is_there_or_only_in_the_log():
-    run = RunSnapshot(TrainingJob(id="j", current_status="TRAINING_JOB_RUNNING"), NOON, NOON)
-    saved = ProgressSnapshot(last_checkpoint=("checkpoint-40", round(NOON.timestamp() * 1e9)))
-    told = replace(run, progress=saved, checkpoints=())
-    listed = replace(told, checkpoints=(checkpoint("checkpoint-20", sync_status="SYNCING"),))
-    assert last_checkpoint(run) is None
-    assert last_checkpoint(told) == LastCheckpoint("checkpoint-40", NOON, "log")
-    assert last_checkpoint(listed) == LastCheckpoint("checkpoint-20", NOON, "uploading")

@@ -13,7 +13,6 @@ from api_client.models.logs import LogLine
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.health.checkpoints import checkpoint_faults
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import KeptLosses, RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -50,17 +49,20 @@ def saved(step: int, at_s: float | None = None, **more: object) -> Checkpoint:
 
 
 def facts(
-    log: list[tuple[float, str]],
-    *checkpoints: Checkpoint,
-    log_read: bool = True,
-    kept: KeptLosses | None = KeptLosses(),  # noqa: B008  # it is frozen
+    log: list[tuple[float, str]], *checkpoints: Checkpoint, kept: KeptLosses | None = None
 ) -> dict[str, CheckpointFacts]:
     folding = ProgressFold()
     start_ns = int(NOON.timestamp() * 1e9)
     folding.add(LogLine(start_ns + int(at_s * 1e9), text, "node-0", None) for at_s, text in log)
     at = NOON + timedelta(hours=10)
     run = RunSnapshot(
-        JOB, at, at, progress=folding.snapshot(), checkpoints=checkpoints, log_read=log_read, kept_losses=kept
+        JOB,
+        at,
+        at,
+        progress=folding.snapshot(),
+        checkpoints=checkpoints,
+        log_read=True,
+        kept_losses=kept or KeptLosses(),
     )
     judged = replace(run, faults=checkpoint_faults(run))
     return {one.name: one for one in facts_of_run(judged)}
@@ -109,23 +111,13 @@ def test_which_checkpoints_are_faulty_and_which_is_the_best(name: str) -> None:
     assert (faulty(found), best(found)) == (broken, expected)
 
 
-def test_a_fault_is_told_with_since_when() -> None:
-    fault = facts(BROKEN, *FOUR)["checkpoint-300"].fault
-    assert fault is not None
-    assert (fault.kind, fault.mark) == (FindingKind.LOSS_NOT_FINITE, "after NaN")
-    assert fault.since == NOON + timedelta(seconds=2500)
-    assert fault.words(FOUR[2].created_at) == "written 8m after the loss became NaN (2026-03-01 12:41 UTC)"
-
-
 def test_an_unfinished_checkpoint_is_not_the_best() -> None:
     found = facts(lines(steady, ALL), *FOUR[:3], saved(400, sync_status="SYNCING"))
     assert best(found) == ["300"]
     assert found["checkpoint-400"].is_newest
 
 
-def test_nothing_is_judged_before_all_of_the_log_is_read_or_without_a_loss_near_it() -> None:
-    found = facts(BROKEN, *FOUR, log_read=False)
-    assert faulty(found) == best(found) == steps_of(found, lambda one: one.is_checked) == []
+def test_a_checkpoint_without_a_loss_near_it_is_not_judged() -> None:
     found = facts(lines(steady, range(150)), *FOUR)
     assert steps_of(found, lambda one: one.is_checked) == ["100", "200"]
 
