@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from pathlib import Path
+
+import pytest
 
 from api_client.models import TrainingJob
 from support.emulator import running_emulator
@@ -18,10 +17,10 @@ from tui.analysis.health.checks import health
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.cli import main
 from tui.feeds.previews import PreviewFeed
 from tui.readers.session import Session
 
-ROOT = Path(__file__).parents[2]
 SAME_MOMENT_S = 150.0
 """Two looks at one onset: samples of the past are a minute apart or two, and their grid moves."""
 SICK = {
@@ -30,13 +29,10 @@ SICK = {
     "qwen3-8b-dpo-4": FindingKind.CHECKPOINT_OVERDUE,
     "embed-multilingual-v1": FindingKind.METRICS_MISSING,
     "whisper-calls-resume": FindingKind.RESTARTS,
-    "llama-8b-32k": FindingKind.GPU_MEMORY,
 }
 """Findings from logs, metrics and checkpoints; that each sick run has its own is tested with the world."""
 ON_SCREEN = ("whisper-debug", "whisper-calls-resume")
 """The job screen reads their logs too: the shorter ones, for its parts are those of the command."""
-SET = asyncio.Event()
-SET.set()
 
 Told = dict[str, float | None]
 """The keys of findings, and since when (epoch seconds)."""
@@ -47,28 +43,18 @@ def told(findings: Iterable[HealthFinding]) -> Told:
 
 
 def told_by_command(findings: list[dict[str, str]]) -> Told:
-    return {
-        f"{one['kind']}:{one['node']}" if one["node"] else one["kind"]: (
-            datetime.fromisoformat(one["since"]).timestamp() if one["since"] else None
-        )
-        for one in findings
-    }
+    keys = (f"{one['kind']}:{one['node']}" if one["node"] else one["kind"] for one in findings)
+    moments = (datetime.fromisoformat(one["since"]).timestamp() if one["since"] else None for one in findings)
+    return dict(zip(keys, moments, strict=True))
 
 
-def assert_same(name: str, one: Told, other: Told) -> None:
-    assert one.keys() == other.keys(), name
-    for key, since in one.items():
-        again = other[key]
-        assert (since is None) == (again is None), (name, key)
-        if since is not None and again is not None:
-            assert abs(since - again) <= SAME_MOMENT_S, (name, key, since - again)
-
-
-async def seen_from_home(glancer: PreviewFeed, job: TrainingJob) -> Told:
+async def seen_from_home(feed: PreviewFeed, job: TrainingJob) -> Told:
     """What Home says of a job once it has read all of its log."""
-    await glancer.preview(job)
-    await glancer.read_older(job, SET)
-    return told((await glancer.preview(job)).findings)
+    is_shown = asyncio.Event()
+    is_shown.set()
+    await feed.preview(job)
+    await feed.read_older(job, is_shown)
+    return told((await feed.preview(job)).findings)
 
 
 async def seen_on_the_job_screen(session: Session, job: TrainingJob, kind: FindingKind) -> Told:
@@ -76,37 +62,37 @@ async def seen_on_the_job_screen(session: Session, job: TrainingJob, kind: Findi
 
     def is_told(run: RunSnapshot) -> bool:
         known = run.log_read and run.health_metrics is not None and run.checkpoints is not None
+        # A picture may hold what came just now beside findings of the moment before: wait for theirs.
         return (
             known
-            and any(one.kind == kind for one in run.findings)
-            # A picture may hold what came just now beside findings of the moment before: wait for theirs.
+            and kind in [one.kind for one in run.findings]
             and told(run.findings) == told(health(run, DEFAULT_RULES, run.findings))
         )
 
     return told((await first_snapshot(session, job, is_told, span=timedelta(hours=1))).findings)
 
 
-async def test_home_the_job_screen_and_the_command_agree_on_sick_runs() -> None:
+async def seen_on_screens(session: Session) -> tuple[list[str], list[Told]]:
+    """The ids of the sick runs, and what is said of each on Home, then of some on their screens."""
+    try:
+        jobs = {job.name: job for job in await session.client.jobs.search() if job.name in SICK}
+        feed = PreviewFeed(session)
+        home = [seen_from_home(feed, jobs[name]) for name in SICK]
+        screens = [seen_on_the_job_screen(session, jobs[name], SICK[name]) for name in ON_SCREEN]
+        return [jobs[name].id for name in SICK], await asyncio.gather(*home, *screens)
+    finally:
+        await session.client.aclose()
+
+
+def test_home_the_job_screen_and_the_command_agree_on_sick_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with running_emulator("demo") as emulator:
-        session = Session(remote_of(emulator))
-        try:
-            jobs = {job.name: job for job in await session.client.jobs.search() if job.name in SICK}
-            glancer = PreviewFeed(session)
-            home = [seen_from_home(glancer, jobs[name]) for name in SICK]
-            screens = [seen_on_the_job_screen(session, jobs[name], SICK[name]) for name in ON_SCREEN]
-            seen = await asyncio.gather(*home, *screens)
-        finally:
-            await session.client.aclose()
-        answer = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-m", "tui", "health", "-o", "json", *(jobs[name].id for name in SICK)],
-            cwd=ROOT,
-            env=emulator.remote_environ(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    command = {one["name"]: told_by_command(one["findings"]) for one in json.loads(answer.stdout)}
+        ids, seen = asyncio.run(seen_on_screens(Session(remote_of(emulator))))
+        for name, value in emulator.remote_environ().items():
+            monkeypatch.setenv(name, value)
+        main(("health", "-o", "json", *ids))
+    command = {one["name"]: told_by_command(one["findings"]) for one in json.loads(capsys.readouterr().out)}
     for name, found in zip((*SICK, *ON_SCREEN), seen, strict=True):
         assert any(key.startswith(SICK[name]) for key in found), (name, found)
-        assert_same(name, found, command[name])
+        assert found == pytest.approx(command[name], abs=SAME_MOMENT_S), name
