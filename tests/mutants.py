@@ -153,7 +153,7 @@ retry: Retry-After is not obeyed @ api_client/http/retry.py
 +False:
 retry: what the server refuses is sent again @ api_client/http/retry.py
 -            return self.refused_s
-+            return 0.0
++            return 0.0 if attempt < 3 else None
 tests/unit/client/test_remotes.py tests/unit/client/test_remotes_writing.py tests/cli/test_written_files.py
 keys: a file with keys can be read by others @ api_client/files.py
 -PRIVATE_FILE_MODE = 0o600
