@@ -40,10 +40,9 @@ LISTED_INSTANCES = [
     listed_instance(None, 0),
 ]
 
+answers = partial(DeployAnswers, project_id=PROJECT_ID, job_id=JOB_ID)
 EXAMPLES: dict[str, DeployAnswers] = {
-    "two_adapters": DeployAnswers(
-        project_id=PROJECT_ID,
-        job_id=JOB_ID,
+    "two_adapters": answers(
         checkpoint_names=("checkpoint-100", "checkpoint-200"),
         base_model=LLAMA,
         lora_rank=32,
@@ -54,9 +53,7 @@ EXAMPLES: dict[str, DeployAnswers] = {
         environment=(("VLLM_LOGGING_LEVEL", "DEBUG"),),
         secrets=(("WANDB_API_KEY", "wandb"),),
     ),
-    "hostile": DeployAnswers(
-        project_id=PROJECT_ID,
-        job_id=JOB_ID,
+    "hostile": answers(
         checkpoint_names=(HOSTILE_NAME,),
         base_model="o\"rg/mo'del\\n",
         lora_rank=8,
@@ -65,26 +62,16 @@ EXAMPLES: dict[str, DeployAnswers] = {
         gpu_count=1,
         environment=(("LINES", "one\ntwo\ttab \x1b[31m\x00"), ("EMPTY", ""), ("Q'", '"""')),
     ),
-    "full_root": DeployAnswers(
-        project_id=PROJECT_ID,
-        job_id=JOB_ID,
-        checkpoint_names=(".",),
-        model_name="root",
-        gpu_type="H100",
-        gpu_count=4,
-        environment=(("A", "b"),),
+    "full_root": answers(
+        checkpoint_names=(".",), model_name="root", gpu_type="H100", gpu_count=4, environment=(("A", "b"),)
     ),
-    "whisper": DeployAnswers(
-        project_id=PROJECT_ID,
-        job_id=JOB_ID,
+    "whisper": answers(
         checkpoint_names=("whisper-5",),
         base_model="openai/whisper-large-v3",
         model_name="whisper",
         gpu_type="A10G",
         hf_secret="hf",
     ),
-    "without_gpu": DeployAnswers(
-        project_id=PROJECT_ID, job_id=JOB_ID, checkpoint_names=("merged",), model_name="small", hf_secret="hf"
-    ),
+    "without_gpu": answers(checkpoint_names=("merged",), model_name="small", hf_secret="hf"),
 }
 """Answers whose files (``examples/``) were given to the official CLI (``support/record_official.py``)."""

@@ -22,7 +22,7 @@ from api_client.deployment import (
     truss_config_path,
 )
 from support.deploying_server import TRUSS_CONFIG, DeployingServer, Trouble
-from support.fake_baseten import Answer
+from support.fake_baseten import Answer, ReceivedRequest
 from support.log_server import FastClock
 
 CONFIG = build_config(EXAMPLES["two_adapters"], CHECKPOINTS)
@@ -48,13 +48,11 @@ async def test_the_smallest_machine_that_fits_is_asked_for(
     server: DeployingServer, client: TrainingClient
 ) -> None:
     result = await deploy(client, CONFIG)
-
     assert server.requests == [deployment_request(CONFIG, instance_type_id="h100:4x1", dry_run=False)]
     assert (result.model_id, result.version_id, result.name) == ("model0", "dep0", "deployment-1")
     assert result.link == f"{server.url}/models/model0/logs/dep0"
     assert json.loads(result.truss_config) == TRUSS_CONFIG
     assert not result.was_found_again
-
     dry = await deploy(client, CONFIG, dry_run=True)
     assert server.requests[1:] == [deployment_request(CONFIG, instance_type_id="h100:4x1", dry_run=True)]
     assert len(server.deployments) == 1
@@ -94,7 +92,7 @@ async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
     assert server.key not in str(caught.value)
 
 
-async def test_if_the_models_cannot_be_listed_a_lost_answer_stays_unclear(
+async def test_where_the_models_cannot_be_listed_or_two_are_new_a_lost_answer_stays_unclear(
     server: DeployingServer, client: TrainingClient
 ) -> None:
     server.on("GET", "/v1/models", Answer({"message": "not for you"}, status=403))
@@ -103,21 +101,16 @@ async def test_if_the_models_cannot_be_listed_a_lost_answer_stays_unclear(
     with pytest.raises(DeploymentUnclear):
         await deploy(client, CONFIG, clock=FastClock())
     assert len(server.requests) == 2
+    server.requests, server.deployments, server.makes_it = [], [], False
 
-
-async def test_somebody_else_s_deployment_is_not_taken_for_ours(
-    server: DeployingServer, client: TrainingClient
-) -> None:
-    server.trouble, server.makes_it = "no answer", False
-
-    def two_more(_: object) -> Answer:
+    def two_of_somebody_else(_: object) -> Answer:
         if server.requests and not server.deployments:
             server.deploy("llama-support")
             server.deploy("llama-support")
         return Answer({"models": server.models})
 
-    server.on("GET", "/v1/models", two_more)
-
+    server.on("GET", "/v1/models", two_of_somebody_else)
+    server.trouble = "no answer"
     with pytest.raises(DeploymentUnclear, match="2 new deployments have this name"):
         await deploy(client, CONFIG, clock=FastClock())
 
@@ -141,34 +134,27 @@ async def test_what_cannot_be_deployed_is_not_sent(
 async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
     server: DeployingServer, client: TrainingClient
 ) -> None:
-    graphql = server._graphql
-
-    def without_instances(asked: object) -> Answer:
+    def without_instances(asked: ReceivedRequest) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
             return Answer({"errors": [{"message": "Cannot query field listed_instances"}]})
-        return graphql(asked)
+        return server._graphql(asked)
 
     machine = {"id": "rest-h100", "name": "H100:2", "gpu_count": 2, "gpu_type": "H100"}
     server.on("POST", "/graphql/", without_instances)
     server.on("GET", "/v1/instance_types", Answer({"instance_types": [machine]}))
-
     await deploy(client, CONFIG)
-
     assert server.requests[0]["instance_type_id"] == "rest-h100"
 
 
-@pytest.mark.parametrize(
-    ("version", "folder"), [("dep0", "deployment-1_dep0"), (None, "dry_run_20260102_030405")]
-)
-def test_the_folder_has_the_name_that_the_official_cli_gives_it(version: str | None, folder: str) -> None:
-    made = DeploymentResult("m", version, "deployment-1", "{}", None)
-    assert truss_config_path(made, None, NOW) == Path("truss_configs", folder, "config.yaml")
+def config_path(version: str | None, name: str) -> Path:
+    return truss_config_path(DeploymentResult("m", version, name, "{}", None), None, NOW)
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "a/b\\c\nd", "é" * 500])
-def test_a_hostile_name_stays_in_the_folder(name: str) -> None:
-    path = truss_config_path(DeploymentResult("m", "../v", name, "{}", None), None, NOW)
-    assert path.parts[0] == "truss_configs"
-    assert len(path.parts) == 3
-    assert path.parts[1] not in (".", "..")
-    assert len(path.parts[1]) < 200
+def test_the_folder_has_the_name_that_the_official_cli_gives_it_and_no_name_leads_out(name: str) -> None:
+    assert str(config_path("dep0", "deployment-1")) == "truss_configs/deployment-1_dep0/config.yaml"
+    assert str(config_path(None, "deployment-1")) == "truss_configs/dry_run_20260102_030405/config.yaml"
+    top, folder, _file = config_path("../v", name).parts
+    assert top == "truss_configs"
+    assert folder not in (".", "..")
+    assert len(folder) < 200

@@ -33,12 +33,6 @@ from api_client.deployment import (
 from api_client.submission.config_file import load_deploy_checkpoints_config
 
 HERE = Path(__file__).parent
-NAMES = sorted(EXAMPLES)
-
-
-def recorded(name: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads((HERE / "golden" / f"{name}.json").read_text(encoding="utf-8"))
-    return body
 
 
 def reloaded(config: DeployCheckpointsConfig, folder: Path) -> DeployCheckpointsConfig:
@@ -47,23 +41,17 @@ def reloaded(config: DeployCheckpointsConfig, folder: Path) -> DeployCheckpoints
     return load_deploy_checkpoints_config(path)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_request_is_the_official_one(name: str) -> None:
-    body = recorded(name)
-    instance_id = body["variables"]["request"]["instance_type_id"]
-    request = deployment_request(
-        build_config(EXAMPLES[name], CHECKPOINTS), instance_type_id=instance_id, dry_run=True
-    )
-    assert request == body["variables"]["request"]
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_request_and_the_saved_file_are_those_of_the_official_cli(name: str) -> None:
+    body: dict[str, Any] = json.loads((HERE / "golden" / f"{name}.json").read_text(encoding="utf-8"))
+    wanted, config = body["variables"]["request"], build_config(EXAMPLES[name], CHECKPOINTS)
+    instance_id = wanted["instance_type_id"]
+    assert deployment_request(config, instance_type_id=instance_id, dry_run=True) == wanted
     assert DEPLOY_MUTATION.split() == body["query"].split()
     assert instance_id in [each["id"] for each in LISTED_INSTANCES]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_file_that_the_official_cli_ran_is_the_one_that_is_saved_and_loads_again(name: str) -> None:
-    path, config = HERE / "examples" / f"{name}.py", build_config(EXAMPLES[name], CHECKPOINTS)
-    assert render_python(config) == path.read_text(encoding="utf-8")
-    assert load_deploy_checkpoints_config(path) == config
+    saved = HERE / "examples" / f"{name}.py"
+    assert render_python(config) == saved.read_text(encoding="utf-8")
+    assert load_deploy_checkpoints_config(saved) == config
 
 
 def test_checkpoints_of_loops_runs_are_sent_by_their_ids() -> None:
@@ -109,18 +97,10 @@ def test_a_file_says_so_when_truss_would_still_ask(tmp_path: Path) -> None:
 
 def test_a_shell_reads_the_names_as_they_are() -> None:
     value = "a\nb\t'\\\x1b[31m é \u202e $HOME `id`"
-    answers = DeployAnswers(
-        project_id=PROJECT_ID,
-        job_id=JOB_ID,
-        checkpoint_names=("-x", "$(id)"),
-        model_name="-m",
-        environment=(("LINES", value),),
-    )
-    arguments = equivalent_command(answers).removeprefix("bt-tui ")
-    script = f"printf '%s\\0' {arguments}"
-
+    job = {"project_id": PROJECT_ID, "job_id": JOB_ID, "checkpoint_names": ("-x", "$(id)")}
+    answers = DeployAnswers(**job, model_name="-m", environment=(("LINES", value),))
+    script = f"printf '%s\\0' {equivalent_command(answers).removeprefix('bt-tui ')}"
     said = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout.decode()
-
     assert said.split("\0")[:-1] == [
         "deploy_checkpoints", "--job-id", JOB_ID, "--checkpoint=-x", "--checkpoint", "$(id)",
         "--model-name=-m", "--env", f"LINES={value}",
