@@ -60,9 +60,6 @@ def test_names_that_fall_together_get_a_suffix_that_stays() -> None:
     assert other.startswith("model~")
     assert other.endswith(".bin")
     assert places("model.bin", "Model.bin") == [other, plain]
-
-
-def test_nodes_get_folders() -> None:
     assert lay_out([ServerName(3, "c/x")], by_rank=True) == [TargetPath(("rank-3", "c", "x"))]
 
 
