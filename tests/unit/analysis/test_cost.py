@@ -18,16 +18,14 @@ H100X8 = {"id": "h100-8", "name": "H100 x8", "gpu_count": 8, "gpu_type": "H100"}
 def job(
     status: str = "RUNNING", *, nodes: int | None = 4, created_min: float = 0, updated_min: float = 0
 ) -> TrainingJob:
-    return TrainingJob.model_validate(
-        {
-            "id": "j1",
-            "current_status": f"TRAINING_JOB_{status}",
-            "created_at": NOON + timedelta(minutes=created_min),
-            "updated_at": NOON + timedelta(minutes=updated_min),
-            "instance_type": H100X8,
-            "node_count": nodes,
-        }
-    )
+    created, updated = (NOON + timedelta(minutes=minutes) for minutes in (created_min, updated_min))
+    fields = {
+        "id": "j1",
+        "current_status": f"TRAINING_JOB_{status}",
+        "instance_type": H100X8,
+        "node_count": nodes,
+    }
+    return TrainingJob.model_validate(fields | {"created_at": created, "updated_at": updated})
 
 
 def event(status: str, at_min: float, job_id: str = "j1") -> QueueEvent:
@@ -91,15 +89,13 @@ def test_a_job_that_has_not_run_costs_nothing_that_could_be_told() -> None:
 
 
 def test_the_end_costs_what_is_left_by_the_eta_and_its_range():
-    told = ProgressSnapshot(
-        step=10, total_steps=20, eta_s=3600, eta_low_s=1800, eta_high_s=7200,
-        last_step_at_ns=int((NOON + timedelta(minutes=110)).timestamp() * 1e9),
-    )  # fmt: skip
+    last_step_ns = int((NOON + timedelta(minutes=110)).timestamp() * 1e9)
+    etas = {"eta_s": 3600, "eta_low_s": 1800, "eta_high_s": 7200}
+    told = ProgressSnapshot(step=10, total_steps=20, last_step_at_ns=last_step_ns, **etas)
     # Ten minutes have passed since that step: 50 minutes are left, or 20, or 110; 90 have run.
     cost = run(job(nodes=2), 120, LIFE, price_per_minute=1.0, progress=told).cost
     assert cost.usd_to_end == pytest.approx((90 + 50) * 2)
-    assert cost.usd_to_end_low == pytest.approx((90 + 20) * 2)
-    assert cost.usd_to_end_high == pytest.approx((90 + 110) * 2)
+    assert (cost.usd_to_end_low, cost.usd_to_end_high) == pytest.approx(((90 + 20) * 2, (90 + 110) * 2))
     assert cost.gpu_hours_to_end == pytest.approx(140 * 16 / 60)
 
 

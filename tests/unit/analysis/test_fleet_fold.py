@@ -1,14 +1,17 @@
-"""Home's fold over several snapshots: what it need not make anew, and that nothing is missed by that."""
+"""Home's rows: what the fold need not make anew, that nothing is missed by that, and what its jobs cost."""
 
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from api_client.models import TrainingProject
 from support.worlds import ONE_O_CLOCK, job
+from tui.analysis.billing import Bill, Billed
 from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, JobPreview, JobRow, job_row
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.screens.home.columns import JOB_COLUMNS
+from tui.screens.home.columns import JOB_COLUMNS, header_facts
 
 PROJECTS = [TrainingProject(id=f"p-{name}", name=name) for name in ("quiet", "llama-sft", "evals")]
 
@@ -57,3 +60,22 @@ def test_a_row_is_another_only_if_it_looks_different() -> None:
     jobs.append((job("j1", priority=5), half))
     rows = [job_row(one, preview, ONE_O_CLOCK) for one, preview in jobs]
     assert len({str(cells(row)) for row in rows}) == len(set(rows)) == 4
+
+
+@pytest.mark.parametrize(
+    ("of_jobs", "why_not", "shown"),
+    [
+        ({}, "", "≤ 64 GPU·h ≈ $240"),
+        ({"runs": Billed(150.0, 300)}, "", "≤ 64 GPU·h $150 billed + ≈ $90.00"),
+        ({}, "no right\x1b[31m", "≤ 64 GPU·h ≈ $240 · estimate: no right"),
+    ],
+)
+def test_home_tells_what_is_billed_from_what_is_estimated(
+    of_jobs: dict[str, Billed], why_not: str, shown: str
+) -> None:
+    bill = Bill(ONE_O_CLOCK - timedelta(days=30), of_jobs, why_not=why_not)
+    snapshot = FleetFold().fold([], [job("runs", hours_ago=2.0)], {}, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
+    facts, _ = header_facts(
+        "acme", snapshot, snapshot.jobs, marked=0, compare_key="c", filter_key="/", query="", project=""
+    )
+    assert " · ".join("".join(text for text, _ in fact) for fact in facts).endswith(shown)

@@ -45,13 +45,6 @@ def test_coarse_columns_are_the_union_of_fine_ones(points, columns, factor):
         assert pair == ((min(bounds), max(bounds)) if bounds else None)
 
 
-def test_a_value_belongs_to_the_column_it_lies_in():
-    series = Series("s", (0.0, 9.0, 10.0, 19.0, 20.0), (1.0, 2.0, 3.0, 4.0, 5.0))
-    assert reduce_columns(series, 0, 20, 2) == ((1.0, 2.0), (3.0, 5.0))
-    assert reduce_columns(series, 5, 5, 3) == (None, None, None)
-    assert reduce_columns(series, 0, 20, 0) == ()
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.none() | st.floats(-9, 9)), max_size=80),
     st.randoms(use_true_random=False),

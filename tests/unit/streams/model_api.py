@@ -19,6 +19,13 @@ NS = 1_000_000_000
 MS_NS = 1_000_000
 MAX_WINDOW_MS = 7 * 24 * 3600 * 1000
 MOST_PAGES = 50_000
+FAULTS = (
+    lambda: ServerFault("broken", status=503),
+    lambda: TimedOut("slow"),
+    lambda: Unreachable("cut"),
+    lambda: RateLimited("too many", status=429, retry_after_s=1.0),
+    lambda: InvalidAnswer("half a page"),
+)
 
 
 def at(
@@ -53,7 +60,6 @@ class ModelApi:
     seed: int = 0
     poison: tuple[int, int] | None = None
     pages: int = 0
-    faults: int = 0
     looks: int = 0
 
     def __post_init__(self) -> None:
@@ -81,9 +87,7 @@ class ModelApi:
         if self.shuffles:
             self._random.shuffle(page)
         if self.leaks:
-            around = (start_ms - 5, end_ms + 5)
-            before, after = (ServedLine(ms * MS_NS, "of another window") for ms in around)
-            page = [before, *page, after]
+            page += [ServedLine(ms * MS_NS, "of another window") for ms in (start_ms - 5, end_ms + 5)]
         return {"logs": [line.record() for line in page], "complete": is_complete}
 
     async def fetch_job(self) -> TrainingJob:
@@ -100,24 +104,13 @@ class ModelApi:
 
     def _cut(self, page: list[ServedLine]) -> list[ServedLine]:
         if self.cut_characters is not None:
-            for count, characters in enumerate(accumulate(len(line.message) for line in page), 1):
-                if characters > self.cut_characters:
-                    page = page[:count]
-        return page if self.cut is None else page[: self.cut]
+            sizes = enumerate(accumulate(len(line.message) for line in page), 1)
+            page = page[: next((count for count, size in sizes if size > self.cut_characters), None)]
+        return page[: self.cut]
 
     def _fail_sometimes(self) -> None:
-        if self._random.random() >= self.fault_rate:
-            return
-        self.faults += 1
-        raise self._random.choice(
-            [
-                ServerFault("broken", status=503),
-                TimedOut("slow"),
-                Unreachable("cut"),
-                RateLimited("too many", status=429, retry_after_s=1.0),
-                InvalidAnswer("half a page"),
-            ]
-        )
+        if self._random.random() < self.fault_rate:
+            raise self._random.choice(FAULTS)()
 
 
 def world(lines: Sequence[ServedLine]) -> Counter:
@@ -125,11 +118,8 @@ def world(lines: Sequence[ServedLine]) -> Counter:
 
 
 def multiset(entries: Sequence[LogEntry]) -> Counter:
-    return Counter(
-        (entry.timestamp_ns, entry.message, entry.replica, entry.level)
-        for entry in entries
-        if isinstance(entry, LogLine)
-    )
+    lines = (entry for entry in entries if isinstance(entry, LogLine))
+    return Counter((line.timestamp_ns, line.message, line.replica, line.level) for line in lines)
 
 
 def gaps_of(entries: Sequence[LogEntry]) -> list[LogGap]:

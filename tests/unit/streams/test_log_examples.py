@@ -72,7 +72,6 @@ def of_node(name, off_s):
 
 
 WORLDS = {
-    "identical lines are counted": ([at(-60, "same")] * 3 + [at(30, "same")] * 2, 60),
     "each late one of identical lines": ([at(30, "same"), *[at(30, "same", delay_s=20)] * 3], 90),
     "the server's clock is hours ahead": (
         [at(-4 * HOUR_S, "an hour before our present"), at(20, "three hours after it")],
@@ -121,8 +120,7 @@ async def test_a_millisecond_may_hold_more_than_a_page(end: str) -> None:
 
 def one_shared(hidden: int) -> list[ServedLine]:
     """The oldest page may end with the same line that the newest begins with: perhaps others follow it."""
-    before = [at(-60, f"before {n}", plus_ns=n) for n in range(999)]
-    after = [at(-60, f"after {n}", plus_ns=6000 + n) for n in range(999)]
+    before, after = ([at(-60, f"line {ns + n}", plus_ns=ns + n) for n in range(999)] for ns in (0, 6000))
     return [*before, *[at(-60, "tied", plus_ns=5000)] * (1 + hidden), *after]
 
 
