@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -32,11 +33,12 @@ main()
 """
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_names_program_and_variable(cli: RunCli, shell: str) -> None:
-    result = cli("completion", shell)
-    assert (result.code, "bt-tui" in result.out) == (0, True)
-    assert f"_BT_TUI_COMPLETE={shell}_complete" in result.out
+def test_the_script_names_program_and_variable(cli: RunCli) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        result = cli("completion", shell)
+        assert (result.code, "bt-tui" in result.out) == (0, True)
+        assert f"_BT_TUI_COMPLETE={shell}_complete" in result.out
+    assert cli("--version", environ={"_BT_TUI_COMPLETE": ""}).out.startswith("bt-tui "), "nothing is asked"
 
 
 Tab = Callable[..., list[list[str]]]
@@ -56,9 +58,7 @@ def tab(baseten: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytest
 
     def press(*lines: str, environ: dict[str, str] | None = None) -> list[list[str]]:
         wanted = clean_environ | (baseten.environ() if environ is None else environ)
-        wanted |= {
-            f"XDG_{place}_HOME": clean_environ["HOME"] for place in ("CONFIG", "STATE", "CACHE", "DATA")
-        }
+        wanted |= {f"XDG_{place}_HOME": wanted["HOME"] for place in ("CONFIG", "STATE", "CACHE", "DATA")}
         for name, value in (wanted | {"_BT_TUI_COMPLETE": "bash_complete"}).items():
             monkeypatch.setenv(name, value)
         return [offered(line) for line in lines]
@@ -68,10 +68,6 @@ def tab(baseten: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytest
 
 def test_commands_are_offered_without_a_server(tab: Tab) -> None:
     assert tab("bt-tui remo", environ={}) == [["remotes"]]
-
-
-def test_a_shell_that_asks_nothing_has_its_command_run(cli: RunCli) -> None:
-    assert cli("--version", environ={"_BT_TUI_COMPLETE": ""}).out.startswith("bt-tui ")
 
 
 def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, baseten: FakeBaseten) -> None:
@@ -92,12 +88,11 @@ def test_words_that_a_shell_would_run_are_not_offered(tab: Tab, baseten: FakeBas
     assert tab("bt-tui job ") == [["good"]]
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_is_offered(
-    tab: Tab, baseten: FakeBaseten, clean_environ: dict[str, str]
-) -> None:
+def test_a_server_that_does_not_answer_is_not_waited_for(tab: Tab, baseten: Any, tmp_path: Path) -> None:
+    """What it answered last is offered."""
     baseten.jobs = [job("abc1", name="llama", error_message="s3cret")]
     assert tab("bt-tui job ") == [["abc1"]]
-    (kept,) = Path(clean_environ["HOME"]).rglob("completion-*.json")
+    (kept,) = tmp_path.rglob("completion-*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     tables = json.loads(kept.read_text())
     assert tables["jobs"]["words"] == [["abc1", "llama"]]
@@ -113,10 +108,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_and_what_it_said_last_i
 
 
 def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, baseten: FakeBaseten) -> None:
-    listed = [
-        {"training_job_id": "job1", "checkpoint_id": name, "size_bytes": 1}
-        for name in ("checkpoint-100", "checkpoint-200")
-    ]
+    listed = [{"training_job_id": "job1", "checkpoint_id": f"checkpoint-{step}"} for step in (100, 200)]
     path = "/v1/training_projects/proj1/jobs/job1/checkpoints"
     baseten.on("GET", path, Answer({"checkpoints": listed}))
     assert tab(
@@ -126,10 +118,8 @@ def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, baseten: FakeB
     ) == [["checkpoint-100", "checkpoint-200"], [], []]
 
 
-def test_the_remote_that_is_named_is_asked(
-    tab: Tab, baseten: FakeBaseten, clean_environ: dict[str, str]
-) -> None:
-    Path(clean_environ["USER_TRUSSRC_PATH"]).write_text(
+def test_the_remote_that_is_named_is_asked(tab: Tab, baseten: FakeBaseten, trussrc: Path) -> None:
+    trussrc.write_text(
         f"[here]\nremote_provider = baseten\napi_key = {baseten.key}\nremote_url = {baseten.url}\n"
         "[there]\nremote_provider = baseten\napi_key = k\nremote_url = http://127.0.0.1:1\n"
     )
@@ -141,7 +131,7 @@ def test_the_remote_that_is_named_is_asked(
         "bt-tui job ",  # which one is not said
         environ={},
     ) == [["job1"], [], ["local", "here", "there"], [], []]
-    assert not [*Path(clean_environ["HOME"]).rglob("emulator*")]
+    assert not [*trussrc.parent.rglob("emulator*")]
 
 
 def test_no_screen_is_loaded_for_it(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:

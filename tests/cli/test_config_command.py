@@ -51,11 +51,9 @@ def test_show_tells_each_value_and_its_origin(cli: RunCli, file: Path, with_file
 
 def test_show_keeps_the_secret_part_of_a_webhook(cli: RunCli, with_file: Any) -> None:
     environ = with_file('[notifications]\nwebhook = "https://user:pw@hooks.example.com/T0/hush"\n')
-    for arguments in (("-o", "json"), ("-o", "table"), ("--changed",)):
-        out = cli("config", "show", *arguments, environ=environ).out
-        assert "hooks.example.com" in out
-        assert "hush" not in out
-        assert "pw" not in out
+    for options in ("-o json", "-o table", "--changed"):
+        out = cli(f"config show {options}", environ=environ).out
+        assert [words in out for words in ("hooks.example.com", "hush", "pw")] == [True, False, False]
 
 
 def test_validate_names_lines_and_tells_by_exit_code(cli: RunCli, file: Path, with_file: Any) -> None:
@@ -73,9 +71,8 @@ def test_validate_names_lines_and_tells_by_exit_code(cli: RunCli, file: Path, wi
     assert f"{file}:3: readonli: no such setting; did you mean readonly?" in used.err
 
 
-def test_edit_makes_a_private_file_with_comments_and_checks_what_was_written(
-    cli: RunCli, file: Path, with_file: Any, tmp_path: Path
-) -> None:
+def test_edit_makes_a_private_file(cli: RunCli, file: Path, with_file: Any, tmp_path: Path) -> None:
+    """It has comments, and what was written is checked."""
     editor = tmp_path / "an editor.py"
     editor.write_text(
         "import sys, pathlib\npath = pathlib.Path(sys.argv[-1])\n"
@@ -93,7 +90,7 @@ def test_edit_makes_a_private_file_with_comments_and_checks_what_was_written(
     assert cli("config edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
 
 
-def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_section(
+def test_the_remote_of_the_file_comes_after_variables_and_before_the_only_section(
     cli: RunCli, with_file: Any, file: Path, baseten: Any, tmp_path: Path
 ) -> None:
     def selected(**variables: str) -> list[str]:
@@ -116,9 +113,7 @@ def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_s
     assert selected() == ["only"]
 
 
-def test_thresholds_and_patterns_count_without_a_screen_too(
-    cli: RunCli, with_file: Any, baseten: Any
-) -> None:
+def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any, baseten: Any) -> None:
     live_run(baseten, "hangs", silent_s=1800)
     assert cli("health hangs").code == 11
     assert cli("health hangs", environ=with_file('[health]\noff = ["stalled"]\n')).code != 11

@@ -2,6 +2,7 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -9,10 +10,7 @@ import pytest
 from support.terminal import AtTerminal
 
 LIMIT_S = 60.0
-
-
-def in_terminal(*arguments: str, environ: dict[str, str]) -> AtTerminal:
-    return AtTerminal(*arguments, environ=environ, lines=30, columns=100)
+SIZE = {"lines": 30, "columns": 100}
 
 
 @pytest.fixture
@@ -21,10 +19,8 @@ def terminal_environ(clean_environ: dict[str, str], tmp_path: Path) -> dict[str,
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_quitting_and_being_killed_leave_no_process_and_no_data(
-    terminal_environ: dict[str, str], tmp_path: Path, is_killed: bool
-) -> None:
-    with in_terminal("demo", "--world", "empty", environ=terminal_environ) as program:
+def test_it_leaves_no_process_and_no_data(terminal_environ: Any, tmp_path: Path, is_killed: bool) -> None:
+    with AtTerminal("demo", "--world", "empty", environ=terminal_environ, **SIZE) as program:
         program.sees("demo")
         started = psutil.Process(program.process.pid).children(recursive=True)
         if is_killed:
@@ -38,7 +34,7 @@ def test_quitting_and_being_killed_leave_no_process_and_no_data(
 
 
 def test_without_any_remote_the_welcome_screen_opens(terminal_environ: dict[str, str]) -> None:
-    with in_terminal(environ=terminal_environ) as program:
+    with AtTerminal(environ=terminal_environ, **SIZE) as program:
         program.sees("emulator")
         program.types(b"q")
         assert program.end() == 0

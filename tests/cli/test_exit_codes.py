@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,6 @@ WAYS: list[tuple[ExitCode, Provoke]] = [
     (ExitCode.JOB_STOPPED, ended("PREEMPTED", *FOLLOW)),
     (ExitCode.DEPLOY_FAILED, ended("DEPLOY_FAILED", *FOLLOW)),
     (ExitCode.AUTH, answered(401)),
-    (ExitCode.AUTH, answered(403)),
     (ExitCode.NOT_FOUND, nowhere),
     (ExitCode.UNREACHABLE, answered(503)),
     (ExitCode.TIMED_OUT, ended("RUNNING", "wait", "job1", "--timeout", "0s")),
@@ -99,24 +99,18 @@ def test_every_code_has_a_way_and_is_published() -> None:
     assert told == {code for code, _ in WAYS} == set(ExitCode)
 
 
-def test_no_remote_at_all_names_the_three_ways(cli: RunCli) -> None:
-    result = cli("jobs", environ={})
-    assert (result.code, result.out) == (6, "")
-    for words in ("BASETEN_API_KEY", ".trussrc", "bt-tui demo"):
-        assert words in result.err
-
-
-def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli: RunCli, baseten: FakeBaseten) -> None:
-    result = cli("jobs", environ=baseten.environ(key="wrong-key-77"))
-    assert result.code == 6
+def test_without_a_remote_or_with_a_wrong_key_the_way_is_named(cli: RunCli, baseten: FakeBaseten) -> None:
+    none, wrong = cli("jobs", environ={}), cli("jobs", environ=baseten.environ(key="wrong-key-77"))
+    assert (none.code, wrong.code, none.out, wrong.out) == (6, 6, "", "")
+    assert all(words in none.err for words in ("BASETEN_API_KEY", ".trussrc", "bt-tui demo"))
     for words in ("<environment>", "BASETEN_API_KEY", "this key opens nothing here"):
-        assert words in result.err
-    assert "wrong-key-77" not in result.out + result.err
+        assert words in wrong.err
+    assert "wrong-key-77" not in wrong.err
 
 
-def test_our_own_faults_are_a_sentence_and_the_details_are_one_variable_away(
-    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_faults_are_a_sentence(cli: RunCli, baseten: FakeBaseten, monkeypatch: Any) -> None:
+    """The details are one variable away."""
+
     def broken(*_arguments: object, **_named: object) -> str:
         raise ZeroDivisionError("nobody saw this coming")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from every_command import CHANGING, ENDED, JOB, PROJECT
@@ -27,9 +28,7 @@ def changes_of(faulty: FaultyServer) -> list[str]:
 
 
 @pytest.mark.parametrize("words", CHANGES, ids=" ".join)
-def test_no_command_changes_anything(
-    cli: RunCli, world: dict[str, str], faulty: FaultyServer, words: tuple[str, ...]
-) -> None:
+def test_no_command_changes_anything(cli: RunCli, world: Any, faulty: FaultyServer, words: Any) -> None:
     faulty.set_faults()
     done = cli(*words, environ=world | {"BT_TUI_READONLY": "true", "BT_TUI_DEBUG": ""})
     assert (done.code, done.out) == (ExitCode.USAGE, ""), done.err
@@ -37,9 +36,7 @@ def test_no_command_changes_anything(
     assert changes_of(faulty) == []
 
 
-def test_the_message_names_the_setting_that_forbids_it(
-    cli: RunCli, world: dict[str, str], faulty: FaultyServer, tmp_path: Path
-) -> None:
+def test_the_setting_that_forbids_it_is_named(cli: RunCli, world: Any, faulty: Any, tmp_path: Path) -> None:
     faulty.set_faults()
     settings = tmp_path / "config.toml"
     settings.write_text('remote = "lab"\nreadonly = true\n')

@@ -39,9 +39,7 @@ def test_each_is_changed_where_it_says(file: str) -> None:
     assert [key for key in keys if not re.search(rf"\b{key}\b", tests)] == []
 
 
-def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(
-    cli: RunCli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_has_the_speed_of_the_settings_or_flag(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     from api_client.emulator import processes
     from tui.commands.app import demo
 

@@ -81,9 +81,7 @@ def check_streams(result: Result, words: str, output_format: str) -> None:
 
 @pytest.mark.usefixtures("noisy_stderr")
 @pytest.mark.parametrize(("words", "output_format"), runs(READING))
-def test_what_only_reads_prints_its_format_alone(
-    cli: RunCli, world: Any, words: Any, output_format: Any
-) -> None:
+def test_what_reads_prints_its_format_alone(cli: RunCli, world: Any, words: Any, output_format: Any) -> None:
     arguments = (*words.split(), *READING[words], "-o", output_format)
     narrow = cli(*arguments, environ=world | {"COLUMNS": "20"})
     check_streams(narrow, words, output_format)
@@ -104,19 +102,11 @@ def test_what_changes_something_prints_its_format_alone(
         check_streams(cli(*arguments, environ=environ | {"COLUMNS": "20"}), words, output_format)
 
 
-TELLING: dict[str, tuple[str, ...]] = {
-    "config validate": ("config", "validate"),
-    "secrets delete": ("secrets", "delete", "hf", "--yes"),
-    "logout": ("logout", "--remote", "one"),
-    "emulator stop": ("emulator", "stop"),
-}
-
-
-@pytest.mark.parametrize("words", TELLING)
-def test_what_only_tells_leaves_stdout_empty(cli: RunCli, world: Any, tmp_path: Path, words: Any) -> None:
-    (tmp_path / "trussrc").write_text("[one]\napi_key = k\n")
-    result = cli(*TELLING[words], environ=world)
-    assert (result.out, bool(result.err)) == ("", True)
+def test_what_only_tells_leaves_stdout_empty(cli: RunCli, world: Any, trussrc: Path) -> None:
+    trussrc.write_text("[one]\napi_key = k\n")
+    for line in ("config validate", "secrets delete hf --yes", "logout --remote one", "emulator stop"):
+        result = cli(line, environ=world)
+        assert (result.out, bool(result.err)) == ("", True)
 
 
 class LeftPipe(io.StringIO):

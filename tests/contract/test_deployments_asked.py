@@ -17,18 +17,19 @@ from support.served_platform import Served
 
 GIB = 1024**3
 LORA = "checkpoint-100"
+Known = dict[str, Checkpoint]
 LOOPS = {"weight_source_type": "B10_LOOPS_CHECKPOINTING"}
 
 
 @pytest.fixture
-def checkpoints(served: Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, Checkpoint]:
+def checkpoints(served: Served, monkeypatch: pytest.MonkeyPatch) -> Known:
     """The checkpoints of every job, for a test to add to."""
-    known: dict[str, Checkpoint] = {}
+    known: Known = {}
     monkeypatch.setattr(served.backend, "checkpoints", lambda job_id: list(known.values()))
     return known
 
 
-def add(known: dict[str, Checkpoint], name: str, kind: str = "lora", **more: Any) -> None:
+def add(known: Known, name: str, kind: str = "lora", **more: Any) -> None:
     fields = {"base_model": "meta-llama/Llama-3.1-8B", "sync_status": "COMPLETE", **more}
     known[name] = Checkpoint(checkpoint_id=name, checkpoint_type=kind, created_at=START, **fields)
 
@@ -74,21 +75,18 @@ def test_a_dry_run_renders_and_makes_nothing(http: httpx.Client, served: Served)
     assert http.get("/v1/models").json() == {"models": []}
 
 
-@pytest.mark.parametrize(("ranks", "served_rank"), [([24], "32"), (["abc"], "16"), ([8, 64, 24], "64")])
-def test_the_server_starts_with_a_rank_that_holds_every_adapter(
-    http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint], ranks: list[Any], served_rank: str
-) -> None:
-    for number, rank in enumerate(ranks):
-        add(checkpoints, f"c-{number}", lora_adapter_config={"r": rank})
-    words = server_words(dry_run(http, request_for(*((served.job_id, name) for name in checkpoints))))
-    assert after(words, "--max-lora-rank") == served_rank
-    modules = words[words.index("--lora-modules") + 1 :][: len(ranks)]
-    assert [word.partition("=")[0] for word in modules] == [*checkpoints]
+def test_the_servers_rank_holds_every_adapter(http: Any, served: Served, checkpoints: Known) -> None:
+    cases: tuple[tuple[list[Any], str], ...] = (([24], "32"), (["abc"], "16"), ([8, 64, 24], "64"))
+    for ranks, served_rank in cases:
+        for number, rank in enumerate(ranks):
+            add(checkpoints, f"c-{number}", lora_adapter_config={"r": rank})
+        words = server_words(dry_run(http, request_for(*((served.job_id, name) for name in checkpoints))))
+        assert after(words, "--max-lora-rank") == served_rank
+        modules = words[words.index("--lora-modules") + 1 :][: len(ranks)]
+        assert [word.partition("=")[0] for word in modules] == [*checkpoints]
 
 
-def test_full_weights_and_whisper_are_served_from_their_folder(
-    http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint]
-) -> None:
+def test_full_weights_and_whisper_are_folders(http: Any, served: Served, checkpoints: Known) -> None:
     add(checkpoints, ".", kind="full")
     add(checkpoints, "speech", kind="whisper")
     full, whisper = (dry_run(http, request_for((served.job_id, name))) for name in checkpoints)
@@ -109,36 +107,31 @@ def test_the_same_name_is_the_same_model(http: httpx.Client, served: Served) -> 
     assert models["fine-tuned-llm"]["production_deployment_id"] == first["id"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "code", "words"),
-    [
-        ({"weights_sources": []}, "VALIDATION_ERROR", "request.weights_sources"),
-        ({"weights_sources": [{}]}, "VALIDATION_ERROR", "weights_sources.0"),
-        ({"weights_sources": [LOOPS]}, "NOT_IMPLEMENTED", "Loops"),
-        ({"metadata": {"oracle_name": " "}}, "VALIDATION_ERROR", "oracle_name"),
-        ({"metadata": {"oracle_name": "\ud800"}}, "VALIDATION_ERROR", "oracle_name"),
-        ({"metadata": None}, "VALIDATION_ERROR", "metadata"),
-        ({"inference_stack": {"stack_type": "TGI"}}, "VALIDATION_ERROR", "stack_type"),
-        ({"environment": [{"name": "A=B", "value": ""}]}, "VALIDATION_ERROR", "variables.0.name"),
-        ({"environment": [{"name": "A", "value": 1}]}, "VALIDATION_ERROR", "value"),
-        ({"dry_run": "no"}, "VALIDATION_ERROR", "dry_run"),
-        ({"instance_type_id": "a-toaster"}, "RESOURCE_NOT_FOUND", "a-toaster"),
-    ],
-)
-def test_a_wrong_request_is_refused_in_words(
-    http: httpx.Client, served: Served, changes: dict[str, Any], code: str, words: str
-) -> None:
-    found = refusal(http, request_for((served.job_id, LORA), **changes))
-    assert found[0] == code
-    assert words in found[1]
-    assert http.get("/v1/models").json() == {"models": []}
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"weights_sources": []}, "VALIDATION_ERROR", "request.weights_sources"),
+    ({"weights_sources": [{}]}, "VALIDATION_ERROR", "weights_sources.0"),
+    ({"weights_sources": [LOOPS]}, "NOT_IMPLEMENTED", "Loops"),
+    ({"metadata": {"oracle_name": " "}}, "VALIDATION_ERROR", "oracle_name"),
+    ({"metadata": {"oracle_name": "\ud800"}}, "VALIDATION_ERROR", "oracle_name"),
+    ({"metadata": None}, "VALIDATION_ERROR", "metadata"),
+    ({"inference_stack": {"stack_type": "TGI"}}, "VALIDATION_ERROR", "stack_type"),
+    ({"environment": [{"name": "A=B", "value": ""}]}, "VALIDATION_ERROR", "variables.0.name"),
+    ({"environment": [{"name": "A", "value": 1}]}, "VALIDATION_ERROR", "value"),
+    ({"dry_run": "no"}, "VALIDATION_ERROR", "dry_run"),
+    ({"instance_type_id": "a-toaster"}, "RESOURCE_NOT_FOUND", "a-toaster"),
+]
+
+
+def test_a_wrong_request_is_refused_in_words(http: httpx.Client, served: Served) -> None:
+    for changes, code, words in REFUSED:
+        found = refusal(http, request_for((served.job_id, LORA), **changes))
+        assert (found[0], words in found[1]) == (code, True), found
     for no_request in (None, [], "text", {}):
         assert refusal(http, no_request)[0] == "VALIDATION_ERROR"
+    assert http.get("/v1/models").json() == {"models": []}
 
 
-def test_what_cannot_be_served_or_is_not_there_is_refused(
-    http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint]
-) -> None:
+def test_what_cannot_be_served_is_refused(http: httpx.Client, served: Served, checkpoints: Known) -> None:
     add(checkpoints, "lora", lora_adapter_config={"r": 8})
     add(checkpoints, "full", "full")
     add(checkpoints, "no base", base_model=None)
@@ -172,13 +165,7 @@ def test_what_cannot_be_served_or_is_not_there_is_refused(
     ],
 )
 def test_a_server_that_cannot_start_fails_with_the_reason(
-    http: httpx.Client,
-    served: Served,
-    checkpoints: dict[str, Checkpoint],
-    kind: str,
-    files: dict[str, int],
-    machine_id: str,
-    fails_with: str | None,
+    http: Any, served: Served, checkpoints: Known, kind: Any, files: Any, machine_id: Any, fails_with: Any
 ) -> None:
     add(checkpoints, "step-5", kind)
     served.backend.stored_files[served.job_id] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -71,9 +72,8 @@ def make(http: httpx.Client, official: ManagementClient, served: Served) -> Any:
 
 
 @pytest.fixture
-def one(make: Any) -> Deployment:
-    found: Deployment = make()
-    return found
+def one(make: Callable[[], Deployment]) -> Deployment:
+    return make()
 
 
 def test_the_official_client_reads_models_and_deployments(one: Deployment, served: Served) -> None:
@@ -110,9 +110,7 @@ def test_a_deployment_walks_through_its_stages(one: Deployment, served: Served) 
     assert one.status == "BUILDING"
 
 
-def test_the_log_is_read_by_window_direction_and_filters(
-    one: Deployment, http: httpx.Client, served: Served
-) -> None:
+def test_the_log_by_window_direction_and_filters(one: Deployment, http: httpx.Client, served: Served) -> None:
     later(served, 60)
 
     def read(**fields: Any) -> list[str]:
@@ -139,9 +137,7 @@ def test_the_log_is_read_by_window_direction_and_filters(
     assert http.post(f"{one.path}/logs", json={"includes": ["a"] * 9}).status_code == 400
 
 
-def test_a_secret_that_does_not_exist_is_in_the_log_by_name(
-    make: Any, official: ManagementClient, served: Served
-) -> None:
+def test_a_missing_secret_is_in_the_log_by_name(make: Any, official: Any, served: Served) -> None:
     official_call(official.api, "post_secrets", {}, name="there", value="hush-hush")
     environment = [
         {"name": name, "value": name.lower(), "is_secret_reference": True} for name in ("THERE", "MISSING")
@@ -166,9 +162,7 @@ def test_what_is_deleted_is_gone(one: Deployment, make: Any, http: httpx.Client)
     assert http.get(one.path.rpartition("/")[0]).status_code == 404
 
 
-def test_a_deployment_goes_on_while_no_emulator_runs_and_without_its_job(
-    front: FaultyServer, tmp_path: Path
-) -> None:
+def test_a_deployment_outlives_the_emulator_and_its_job(front: FaultyServer, tmp_path: Path) -> None:
     with httpx.Client(base_url=front.url, headers={"Authorization": f"Bearer {KEY}"}) as client:
         with served_platform(front, tmp_path) as before:
             version = deployed(client, request_for((before.job_id, LORA)))
@@ -201,9 +195,7 @@ def test_a_deployment_is_stopped_and_started_again(one: Deployment, served: Serv
     assert one.startups(0) == []
 
 
-def test_one_that_failed_is_retried_and_cannot_be_promoted(
-    make: Any, http: httpx.Client, served: Served
-) -> None:
+def test_one_that_failed_is_retried_and_never_promoted(make: Any, http: Any, served: Served) -> None:
     one = make(instance_type_id="cpu-4x16")
     later(served, 60)
     assert one.status == "DEPLOY_FAILED"

@@ -6,10 +6,10 @@ import hashlib
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-import pytest
 
 from api_client.emulator.backend import StoredFile
 from support.served_platform import NOW, Served, counting_bytes
@@ -34,9 +34,7 @@ def download_url(http: httpx.Client, served: Served, place: dict[str, str]) -> s
     return str(url)
 
 
-def test_an_upload_comes_back_by_its_presigned_url(
-    anyone: httpx.Client, http: httpx.Client, served: Served
-) -> None:
+def test_an_upload_comes_back(anyone: httpx.Client, http: httpx.Client, served: Served) -> None:
     url, token, place = upload_target(http)
     content = bytes(range(256)) * 1000
     assert anyone.put(url, headers=token, content=content).headers["etag"]
@@ -59,9 +57,7 @@ def test_an_upload_in_parts_is_joined(anyone: httpx.Client, http: httpx.Client, 
     assert anyone.post(url, params={"uploadId": upload_id}, headers=token, content=body).status_code == 404
 
 
-def test_an_aborted_upload_is_gone_and_a_chunked_body_refused(
-    anyone: httpx.Client, http: httpx.Client
-) -> None:
+def test_an_aborted_upload_is_gone_a_chunked_body_refused(anyone: httpx.Client, http: httpx.Client) -> None:
     url, token, _ = upload_target(http)
     upload_id = anyone.post(url + "?uploads", headers=token).text.split("<UploadId>")[1].split("<")[0]
     for status in (204, 404):
@@ -71,14 +67,11 @@ def test_an_aborted_upload_is_gone_and_a_chunked_body_refused(
     assert anyone.get(url, headers=token).status_code == 404
 
 
-def test_credentials_open_one_object_for_a_while(
-    anyone: httpx.Client, http: httpx.Client, served: Served
-) -> None:
+def test_credentials_open_one_object(anyone: httpx.Client, http: httpx.Client, served: Served) -> None:
     url, token, _ = upload_target(http)
     other, _, _ = upload_target(http)
-    assert anyone.put(other, headers=token, content=b"x").status_code == 403
-    assert anyone.put(url, content=b"x").status_code == 403
-    assert anyone.put(url, headers=served.headers, content=b"x").status_code == 403
+    for place, headers in ((other, token), (url, {}), (url, served.headers)):
+        assert anyone.put(place, headers=headers, content=b"x").status_code == 403
     served.clock.moment = NOW + timedelta(days=1)
     assert anyone.put(url, headers=token, content=b"x").status_code == 403
 
@@ -88,9 +81,7 @@ def file_url(http: httpx.Client, served: Served, *files: StoredFile) -> str:
     return str(http.get(served.job_path + "/checkpoint_files").json()["presigned_urls"][0]["url"])
 
 
-def test_a_checkpoint_file_comes_from_disk_whatever_its_name(
-    anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path
-) -> None:
+def test_a_file_of_any_name(anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path) -> None:
     path = tmp_path / "a-file"
     path.write_bytes(b"0123456789")
     for name in ("checkpoint-1/a b#?%.json", "./x", "ü/☃", "a\nb", "x\udcff"):
@@ -98,9 +89,7 @@ def test_a_checkpoint_file_comes_from_disk_whatever_its_name(
         assert anyone.get(url).content == b"0123456789"
 
 
-def test_a_file_that_is_made_on_demand_has_ranges_too(
-    anyone: httpx.Client, http: httpx.Client, served: Served
-) -> None:
+def test_a_file_made_on_demand_has_ranges(anyone: httpx.Client, http: httpx.Client, served: Served) -> None:
     size = 3_000_000  # several chunks
     url = file_url(http, served, StoredFile("model.safetensors", 0, size, MODIFIED, generate=on_demand))
     part = anyone.get(url, headers={"Range": "bytes=400000-2700000"})
@@ -133,25 +122,15 @@ def test_a_presigned_url_cannot_be_changed_and_expires(
 
 
 def test_a_link_out_of_the_data_folder_is_not_followed(
-    anyone: httpx.Client,
-    http: httpx.Client,
-    served: Served,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path
 ) -> None:
-    outside = tmp_path_factory.mktemp("elsewhere") / "private"
-    outside.write_bytes(b"not for anyone")
     link = tmp_path / "link"
-    link.symlink_to(outside)
-    url = file_url(http, served, StoredFile("link", 0, 14, MODIFIED, path=link))
-    answer = anyone.get(url)
-    assert answer.status_code == 404
-    assert b"not for anyone" not in answer.content
+    link.symlink_to(__file__)
+    answer = anyone.get(file_url(http, served, StoredFile("link", 0, 14, MODIFIED, path=link)))
+    assert (answer.status_code, b"import" in answer.content) == (404, False)
 
 
-def test_files_are_paged_by_offset_and_urls_lead_to_where_the_client_came_from(
-    http: httpx.Client, served: Served
-) -> None:
+def test_files_are_paged_and_urls_lead_to_where_the_client_came_from(http: Any, served: Served) -> None:
     names = [f"file-{number}" for number in range(7)]
     served.backend.stored_files[served.job_id] = [
         StoredFile(name, 0, 1, MODIFIED, generate=counting_bytes) for name in names
@@ -183,8 +162,7 @@ def test_a_range_holds_only_while_the_file_is_the_same(
     several = anyone.get(url, headers={"Range": "bytes=0-1,4-5"})
     assert (several.status_code, several.content) == (200, b"0123456789"), "as from S3"
     head = anyone.head(url)
-    told = (head.headers["content-length"], head.headers["accept-ranges"], head.content)
-    assert told == ("10", "bytes", b"")
+    assert (head.headers["content-length"], head.headers["accept-ranges"]) == ("10", "bytes")
     tag, written = head.headers["etag"], head.headers["last-modified"]
     assert tag == f'"{hashlib.md5(path.read_bytes()).hexdigest()}"'
     for same in (tag, written):

@@ -119,9 +119,7 @@ def test_no_key_of_ours_reaches_a_job(lab: EmulatorChild, client: httpx.Client) 
     assert lab.key not in text
 
 
-def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost_and_a_hangup_ends_it(
-    tmp_path: Path,
-) -> None:
+def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with running_emulator(data_dir=folder) as child, client_of(child) as client:
         done = submit(client, "done", "echo it is done")
@@ -219,9 +217,7 @@ def check_objects_port(child: EmulatorChild, api: httpx.Client, job: dict[str, A
     assert expires - time.time() > A_YEAR_S / 2
 
 
-def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(
-    lab: EmulatorChild, client: httpx.Client
-) -> None:
+def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(lab: EmulatorChild, client: Any) -> None:
     value = "tell-nobody-5f1c"
     team = client.get("/v1/teams").json()["teams"][0]
     client.post(f"/v1/teams/{team['id']}/secrets", json={"name": "token", "value": value})

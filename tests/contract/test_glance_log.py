@@ -26,13 +26,6 @@ OLD = 2 * MAX_PAGE_LINES + 300
 """More than two pages, three lines of each millisecond that has any."""
 
 
-def old_lines() -> list[dict]:
-    return [
-        line(f"step={place // 3} loss=1.0", at_ms=NOW_MS - (OLD - place) // 3 * EVERY_MS)
-        for place in range(OLD)
-    ]
-
-
 @asynccontextmanager
 async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogTail, FakeBaseten]]:
     """What Home reads of the log of a job that has run for two hours."""
@@ -57,7 +50,10 @@ async def test_every_line_counts_once() -> None:
     resume = asyncio.Event()
     resume.set()
     async with tail() as (log, baseten):
-        baseten.logs["runs"] = lines = old_lines()
+        baseten.logs["runs"] = lines = [
+            line(f"step={place // 3} loss=1.0", at_ms=NOW_MS - (OLD - place) // 3 * EVERY_MS)
+            for place in range(OLD)
+        ]
         await log.read_newest()
         assert MAX_PAGE_LINES - 3 <= counted(log) <= MAX_PAGE_LINES, "the newest page at once"
         assert not log.is_read

@@ -149,7 +149,6 @@ def trainers() -> str:
 
 
 def groups() -> str:
-    """The names that a pattern may use."""
     return "Groups that count: " + ", ".join(f"`{name}`" for name in GROUPS) + ".\n"
 
 

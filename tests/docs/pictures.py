@@ -91,21 +91,10 @@ def photographed(program: str, svg: str, target: Path) -> None:
         page = Path(folder, "page.html")
         style = "<style>body{margin:0}svg{display:block}</style>"
         page.write_text(f'<meta charset="utf-8">{style}{svg}', encoding="utf-8")
-        subprocess.run(
-            [
-                program,
-                "--headless",
-                "--no-sandbox",
-                "--hide-scrollbars",
-                "--default-background-color=00000000",
-                f"--user-data-dir={folder}/profile",
-                f"--window-size={width},{height}",
-                f"--screenshot={target}",
-                page.as_uri(),
-            ],
-            check=True,
-            stderr=subprocess.DEVNULL,
-        )
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--default-background-color=00000000"]
+        options += [f"--user-data-dir={folder}/profile", f"--window-size={width},{height}"]
+        command = [program, *options, f"--screenshot={target}", page.as_uri()]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
 def main(names: list[str]) -> int:
