@@ -21,7 +21,8 @@ from harness import Report
 from pydantic import SecretStr
 
 from api_client import LogBatch, LogLine, Remote, TrainingClient
-from support.log_server import NS_PER_S, FakeLog, LogServer, ServedLine, running_ns
+from support.faulty import faulty_server
+from support.log_server import NS_PER_S, FakeLog, JobServer, ServedLine
 
 LASTING_S = 60.0
 A_LINE_EVERY_S = 7.0
@@ -31,12 +32,12 @@ WANTED_SIGHT_S = 3.0
 
 async def measure(lasting_s: float) -> tuple[float, list[float]]:
     """Requests a second, and each line's wait in seconds."""
-    now_ns = running_ns(1.0)
-    begin_ns = now_ns()
+    begin_ns = time.time_ns()
     stamps = [begin_ns + int(count * A_LINE_EVERY_S * NS_PER_S) for count in range(int(lasting_s))]
     lines = [ServedLine(stamp, f"line {stamp}", arrives_ns=stamp) for stamp in stamps]
     waits_s: list[float] = []
-    with LogServer(FakeLog(lines, now_ns, begin_ns, begin_ns + 10**15)) as server:
+    log = FakeLog(lines, time.time_ns, begin_ns, begin_ns + 10**15)
+    with faulty_server(JobServer(log).app) as server:
         key = SecretStr(server.key)
         remote = Remote(name="here", app_url=server.url, api_url=server.url, key=key, key_origin="benchmark")
         async with TrainingClient(remote) as client:
@@ -45,12 +46,12 @@ async def measure(lasting_s: float) -> tuple[float, list[float]]:
                 async with asyncio.timeout(lasting_s):
                     async for item in client.logs.follow("proj1", "job1"):
                         if isinstance(item, LogBatch):
-                            seen_ns = now_ns()
+                            seen_ns = time.time_ns()
                             found = [line for line in item.entries if isinstance(line, LogLine)]
                             waits_s += [(seen_ns - line.timestamp_ns) / NS_PER_S for line in found]
             except TimeoutError:
                 pass
-            return len(server.asked) / (time.monotonic() - began_s), waits_s
+            return len(server.layer.asked) / (time.monotonic() - began_s), waits_s
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry, LogGap, LogLine
-from support.log_server import NS_PER_S, FakeLog, FastClock, LogServer, ServedLine
+from support.faulty import faulty_server
+from support.log_server import NS_PER_S, FakeLog, FastClock, JobServer, ServedLine
 from support.remotes import remote_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.readers.session import Session
@@ -38,15 +39,10 @@ class Reader:
         return shown
 
 
-def server_of(
-    lines: list[ServedLine], clock: FastClock, *, over_s: float = 600.0, broken: tuple[int, int] | None = None
-) -> LogServer:
+def job_of(lines: list[ServedLine], clock: FastClock) -> JobServer:
     now_ns = clock.server_ns()
     begin_ns = now_ns - 10 * HOUR_S * NS_PER_S
-    log = FakeLog(lines, clock.server_ns, begin_ns, now_ns - int(over_s * NS_PER_S))
-    server = LogServer(log)
-    server.broken = broken
-    return server
+    return JobServer(FakeLog(lines, clock.server_ns, begin_ns, now_ns - 600 * NS_PER_S))
 
 
 def ten_hours(clock: FastClock, count: int = 5_900) -> list[ServedLine]:
@@ -69,12 +65,13 @@ def busy_end(clock: FastClock, count: int = 2_500) -> list[ServedLine]:
 async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> None:
     clock = FastClock()
     newest = busy_end(clock)
-    with server_of([*ten_hours(clock), *newest], clock) as server:
+    job = job_of([*ten_hours(clock), *newest], clock)
+    with faulty_server(job.app) as server:
         session = Session(remote_of(server), clock=clock)
         reader = Reader(session)
         await read(reader, session)
         await session.aclose()
-    assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == server.log.expected()
+    assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == job.log.expected()
     assert reader.taken[0].timestamp_ns > newest[1_000].stamp_ns
     assert newest[-1].stamp_ns in [line.timestamp_ns for line in reader.taken[:1_000]]
     stamps = [entry.timestamp_ns for entry in reader.entries]
@@ -84,15 +81,16 @@ async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> N
     assert told == sorted(told)
     assert told[-1] == 1.0
     assert reader.log.is_read
-    assert [job.is_finished for job in reader.ended] == [True]
+    assert [each.is_finished for each in reader.ended] == [True]
 
 
 async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
     clock = FastClock()
     lines = ten_hours(clock, 400)
     lost = lines[200:203]
-    broken = (lost[0].stamp_ns, lost[-1].stamp_ns + 1)
-    with server_of(lines, clock, broken=broken) as server:
+    job = job_of(lines, clock)
+    job.broken = broken = (lost[0].stamp_ns, lost[-1].stamp_ns + 1)
+    with faulty_server(job.app) as server:
         session = Session(remote_of(server), clock=clock)
         reader = Reader(session)
         await read(reader, session)
@@ -105,11 +103,11 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
         assert still
         assert reader.parts[-1].filled == gap
 
-        server.broken = None
+        job.broken = (0, 0)
         for each in still:
             await reader.log.retry(each)
         await session.aclose()
     assert not [entry for entry in reader.entries if isinstance(entry, LogGap)]
     shown = Counter((e.timestamp_ns, e.message, e.replica) for e in reader.entries)
-    assert shown == server.log.expected()
+    assert shown == job.log.expected()
     assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == shown

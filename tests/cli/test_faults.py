@@ -48,15 +48,13 @@ def test_every_command_tells_it_by_its_exit_code(
 ) -> None:
     defaults = RetryPolicy.__init__.__defaults__
     monkeypatch.setattr(RetryPolicy.__init__, "__defaults__", (1, *defaults[1:]))
-    leading = ("BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE")
-    environ = {"BASETEN_API_KEY": KEY} | dict.fromkeys(leading, faulty.url)
     code, words = FAULTS[fault]
     wrong = []
     for command in COMMANDS:
         if command in PATIENT and fault not in LASTING:
             continue
         faulty.set_faults(fault)
-        result = cli(command, environ=environ)
+        result = cli(command, environ=faulty.environ())
         if result.code != code or words not in result.err or result.out or "Traceback" in result.err:
             wrong.append(f"{command}: {result.code} {result.out[:60]!r} {result.err[-300:]!r}")
         if KEY in result.out + result.err:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pydantic import SecretStr
-
-from api_client import Remote, TrainingClient
+from api_client import TrainingClient
 from api_client.deployment.sending import DEPLOY_FIELD, DEPLOY_MUTATION
 from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
 from support.deployment_requests import request_for
 from support.fake_backend import START, START_MS
-from support.served_platform import KEY, Served, counting_bytes
+from support.remotes import remote_of
+from support.served_platform import Served, counting_bytes
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDg0cGVyc29uYWxseSBtYWRlIHVwIGtleSBoZXJl me@here"
 JOB = {
@@ -128,8 +127,7 @@ CHANGING: dict[str, Call] = {
 
 async def prepared_world(served: Served) -> World:
     """The platform with a deployment and a job with a session, made through its API."""
-    remote = Remote("emulator", served.url, served.url, key=SecretStr(KEY), key_origin="a test")
-    async with TrainingClient(remote) as client:
+    async with TrainingClient(remote_of(served)) as client:
         request = request_for((served.job_id, "checkpoint-100"))
         deployed = (await client.graphql.execute(DEPLOY_MUTATION, {"request": request}))[DEPLOY_FIELD]
         version = deployed["model_version"]

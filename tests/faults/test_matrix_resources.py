@@ -9,80 +9,66 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from fast_clock import FastClock
-from fault_table import ATTEMPTS, OUTCOMES, Outcome
+from fault_table import ATTEMPTS, OUTCOMES, SILENCES_S
 from pydantic import SecretStr
-from resource_calls import CHANGING, READING, Call, World, parts_of, prepared_world
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from resource_calls import CHANGING, PUBLIC_KEY, READING, Call, World, parts_of, prepared_world
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from api_client import (
     ErrorAnswer,
     InvalidAnswer,
     NotFound,
+    RedirectRefused,
     Remote,
     RequestError,
     RequestEvent,
     RetryPolicy,
+    TimedOut,
     TrainingClient,
     Unauthorized,
     Unreachable,
 )
-from support.faulty import FaultyServer
-from support.served_platform import KEY, served_platform
+from api_client.http.readonly import request_description
+from support.faulty import KEY, FaultyServer
+from support.log_server import FastClock
+from support.remotes import remote_of
+from support.served_platform import served_platform
 
 CALLS: dict[str, Call] = {**READING, **CHANGING}
-SILENCES_S = (0.02, 0.5, 5.0)
-"""Read timeouts to try, shortest first: on a busy machine a short one can end before the request arrives."""
 LATEST_RETRY_S = 20.0
-ELSEWHERE = {
-    "jobs.watch": "a stream",
-    "logs.follow": "a stream",
-    "logs.history": "a stream",
-    "logs.fill": "a stream",
-    "logs.increments": "a stream",
-    "metrics.follow": "a stream",
-    "blobs.upload": "a transfer",
-    "push": "a transfer",
-    "job_link": "asks nothing",
-    "check_may_change": "asks nothing",
-    "aclose": "asks nothing",
-}
-TRANSFERS = ("objects", "downloads", "checkpoint_contents")
+STREAMS = {"jobs.watch", "logs.follow", "logs.history", "logs.fill", "logs.increments", "metrics.follow"}
+UPLOADS = {"blobs.upload", "push"}
+ASK_NOTHING = {"job_link", "check_may_change", "aclose"}
+OWN_MODULES = ("api_client.client", "api_client.resources", "api_client.transfers.uploads")
+TRANSFERS = {"objects", "downloads", "checkpoint_contents"}
 """Parts of the client that talk to object stores: the transfers' matrix has them."""
 
 SENT_ONCE = {"account.log_out"}
 """Whoever logs out wants to go: an answer that cannot be read is good enough, a refusal is not fought."""
 
 
-def knows_how_to_log_out(app: ASGIApp) -> ASGIApp:
-    """The emulator has no logins to end."""
-
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        is_log_out = scope["path"] == "/v1/users/auth/logout"
-        await (Response("{}", media_type="application/json") if is_log_out else app)(scope, receive, send)
-
-    return serve
-
-
 @pytest.fixture(scope="module")
 def world(faulty: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with served_platform(faulty, tmp_path_factory.mktemp("platform")) as served:
-        faulty.app = knows_how_to_log_out(faulty.app)
+        # The emulator has no logins to end.
+        log_out = Route("/v1/users/auth/logout", lambda _: JSONResponse({}), methods=["POST"])
+        served.app.routes.insert(0, log_out)
         yield asyncio.run(prepared_world(served))
 
 
 class Caller:
-    """A client whose waits take no time; what it told, and how long it would have waited."""
+    """A client on a clock of its own; its waits take no time."""
 
     def __init__(self, url: str, **retry: float) -> None:
         self.clock = FastClock()
         self.events: list[RequestEvent] = []
-        remote = Remote("lab", url, url, key=SecretStr(KEY), key_origin="a test")
         policy = RetryPolicy(max_attempts=ATTEMPTS, **retry)
+        remote = Remote("lab", url, url, key=SecretStr(KEY), key_origin="a test")
         self.client = TrainingClient(remote, clock=self.clock, retry=policy, on_event=self.events.append)
 
     async def call(self, name: str, world: World) -> RequestError | None:
@@ -95,44 +81,49 @@ class Caller:
         return None
 
 
-def test_every_public_method_is_in_the_matrix_or_elsewhere() -> None:
-    client = TrainingClient(Remote("x", "http://127.0.0.1", "http://127.0.0.1", key=None, key_origin=""))
-    found = set()
-    for part, resource in parts_of(client).items():
-        if type(resource).__module__.startswith(("api_client.resources", "api_client.transfers.uploads")):
-            members = inspect.getmembers(type(resource), inspect.isfunction)
-            found |= {f"{part}.{name}" for name, _ in members if not name.startswith("_")}
-    own = inspect.getmembers(TrainingClient, inspect.isfunction)
-    found |= {name for name, _ in own if not name.startswith("_")}
-    named = {name.partition(",")[0] for name in CALLS}
-    assert found == named | set(ELSEWHERE)
-    rest = parts_of(client).keys() - {name.partition(".")[0] for name in found}
-    assert rest | {"checkpoint_contents"} == {"remote", "clock", "destinations", *TRANSFERS}
+async def struck_call(
+    name: str, faults: str, world: World, faulty: FaultyServer, **retry: float
+) -> tuple[RequestError | None, Caller]:
+    world.renew()
+    caller = Caller(faulty.url, **retry)
+    faulty.layer.clock = caller.clock
+    faulty.set_faults(faults)
+    return await caller.call(name, world), caller
+
+
+def test_every_public_method_is_in_the_matrix_or_elsewhere(faulty: FaultyServer) -> None:
+    parts = parts_of(TrainingClient(remote_of(faulty)))
+    named = [("", TrainingClient), *((f"{part}.", type(resource)) for part, resource in parts.items())]
+    found = {
+        f"{prefix}{name}"
+        for prefix, kind in named
+        if kind.__module__.startswith(
+            ("api_client.client", "api_client.resources", "api_client.transfers.uploads")
+        )
+        for name, _ in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    assert found == {name.partition(",")[0] for name in CALLS} | STREAMS | UPLOADS | ASK_NOTHING
+    rest = parts.keys() - {name.partition(".")[0] for name in found}
+    assert rest | TRANSFERS == {"remote", "clock", "destinations", *TRANSFERS}
 
 
 async def test_without_faults_all_of_them_work(world: World, faulty: FaultyServer) -> None:
-    faulty.set_faults()
-    for name in CALLS:
-        world.renew()
-        assert await Caller(faulty.url).call(name, world) is None, name
+    assert {name: (await struck_call(name, "", world, faulty))[0] for name in CALLS} == dict.fromkeys(CALLS)
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.spec)
+@pytest.mark.parametrize("spec", OUTCOMES)
 async def test_every_request_under(
-    outcome: Outcome, world: World, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
+    spec: str, world: World, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silences_s = SILENCES_S if outcome.spec.startswith("stall@") else (None,)
     wrong: list[str] = []
     for name in CALLS:
         found: list[str] = []
-        for silence_s in silences_s:
+        for silence_s in SILENCES_S if spec.startswith("stall@") else (None,):
             if silence_s is not None:
                 monkeypatch.setattr("api_client.http.connection.READ_TIMEOUT_S", silence_s)
-            world.renew()
-            faulty.set_faults(outcome.spec)
-            caller = Caller(faulty.url)
-            error = await caller.call(name, world)
-            found = [f"{name}: {each}" for each in differences(name, outcome, error, faulty, caller)]
+            error, caller = await struck_call(name, spec, world, faulty)
+            found = [f"{name}: {each}" for each in differences(name, spec, error, faulty, caller)]
             if not found:
                 break
         wrong += found
@@ -140,70 +131,60 @@ async def test_every_request_under(
 
 
 def differences(
-    name: str, outcome: Outcome, error: RequestError | None, faulty: FaultyServer, caller: Caller
+    name: str, spec: str, error: RequestError | None, faulty: FaultyServer, caller: Caller
 ) -> Iterator[str]:
+    outcome, asked = OUTCOMES[spec], [each for each in faulty.layer.asked if each.faults]
+    handled = Counter((each.method, each.path) for each in asked if each.was_handled and each.method != "GET")
+    if name in CHANGING and any(times > 1 for times in handled.values()):
+        yield f"done twice: {handled}"
     if outcome.error is None or (name in SENT_ONCE and outcome.error is InvalidAnswer):
-        found_nothing = name == "jobs.find" and outcome.spec == "nulls" and isinstance(error, NotFound)
+        found_nothing = name == "jobs.find" and spec == "nulls" and isinstance(error, NotFound)
         # A reset that overtakes the end of the answer takes it along: the system decides which comes first.
-        is_overtaken = outcome.spec == "reset@after" and isinstance(error, Unreachable)
+        is_overtaken = spec == "reset@after" and isinstance(error, Unreachable)
         if error is not None and not found_nothing and not is_overtaken:
             yield f"raised {error!r}"
-        if name in CHANGING and sum(each.was_handled for each in faulty.layer.asked if each.faults) > 1:
-            yield "done twice"
         return
-    asked = [each for each in faulty.layer.asked if each.faults]
-    if not asked:
-        yield "the server never had the request"
+    if not asked or type(error) is not outcome.error:
+        yield f"{error!r}, not {outcome.error}; {len(asked)} sent"
         return
     first = [each for each in asked if (each.method, each.path) == (asked[0].method, asked[0].path)]
-    sent = outcome.sent_changing if name in CHANGING else outcome.sent_reading
-    sent = 1 if name in SENT_ONCE else sent
-    if len(first) != sent:
-        yield f"sent {len(first)} times, not {sent}"
-    if name in CHANGING and sum(each.was_handled for each in first) > 1:
-        yield "done twice"
-    if type(error) is not outcome.error:
-        yield f"{error!r}, not {outcome.error}"
-        return
-    assert error is not None
-    if outcome.words not in str(error):
-        yield f"no {outcome.words!r} in {error}"
-    if (error.method, error.path) != (asked[-1].method, asked[-1].path):
-        yield f"names {error.method} {error.path}"
-    if error.attempts != len([each for each in asked if each.path == error.path]):
-        yield f"tells of {error.attempts} attempts"
+    wanted = 1 if name in SENT_ONCE else outcome.changes if name in CHANGING else outcome.reads
+    waits_s = [event.delay_s for event in caller.events if event.kind == "waiting"]
+    least_s = 2.0 if "retry-after" in spec else LATEST_RETRY_S / 2 if "retry-date" in spec else 0.0
+    most_s = 2.0 if "retry-after" in spec else LATEST_RETRY_S
+    text = str(error)
+    is_of_connection = isinstance(error, (Unauthorized, Unreachable, TimedOut, RedirectRefused))
+    is_described = text.startswith("can't ") and ("complete" in text) == name.startswith("graphql")
+    own_path, last = [each for each in asked if each.path == error.path], asked[-1]
+    requirements = {
+        f"sent {len(first)} times, not {wanted}": len(first) == wanted,
+        f"{text} is without {outcome.words!r}": outcome.words in text,
+        f"{text} doesn't say what was tried": is_of_connection or is_described,
+        f"{text} shows the request": not any(each in text for each in (error.method, "/v1", PUBLIC_KEY)),
+        f"names {error.method} {error.path}": (error.method, error.path) == (last.method, last.path),
+        f"names {error.attempts} attempts": error.attempts == len(own_path),
+        "shows the key": KEY not in f"{error} {error!r} {caller.events!r}",
+        f"doesn't say whose key: {text}": not isinstance(error, Unauthorized) or "remote 'lab'" in text,
+        f"reported {waits_s}, slept {caller.clock.slept_s}": waits_s == caller.clock.slept_s,
+        f"waited {waits_s}": all(least_s <= each <= most_s for each in waits_s),
+    }
     if isinstance(error, ErrorAnswer):
-        if error.status != outcome.status or ("html" not in outcome.spec and not error.code):
-            yield f"status {error.status}, code {error.code}"
-        if not (error.request_id or "").startswith("fault-"):
-            yield f"request id {error.request_id}"
-    if isinstance(error, Unauthorized) and "remote 'lab'" not in str(error):
-        yield f"does not say whose key: {error}"
-    if KEY in f"{error} {error!r} {caller.events!r}":
-        yield "shows the key"
-    waited = [event.delay_s for event in caller.events if event.kind == "waiting"]
-    if waited != caller.clock.slept_s:
-        yield f"told of {waited}, slept {caller.clock.slept_s}"
-    if "retry-after" in outcome.spec and set(waited) - {2.0}:
-        yield f"waited {waited}, not what it was told to"
-    if "retry-date" in outcome.spec and not all(
-        LATEST_RETRY_S / 2 < each <= LATEST_RETRY_S for each in waited
-    ):
-        yield f"waited {waited}, not until the date"
+        is_request_id = (error.request_id or "").startswith("fault-")
+        requirements[f"{error.status} {error.code} {error.request_id}"] = (
+            str(error.status) == spec[:3] and ("html" in spec or error.code != "") and is_request_id
+        )
+    yield from (words for words, holds in requirements.items() if not holds)
 
 
 @pytest.mark.parametrize(
     "spec", ["503;times=1", "reset@during;times=1", "429;times=1", "restart=1ms;times=1"]
 )
-async def test_what_is_over_is_got_over(spec: str, world: World, faulty: FaultyServer) -> None:
-    """Reads succeed once the fault is over; a change says what became of it, and is done at most once."""
+async def test_after_the_fault_reads_succeed_and_changes_are_made_at_most_once(
+    spec: str, world: World, faulty: FaultyServer
+) -> None:
     wrong = []
     for name in CALLS:
-        world.renew()
-        caller = Caller(faulty.url, base_s=40.0)
-        faulty.layer.clock = caller.clock
-        faulty.set_faults(spec)
-        error = await caller.call(name, world)
+        error, _ = await struck_call(name, spec, world, faulty, base_s=40.0)
         if (error is None) != (name in READING or ("429" in spec and name not in SENT_ONCE)):
             wrong.append(f"{name}: {error!r}")
         if name in CHANGING and faulty.handled() > 1:
@@ -234,15 +215,28 @@ async def test_a_host_without_address(world: World, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(socket, "getaddrinfo", nobody)
     monkeypatch.setattr("api_client.http.connection.trusting_context", lambda: False)
-    for variable in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(variable, raising=False)
-        monkeypatch.delenv(variable.upper(), raising=False)
     wrong = []
     for name in CALLS:
         error = await Caller("https://api.nowhere.invalid").call(name, world)
         attempts = 1 if name in SENT_ONCE else ATTEMPTS
-        if type(error) is not Unreachable or error.attempts != attempts:
+        is_told = type(error) is Unreachable and "can't resolve api.nowhere.invalid" in str(error)
+        if not is_told or error is None or error.attempts != attempts:
             wrong.append(f"{name}: {error!r}")
-        elif "can't resolve api.nowhere.invalid" not in str(error):
-            wrong.append(f"{name}: {error}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "words"),
+    [
+        ("PATCH", "/v1/training_projects/p/jobs/Z%C3%BCrich", "update job Zürich"),
+        ("POST", "/v1/training_projects/p/jobs/a%2Fb%1B%5B31m/stop", "stop job a/b\ufffd[31m"),
+        ("DELETE", "/v1/teams/t/secrets/hf", "delete secret hf"),
+        ("POST", "/v1/teams/t/training_projects", "create the project"),
+        ("GET", f"/v1/training_projects/{'x' * 500}", f"read project {'x' * 59}…"),
+        ("PUT", "/v1/training_projects/p/jobs/j/new", "complete a request about job j"),
+        ("PUT", "/v2/whatever", "complete the request"),
+        ("GET", "/", "complete the request"),
+    ],
+)
+def test_a_failed_request_is_described_whatever_ids_it_has(method: str, path: str, words: str) -> None:
+    assert request_description(method, path) == words

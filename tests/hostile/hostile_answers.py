@@ -7,7 +7,6 @@ import re
 import time
 import types
 import unicodedata
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -16,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 from typing_extensions import get_type_hints, is_typeddict
 
 from api_client import models
-from support.fake_baseten import Answer, FakeBaseten
+from support.fake_baseten import Answer, FakeBaseten, page
 
 MARK = "FORN"
 """In every sequence of the harm below: nothing of ours says it."""
@@ -114,7 +113,7 @@ class HostileServer(FakeBaseten):
         a_job = r"/v1/training_projects/[^/]+/jobs/[^/]+"
         checkpoint = harmful(models.Checkpoint)
         instance = harmful(models.InstanceType)
-        page = harmful(models.CheckpointFilesPage) | {"next_page_token": None}
+        files = harmful(models.CheckpointFilesPage) | {"next_page_token": None}
         log = _log(int(time.time() * 1000))
         jobs = [job, ended, waiting]
         for method, path, body in (
@@ -125,7 +124,7 @@ class HostileServer(FakeBaseten):
             ("GET", a_job, {"training_job": job}),
             ("GET", f"{a_job}/metrics", harmful(models.JobMetrics)),
             ("GET", f"{a_job}/checkpoints", {"checkpoints": [checkpoint]}),
-            ("GET", f"{a_job}/checkpoint_files", page),
+            ("GET", f"{a_job}/checkpoint_files", files),
             ("GET", f"{a_job}/auth_codes", {"auth_codes": [harmful(models.AuthCode)]}),
             ("GET", "/v1/training_projects/[^/]+/cache/summary", harmful(models.CacheSummary)),
             ("GET", "/v1/training/capacity", harmful(models.TrainingCapacity)),
@@ -140,18 +139,8 @@ class HostileServer(FakeBaseten):
             ("GET", "/v1/models/[^/]+/deployments", {"deployments": [harmful(models.Deployment)]}),
         ):
             self.on(method, path, Answer(body))
-        self.on("GET", f"{a_job}/logs", self._logs_of(log))
+        self.on("GET", f"{a_job}/logs", lambda asked: Answer({"logs": page(log, asked.query)}))
         self.job_id = job["id"]
-
-    @staticmethod
-    def _logs_of(log: list[dict[str, Any]]) -> Callable[[Any], Answer]:
-        def answer(asked: Any) -> Answer:
-            start_ms = int(asked.query.get("start_epoch_millis", 0))
-            end_ms = int(asked.query.get("end_epoch_millis", time.time() * 1000))
-            within = [each for each in log if start_ms <= int(each["timestamp"]) // 1_000_000 < end_ms]
-            return Answer({"logs": within if asked.query.get("direction") == "asc" else within[::-1]})
-
-        return answer
 
 
 def refusing(status: int) -> FakeBaseten:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Literal
+from typing import Any
 
 from api_client.deployment.sending import DEPLOY_FIELD
-from support.fake_baseten import LONG_AGO, Answer, FakeBaseten, ReceivedRequest
+from support.fake_baseten import LONG_AGO, Answer, FakeBaseten, ReceivedRequest, page
 from support.fake_runs import iso, training_log
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
@@ -18,7 +18,19 @@ TRUSS_CONFIG = {
     "docker_server": {"server_port": 8000},
 }
 
-Trouble = Literal["", "no answer", "half an answer", "bad gateway", "no JSON", "no version", "refused"]
+TROUBLES = {
+    "no answer": Answer(is_reset=True),
+    "half an answer": Answer({"data": {DEPLOY_FIELD: {"model_version": None}}}, is_cut=True),
+    "bad gateway": Answer({"message": "the gateway lost it"}, status=502),
+    "no JSON": Answer(b"<html>"),
+    "no version": Answer({"data": {DEPLOY_FIELD: {"model_version": None, "truss_config": None}}}),
+    "refused": Answer(
+        {
+            "data": None,
+            "errors": [{"message": "raw", "extensions": {"code": "X", "description": "no such checkpoint"}}],
+        }
+    ),
+}
 
 
 def listed_checkpoint(
@@ -63,11 +75,11 @@ def listed_instance(gpu_type: str | None, gpu_count: int, node_count: int = 1) -
 
 
 class DeployingServer(FakeBaseten):
-    """``trouble`` is what happens to the answer; ``makes_it`` whether the deployment is made all the same."""
+    """Requests to deploy are answered ``trouble`` (of ``TROUBLES``); with ``makes_it`` they deploy."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.trouble: Trouble = ""
+        self.trouble = ""
         self.makes_it = True
         self.requests: list[dict[str, Any]] = []
         self.models: list[dict[str, Any]] = []
@@ -85,7 +97,7 @@ class DeployingServer(FakeBaseten):
         self.on("GET", "/v1/models", lambda _: Answer({"models": self.models}))
         self.on("GET", "/v1/models/[^/]+/deployments", self._deployments_of)
         self.on("GET", "/v1/models/[^/]+/deployments/[^/]+", self._deployment)
-        self.on("GET", "/v1/models/[^/]+/deployments/[^/]+/logs", self._logs)
+        self.on("GET", "/v1/models/.*/logs", lambda asked: Answer({"logs": page(self.lines, asked.query)}))
 
     def deploy(self, name: str) -> dict[str, Any]:
         """What a deployment makes: a model of this name unless there is one, and a version of it."""
@@ -113,24 +125,7 @@ class DeployingServer(FakeBaseten):
         if not request["dry_run"] and self.makes_it:
             version = self.deploy(request["metadata"]["oracle_name"])
         result = {"model_version": version, "truss_config": json.dumps(TRUSS_CONFIG)}
-        return self._troubled({"data": {DEPLOY_FIELD: result}})
-
-    def _troubled(self, body: dict[str, Any]) -> Answer:
-        match self.trouble:
-            case "no answer":
-                return Answer(is_reset=True)
-            case "half an answer":
-                return Answer(body, is_cut=True)
-            case "bad gateway":
-                return Answer({"message": "the gateway lost it"}, status=502)
-            case "no JSON":
-                return Answer(b"<html>")
-            case "no version":
-                return Answer({"data": {DEPLOY_FIELD: {"model_version": None, "truss_config": None}}})
-            case "refused":
-                error = {"message": "raw", "extensions": {"code": "X", "description": "no such checkpoint"}}
-                return Answer({"data": None, "errors": [error]})
-        return Answer(body)
+        return TROUBLES.get(self.trouble) or Answer({"data": {DEPLOY_FIELD: result}})
 
     def _deployments_of(self, asked: ReceivedRequest) -> Answer:
         model_id = asked.path.split("/")[3]
@@ -139,12 +134,6 @@ class DeployingServer(FakeBaseten):
     def _deployment(self, asked: ReceivedRequest) -> Answer:
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         return Answer({"id": asked.path.split("/")[5], "status": status, "created_at": self.created_at})
-
-    def _logs(self, asked: ReceivedRequest) -> Answer:
-        first, last = int(asked.query["start_epoch_millis"]), int(asked.query["end_epoch_millis"])
-        within = [each for each in self.lines if first <= int(each["timestamp"]) // 1_000_000 < last]
-        within.sort(key=lambda each: int(each["timestamp"]), reverse=asked.query["direction"] == "desc")
-        return Answer({"logs": within[: int(asked.query["limit"])]})
 
 
 def broken_loss(server: DeployingServer) -> None:

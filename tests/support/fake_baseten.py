@@ -2,21 +2,18 @@
 
 It is written from the API's description alone and imports nothing of this project, so that what works against
 it works against any server that follows the description. It answers on a real socket. Tests change its dicts,
-replace the answer of a route, give it a rate of faults (``FAULTS``), or make one answer break off.
+replace the answer of a route, or make one answer break off; for a server under faults see ``fault_layer``.
 """
 
 import json
-import random
 import re
 import socket
 import ssl
 import struct
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field, replace
-from email.utils import formatdate
+from dataclasses import KW_ONLY, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -27,11 +24,6 @@ NS_PER_MS = 1_000_000
 LONG_AGO = "2025-03-01T12:00:00Z"
 LONG_AGO_MS = 1_740_830_400_000
 DEFAULT_LIMIT = 500
-STALL_S, SLOW_S = 0.1, 0.05
-FAULTS = (
-    *("429", "429 at once", "429 until now", "500", "502", "503", "reset", "reset in the body"),
-    *("cut", "half", "html", "empty", "stall", "slow"),
-)
 
 
 @dataclass
@@ -39,8 +31,7 @@ class Answer:
     """What a route answers.
 
     ``hangs`` answers nothing until the server is closed. ``is_cut`` sends the first half of the body and
-    closes the connection, or with ``is_reset`` resets it; ``is_reset`` alone sends nothing. ``after_s``
-    delays it.
+    closes the connection. ``is_reset`` resets it instead of an answer.
     """
 
     body: object = None
@@ -50,7 +41,6 @@ class Answer:
     hangs: bool = False
     is_cut: bool = False
     is_reset: bool = False
-    after_s: float = 0.0
 
     def payload(self) -> bytes:
         if isinstance(self.body, bytes):
@@ -115,28 +105,14 @@ def line(message: str, *, at_ms: int = LONG_AGO_MS, replica: str | None = "node-
     return {"timestamp": str(at_ms * NS_PER_MS), "message": message, "replica": replica} | more
 
 
-def _spoilt(answer: Answer, fault: str) -> Answer:
-    """The answer under one of the ``FAULTS``."""
-    match fault.split():
-        case ["429", *when]:
-            after = {"at once": "0", "until now": formatdate(usegmt=True)}.get(" ".join(when))
-            return Answer({"code": "SLOW_DOWN"}, status=429, headers={"Retry-After": after} if after else {})
-        case ["500" | "502" | "503"]:
-            return Answer(b"<html>broken</html>", status=int(fault))
-        case ["html"]:
-            return Answer(b"<html>sign in</html>")
-        case ["empty"]:
-            return Answer(b"")
-        case ["half"]:
-            raw = answer.payload()
-            return replace(answer, body=raw[: len(raw) // 2])
-        case ["slow"]:
-            return replace(answer, after_s=SLOW_S)
-        case ["cut"]:
-            return replace(answer, is_cut=True)
-        case ["reset", "in", *_]:
-            return replace(answer, is_cut=True, is_reset=True)
-    return Answer(is_reset=True, after_s=STALL_S if fault == "stall" else 0.0)
+def page(log: list[dict], query: dict[str, str]) -> list[dict]:
+    """The lines of a log that the query of a request asks for."""
+    end_ms = int(query.get("end_epoch_millis", time.time() * 1000))
+    start_ms = int(query.get("start_epoch_millis", end_ms - 30 * 60 * 1000))
+    within = [each for each in log if start_ms <= int(each["timestamp"]) // NS_PER_MS < end_ms]
+    newest_first = query.get("direction", "desc") == "desc"
+    within.sort(key=lambda each: int(each["timestamp"]), reverse=newest_first)
+    return within[: int(query.get("limit", DEFAULT_LIMIT))]
 
 
 def _body(raw: bytes, content_type: str) -> dict[str, object]:
@@ -148,25 +124,11 @@ def _body(raw: bytes, content_type: str) -> dict[str, object]:
 class FakeBaseten:
     """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will.
 
-    ``fault_rate`` is the share of requests that meet one of the ``FAULTS``; ``faults`` counts them. With a
-    ``certificate`` it speaks TLS, and ``server_names`` are those that clients asked for.
+    With a ``certificate`` it speaks TLS, and ``server_names`` are those that clients asked for.
     """
 
-    def __init__(
-        self,
-        *,
-        fault_rate: float = 0.0,
-        seed: int = 0,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        certificate: Path | None = None,
-    ) -> None:
+    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, certificate: Path | None = None) -> None:
         self.key = KEY
-        self.fault_rate = fault_rate
-        self.faults: Counter[str] = Counter()
-        self._dice = random.Random(seed)
-        self._faults_ahead: list[str] = []
-        self._lock = threading.Lock()
         self.projects = [project()]
         self.jobs = [job()]
         self.logs: dict[str, list[dict]] = {}
@@ -237,17 +199,6 @@ class FakeBaseten:
                 return route(asked)
         return self._published(asked)
 
-    def _fault(self) -> str:
-        with self._lock:
-            if self._dice.random() >= self.fault_rate:
-                return ""
-            # As from a pack of cards, so that each kind comes up, however the requests are timed.
-            if not self._faults_ahead:
-                self._faults_ahead = self._dice.sample(FAULTS, len(FAULTS))
-            fault = self._faults_ahead.pop()
-            self.faults[fault] += 1
-            return fault
-
     def _published(self, asked: ReceivedRequest) -> Answer:
         parts = asked.path.strip("/").split("/")
         match asked.method, parts:
@@ -282,18 +233,6 @@ class FakeBaseten:
             and (not isinstance(statuses, list) or each["current_status"] in statuses)
         ]
 
-    def _page(self, job_id: str, query: dict[str, str]) -> list[dict]:
-        end_ms = int(query.get("end_epoch_millis", time.time() * 1000))
-        start_ms = int(query.get("start_epoch_millis", end_ms - 30 * 60 * 1000))
-        newest_first = query.get("direction", "desc") == "desc"
-        within = [
-            each
-            for each in self.logs.get(job_id, [])
-            if start_ms <= int(each["timestamp"]) // NS_PER_MS < end_ms
-        ]
-        within.sort(key=lambda each: int(each["timestamp"]), reverse=newest_first)
-        return within[: int(query.get("limit", DEFAULT_LIMIT))]
-
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         baseten = self
 
@@ -317,21 +256,18 @@ class FakeBaseten:
                     body=_body(raw, self.headers.get("Content-Type", "")),
                     authorization=self.headers.get("Authorization", ""),
                 )
-                fault = baseten._fault()
                 answer = baseten.answer(asked)
-                answer = _spoilt(answer, fault) if fault else answer
                 if answer.hangs:
                     baseten._closing.wait()
                     self.close_connection = True
                     return
-                time.sleep(answer.after_s)
-                if answer.is_cut or not answer.is_reset:
+                if not answer.is_reset:
                     self._send(answer)
-                if answer.is_reset:
-                    linger_off = struct.pack("ii", 1, 0)
-                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_off)
-                    self.connection.close()
-                    self.close_connection = True
+                    return
+                linger_off = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_off)
+                self.connection.close()
+                self.close_connection = True
 
             def _send(self, answer: Answer) -> None:
                 payload = answer.payload()

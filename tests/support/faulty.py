@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api_client.emulator.server import EmulatorServer, listen
 from support.fault_layer import Fault, FaultLayer, parse_faults
 
+KEY = "the-key-of-the-faulty-server"
 START_LIMIT_S = 20
 
 
@@ -19,7 +20,7 @@ class FaultyServer:
     """One socket for many tests: each sets ``app`` and the faults, and looks at what was asked."""
 
     def __init__(self) -> None:
-        self.key = "a-key-for-the-faulty-server"
+        self.key = KEY
         self.app: ASGIApp | None = None
         self.layer = FaultLayer(self._pass_on)
         self.port = 0
@@ -27,6 +28,11 @@ class FaultyServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def environ(self) -> dict[str, str]:
+        """The variables that lead a client here."""
+        urls = dict.fromkeys(("BASETEN_REMOTE_URL", "BASETEN_MANAGEMENT_API_URL_OVERRIDE"), self.url)
+        return {"BASETEN_API_KEY": self.key, **urls}
 
     def set_faults(self, text: str = "") -> None:
         """These faults from now on, none of the old ones; what was asked before is forgotten."""

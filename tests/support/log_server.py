@@ -1,10 +1,11 @@
-"""A log that causes every kind of trouble the published API permits, and a server for it.
+"""A log that causes every kind of trouble the published API permits, an application that serves it, a clock.
 
 It imports nothing of this project. Lines have a timestamp and an arrival time, both by the server's own
 clock, which runs at any speed and may be minutes off.
 """
 
 import asyncio
+import json
 import random
 from bisect import bisect_left
 from collections import Counter
@@ -13,7 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
-from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from support.fake_baseten import job
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
@@ -122,8 +128,8 @@ class FakeLog:
         return job(
             "job1",
             self.status if is_over else "RUNNING",
-            created_at=_iso(self.begin_ns - 9 * DAY_S * NS_PER_S),
-            updated_at=_iso(self.finishes_ns if is_over else self.begin_ns),
+            created_at=_at(self.begin_ns / NS_PER_S - 9 * DAY_S).isoformat(),
+            updated_at=_at((self.finishes_ns if is_over else self.begin_ns) / NS_PER_S).isoformat(),
         )
 
     def page(self, query: dict[str, str]) -> list[dict[str, object]] | None:
@@ -151,29 +157,57 @@ class FakeLog:
         return list(islice((line for line in found if line.arrives_ns <= now_ns), limit))
 
 
-class LogServer(FakeBaseten):
-    """Serves such a log. ``broken``: no page with a line of this stretch (ns) can be answered."""
+class JobServer:
+    """An ASGI application with one job (``job1``), its log and metrics, and a deployment with the same log.
 
-    def __init__(self, log: FakeLog, *, fault_rate: float = 0.0, seed: int = 0) -> None:
-        super().__init__(fault_rate=fault_rate, seed=seed)
+    ``broken``: no page with a line of this range (ns) can be answered.
+    """
+
+    def __init__(self, log: FakeLog) -> None:
         self.log = log
-        self.broken: tuple[int, int] | None = None
-        self.refusals: list[ReceivedRequest] = []
+        self.broken = (0, 0)
+        self.refused: list[str] = []
+        self.first_sample_s, self.sample_every_s = log.begin_ns // NS_PER_S - HOUR_S, 20
+        of_job, of_deployment = "/v1/training_projects/proj1/jobs/job1", "/v1/models/model1/deployments/dep1"
+        self.app = Starlette(
+            routes=[
+                Route("/v1/training_jobs/search", self._found, methods=["POST"]),
+                Route(of_job, lambda _: JSONResponse({"training_job": self.log.job()})),
+                Route(f"{of_job}/metrics", self._metrics),
+                Route(of_deployment, self._deployment),
+                *(Route(f"{each}/logs", self._logs) for each in (of_job, of_deployment)),
+            ]
+        )
 
-    def answer(self, asked: ReceivedRequest) -> Answer:
-        self.asked.append(asked)
-        if asked.path.endswith("/search"):
-            return Answer({"training_jobs": [self.log.job()]})
-        if not asked.path.endswith("/logs"):
-            return Answer({"training_job": self.log.job()})
-        page = self.log.page(asked.query)
+    def sample_times(self) -> list[datetime]:
+        """When samples are taken, to the end of the job."""
+        last_s = self.log.finishes_ns // NS_PER_S
+        return [_at(second) for second in range(self.first_sample_s, last_s + 1, self.sample_every_s)]
+
+    async def _found(self, _request: Request) -> JSONResponse:
+        return JSONResponse({"training_jobs": [self.log.job()]})
+
+    async def _logs(self, request: Request) -> Response:
+        page = self.log.page(dict(request.query_params))
         if page is None:
-            self.refusals.append(asked)
-            return Answer({"code": "VALIDATION_ERROR", "message": "no such window"}, status=400)
-        start_ns, end_ns = self.broken or (0, 0)
-        if any(start_ns <= int(str(record["timestamp"])) < end_ns for record in page):
-            return Answer(b"<html>broken</html>", status=500)
-        return Answer({"logs": page or None})
+            self.refused.append(str(request.url))
+            return JSONResponse({"code": "VALIDATION_ERROR", "message": "no such window"}, 400)
+        if any(self.broken[0] <= int(str(line["timestamp"])) < self.broken[1] for line in page):
+            return JSONResponse({}, 500)
+        escaped = json.dumps({"logs": page or None})  # half a character cannot be sent as UTF-8
+        return Response(escaped, media_type="application/json")
+
+    async def _metrics(self, request: Request) -> JSONResponse:
+        start = _at(int(request.query_params.get("start_epoch_millis", 0)) / 1000)
+        now = _at(self.log.now_ns() / NS_PER_S)
+        taken = [each.isoformat() for each in self.sample_times() if start <= each <= now]
+        samples = [{"timestamp": each, "value": 0.5} for each in taken]
+        return JSONResponse({"gpu_utilization": {"0": samples}, "training_job": self.log.job()})
+
+    async def _deployment(self, _request: Request) -> JSONResponse:
+        status = "ACTIVE" if self.log.now_ns() >= self.log.finishes_ns else "DEPLOYING"
+        created_at = _at(self.first_sample_s).isoformat()
+        return JSONResponse({"id": "dep1", "model_id": "model1", "status": status, "created_at": created_at})
 
 
 class FastClock:
@@ -196,9 +230,17 @@ class FastClock:
         self.passed_s += max(seconds, 0.0)
         await asyncio.sleep(0)
 
+    @property
+    def moment(self) -> datetime:
+        return self.now()
+
+    @moment.setter
+    def moment(self, moment: datetime) -> None:
+        self.passed_s = moment.timestamp() + self.skew_s - self.begin_s
+
     def server_ns(self) -> int:
         return int((self.begin_s + self.passed_s) * NS_PER_S)
 
 
-def _iso(moment_ns: int) -> str:
-    return datetime.fromtimestamp(moment_ns / NS_PER_S, UTC).isoformat()
+def _at(epoch_s: float) -> datetime:
+    return datetime.fromtimestamp(epoch_s, UTC)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
+
+from starlette.applications import Starlette
 
 from api_client.emulator.app import build_app
 from api_client.emulator.platform import Platform
@@ -14,26 +16,10 @@ from api_client.emulator.presign import Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.stores import Stores
 from support.fake_backend import START, FakeBackend
-from support.faulty import FaultyServer
+from support.faulty import KEY, FaultyServer
+from support.log_server import FastClock
 
-KEY = "the-emulators-key"
 NOW = START + timedelta(hours=1)
-
-
-class SetClock:
-    """A clock that stands until it is set."""
-
-    def __init__(self, now: datetime) -> None:
-        self.moment = now
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def monotonic(self) -> float:
-        return self.moment.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        """No time at all."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +29,11 @@ class Served:
     url: str
     platform: Platform
     backend: FakeBackend
-    clock: SetClock
+    clock: FastClock
+    app: Starlette
     project_id: str
     job_id: str
+    key: str = KEY
 
     @property
     def headers(self) -> dict[str, str]:
@@ -65,7 +53,7 @@ def counting_bytes(start: int, end: int) -> bytes:
 def served_platform(server: FaultyServer, folder: Path) -> Iterator[Served]:
     """A fresh platform behind the server until the block ends."""
     backend = FakeBackend()
-    clock = SetClock(NOW)
+    clock = FastClock(begin_s=NOW.timestamp())
     database = Database(folder / "emulator.db")
     stores = Stores.open(database, folder)
     team = stores.teams.ensure("Research", clock.now())
@@ -74,6 +62,6 @@ def served_platform(server: FaultyServer, folder: Path) -> Iterator[Served]:
     )
     project = platform.upsert_project("llama-sft", team)
     backend.add("job00001", project.id)
-    server.app = build_app(platform, key=KEY)
-    yield Served(server.url, platform, backend, clock, project.id, "job00001")
+    server.app = app = build_app(platform, key=KEY)
+    yield Served(server.url, platform, backend, clock, app, project.id, "job00001")
     database.close()

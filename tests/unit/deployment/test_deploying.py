@@ -21,13 +21,13 @@ from api_client.deployment import (
     deployment_request,
     truss_config_path,
 )
-from support.deploying_server import TRUSS_CONFIG, DeployingServer, Trouble
+from support.deploying_server import TRUSS_CONFIG, DeployingServer
 from support.fake_baseten import Answer, ReceivedRequest
 from support.log_server import FastClock
 
 CONFIG = build_config(EXAMPLES["two_adapters"], CHECKPOINTS)
 NOW = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 -- local time, as the names have it
-LOST: list[Trouble] = ["no answer", "half an answer", "bad gateway", "no JSON", "no version"]
+LOST = ["no answer", "half an answer", "bad gateway", "no JSON", "no version"]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def test_the_smallest_machine_that_fits_is_asked_for(
 
 @pytest.mark.parametrize("trouble", LOST)
 async def test_a_lost_answer_never_deploys_twice_and_the_deployment_is_found_again(
-    server: DeployingServer, client: TrainingClient, trouble: Trouble
+    server: DeployingServer, client: TrainingClient, trouble: str
 ) -> None:
     server.deploy("llama-support")
     server.deploy("another")
@@ -79,7 +79,7 @@ async def test_a_lost_answer_never_deploys_twice_and_the_deployment_is_found_aga
 
 @pytest.mark.parametrize("trouble", LOST)
 async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
-    server: DeployingServer, client: TrainingClient, trouble: Trouble
+    server: DeployingServer, client: TrainingClient, trouble: str
 ) -> None:
     server.deploy("llama-support")
     server.trouble, server.makes_it = trouble, False
