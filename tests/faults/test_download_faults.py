@@ -10,7 +10,7 @@ import json
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -202,24 +202,22 @@ def in_base64(algorithm: str, content: bytes) -> str:
     return base64.b64encode(hashlib.new(algorithm, content).digest()).decode()
 
 
-CONTENT = b"the content of a file"
-PROMISES = {
+CONTENT, OTHER = b"the content of a file", b"other content"
+DIGESTS = {
     "sha256": lambda content: {"x-amz-checksum-sha256": in_base64("sha256", content)},
     "md5 ": lambda content: {"x-goog-hash": f"crc32c=x,md5={in_base64('md5', content)}"},
     "md5": lambda content: {"ETag": f'"{hashlib.md5(content).hexdigest()}"', "x-amz-request-id": "1"},
 }
 
 
-@pytest.mark.parametrize("algorithm", PROMISES)
+@pytest.mark.parametrize("algorithm", DIGESTS)
 async def test_a_digest_that_the_store_gives_is_checked(folder: Folder, algorithm: str) -> None:
-    right = Stored("ckpt/right", CONTENT, headers=PROMISES[algorithm](CONTENT))
-    wrong = Stored("ckpt/wrong", CONTENT, headers=PROMISES[algorithm](b"other content"))
-    report = await folder.download(right, wrong)
-    assert [file.state for file in report.files] == [FileState.DONE, FileState.FAILED]
-    assert report.files[0].verified_by == algorithm.strip()
-    assert algorithm.strip() in report.files[1].error
-    assert [path.name for path in folder.files] == ["right"]
-    assert not folder.leftovers
+    digests = [Stored(f"ckpt/{len(of)}", CONTENT, headers=DIGESTS[algorithm](of)) for of in (OTHER, CONTENT)]
+    report = await folder.download(*digests)
+    assert [file.state for file in report.files] == [FileState.FAILED, FileState.DONE]
+    assert algorithm.strip() in report.files[0].error
+    assert report.files[1].verified_by == algorithm.strip()
+    assert [path.name for path in folder.files] == [str(len(CONTENT))]
 
 
 TAG = {"ETag": '"0123456789abcdef0123456789abcdef"'}
@@ -268,7 +266,7 @@ async def cancel_half_way(folder: Folder, content: bytes, **headers: str) -> Non
     assert not folder.file.exists()
 
 
-async def test_a_cancelled_download_goes_on_where_it_stopped(folder: Folder) -> None:
+async def test_a_cancelled_download_resumes_where_it_stopped(folder: Folder) -> None:
     content, store = some_bytes(8 * UNIT), folder.store
     await cancel_half_way(folder, content)
     before = store.sent_bytes
@@ -286,24 +284,25 @@ async def test_a_cancelled_download_goes_on_where_it_stopped(folder: Folder) -> 
     assert not folder.leftovers
 
 
-@pytest.mark.parametrize("damage", ["garbage", "other", "longer", "nested", "gone", "version"])
+Damage = Callable[[dict[str, Any], list[str]], str | None]
+DAMAGE: dict[str, Damage] = {
+    "garbage": lambda _head, _rest: "{\n",
+    "another job": lambda head, rest: "\n".join([json.dumps({**head, "job_id": "another"}), *rest]),
+    "longer": lambda head, rest: "\n".join([json.dumps(head), json.dumps([0, 3 * UNIT + 1]), *rest]),
+    "nested": lambda _head, _rest: "[" * 100_000 + "\n",
+    "version": lambda head, rest: "\n".join([json.dumps({**head, "journal": 99}), *rest]),
+    "gone": lambda _head, _rest: None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_journal_that_does_not_fit_starts_the_file_over(folder: Folder, damage: str) -> None:
     await cancel_half_way(folder, some_bytes(4 * UNIT))
     part, journal = part_paths(folder.file)
-    first, *rest = journal.read_text().splitlines()
-    good = json.loads(first)
+    head, *rest = journal.read_text().splitlines()
     assert rest[0].startswith("[")
-    bad = {
-        "garbage": "{\n",
-        "other": "\n".join([json.dumps({**good, "job_id": "another"}), *rest]),
-        "longer": "\n".join([first, json.dumps([0, 3 * UNIT + 1]), *rest]),
-        "nested": "[" * 100_000 + "\n",
-        "version": "\n".join([json.dumps({**good, "journal": 99}), *rest]),
-    }
-    if damage == "gone":
-        journal.unlink()
-    else:
-        journal.write_text(bad[damage])
+    damaged = DAMAGE[damage](json.loads(head), rest)
+    journal.unlink() if damaged is None else journal.write_text(damaged)
     part.write_bytes(b"z" * part.stat().st_size)
     await folder.download_whole()
 
@@ -347,27 +346,11 @@ async def test_two_downloads_of_one_file_do_not_mix(folder: Folder) -> None:
     assert folder.file.read_bytes() == content
 
 
+REFUSED = {"../../etc/passwd", "ckpt/../../out", "..\\..\\out", "", ".", ".."}
 HOSTILE = [
-    "../../etc/passwd",
-    "/etc/passwd",
-    "ckpt/../../out",
-    "C:\\Windows\\system32",
-    "..\\..\\out",
-    "ckpt/line\nbreak",
-    "ckpt/[red]markup[/]",
-    "ckpt/nul\0nul",
-    "ckpt/\x1b[31mred",
-    "ckpt/" + "long" * 200 + ".bin",
-    "",
-    ".",
-    "..",
-    "ckpt/CON",
-    "ckpt/Model.bin",
-    "ckpt/model.bin",
-    "ckpt/dir",
-    "ckpt/dir/file",
-    "ckpt/.bt-tui-0.part",
-    "ckpt/half\ud800letter",
+    *("/etc/passwd", "C:\\Windows\\system32", "ckpt/line\nbreak", "ckpt/[red]markup[/]", "ckpt/nul\0nul"),
+    *("ckpt/\x1b[31mred", "ckpt/" + "long" * 200 + ".bin", "ckpt/CON", "ckpt/Model.bin", "ckpt/model.bin"),
+    *("ckpt/dir", "ckpt/dir/file", "ckpt/.bt-tui-0.part", "ckpt/half\ud800letter", *sorted(REFUSED)),
 ]
 
 
@@ -376,30 +359,36 @@ async def test_no_name_leads_out_and_none_is_lost(folder: Folder, tmp_path: Path
     report = await folder.download(
         *[Stored(name, f"{number}".encode()) for number, name in enumerate(HOSTILE)]
     )
-    refused = {name.name for name in report.refused}
-    assert refused == {"../../etc/passwd", "ckpt/../../out", "..\\..\\out", "", ".", ".."}
+    assert {name.name for name in report.refused} == REFUSED
     assert not report.failed
     inside, folder.path = folder.path, tmp_path
     there = folder.files
     assert all(path.is_relative_to(inside) and str(path).isprintable() for path in there)
     assert sorted(path.read_text() for path in there) == sorted(
-        str(number) for number, name in enumerate(HOSTILE) if name not in refused
+        str(number) for number, name in enumerate(HOSTILE) if name not in REFUSED
     )
 
 
-async def test_a_link_in_the_folder_leads_nowhere_nor_does_a_file_in_its_place(
-    folder: Folder, tmp_path: Path
-) -> None:
+async def test_links_files_and_directories_in_the_way_are_left_alone(folder: Folder, tmp_path: Path) -> None:
+    folder.path = tmp_path / "in"
     outside = tmp_path / "outside"
     outside.mkdir()
-    (tmp_path / "ckpt").symlink_to(outside)
+    folder.path.mkdir()
+    (folder.path / "ckpt").symlink_to(outside)
     report = await folder.download(Stored("ckpt/a", b"x"))
     assert "is a link" in report.files[0].error
     assert list(outside.iterdir()) == []
+
     folder.path = tmp_path / "file"
     folder.path.touch()
     report = await folder.download()
     assert "file is a link or a file, not a folder" in report.files[0].error
+
+    folder.path = tmp_path / "directory"
+    (folder.path / "ckpt/a/deep").mkdir(parents=True)
+    report = await folder.download(existing=Existing.OVERWRITE)
+    assert "is a directory" in report.files[0].error
+    assert (folder.path / "ckpt/a/deep").is_dir()
 
 
 async def test_what_is_there_is_not_fetched_again(folder: Folder) -> None:
@@ -426,13 +415,6 @@ async def test_another_file_in_the_way(folder: Folder, existing: Existing, texts
     for _ in range(2):  # the second time changes nothing
         await folder.download(Stored("ckpt/a.txt", b"ours"), existing=existing)
         assert {path.name: path.read_text() for path in folder.files} == texts
-
-
-async def test_a_directory_in_the_way_is_left_alone(folder: Folder) -> None:
-    (folder.path / "ckpt/a/deep").mkdir(parents=True)
-    report = await folder.download(Stored("ckpt/a", b"x"), existing=Existing.OVERWRITE)
-    assert "is a directory" in report.files[0].error
-    assert (folder.path / "ckpt/a/deep").is_dir()
 
 
 async def test_the_root_checkpoint_has_what_is_in_no_other(folder: Folder) -> None:
@@ -477,7 +459,7 @@ class SmallDisk:
         self._truncate(descriptor, size_bytes)
 
 
-async def test_on_a_disk_without_room_for_the_journal_either_what_arrived_is_kept(
+async def test_what_arrived_is_kept_on_a_disk_without_room_for_the_journal_either(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.serve(Stored("ckpt/a", some_bytes(4 * UNIT)))

@@ -6,20 +6,19 @@ The emulator's API and its objects share a socket here; the faults strike the ob
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fast_clock import FastClock
 from fault_table import ATTEMPTS
-from pydantic import SecretStr
 from resource_calls import World, prepared_world
 
 from api_client import (
     ErrorAnswer,
     InvalidAnswer,
     RedirectRefused,
-    Remote,
     RequestError,
     RetryPolicy,
     ServerFault,
@@ -31,10 +30,12 @@ from api_client import (
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
-from api_client.transfers import DownloadReport, connections, uploads
+from api_client.transfers import DownloadPlan, connections, uploads
 from support.fake_backend import START
 from support.faulty import FaultyServer
-from support.served_platform import KEY, counting_bytes, served_platform
+from support.log_server import FastClock
+from support.remotes import remote_of
+from support.served_platform import counting_bytes, served_platform
 
 SIZE_BYTES = 300_000
 FILE = StoredFile("checkpoint-100/notes.txt", 0, SIZE_BYTES, START.isoformat(), generate=counting_bytes)
@@ -50,26 +51,27 @@ PASSING = (
 
 
 class Transfer:
-    """One run of a transfer, and what it is asked to move."""
+    """One run of a transfer, and what it is asked to move; ``told`` are the errors of single files."""
 
     def __init__(self, client: TrainingClient, world: World, folder: Path) -> None:
-        self.client = client
-        self.world = world
-        self.folder = folder
+        self.client, self.world, self.folder = client, world, folder
         self.told: list[str] = []
 
     async def download(self) -> bool:
-        plan = await self.client.downloads.plan_checkpoints(*self.world.job, self.folder)
-        return self._is_there(await self.client.downloads.run(plan), CONTENT)
+        return await self._run(
+            await self.client.downloads.plan_checkpoints(*self.world.job, self.folder), CONTENT
+        )
 
     async def download_archive(self) -> bool:
-        plan = await self.client.downloads.plan_archive(*self.world.job, self.folder)
-        return self._is_there(await self.client.downloads.run(plan), ARCHIVE)
+        return await self._run(
+            await self.client.downloads.plan_archive(*self.world.job, self.folder), ARCHIVE
+        )
 
-    def _is_there(self, report: DownloadReport, content: bytes) -> bool:
+    async def _run(self, plan: DownloadPlan, content: bytes) -> bool:
+        report = await self.client.downloads.run(plan)
         self.told = [file.error for file in report.files if file.error]
-        found = [path for path in self.folder.rglob("*") if path.is_file()]
-        return report.is_complete and [path.read_bytes() for path in found] == [content]
+        found = [path.read_bytes() for path in self.folder.rglob("*") if path.is_file()]
+        return report.is_complete and found == [content]
 
     async def preview(self) -> bool:
         (file,) = await self.client.checkpoints.files_of(*self.world.job, "checkpoint-100")
@@ -85,11 +87,9 @@ class Transfer:
 
     async def push(self) -> bool:
         (self.folder / "train.py").write_text("print()")
-        config = TrainingProject(
-            name="llama-sft",
-            job=TrainingJob(image=Image(base_image="x"), runtime=Runtime(start_commands=["true"])),
-        )
+        job = TrainingJob(image=Image(base_image="x"), runtime=Runtime(start_commands=["true"]))
         before = len(self.world.served.backend.specs)
+        config = TrainingProject(name="llama-sft", job=job)
         submission = await self.client.push(config, source_dir=self.folder)
         (spec,) = self.world.served.backend.specs[before:]
         (artifact,) = spec["runtime"]["artifacts"]
@@ -99,19 +99,13 @@ class Transfer:
         return self.world.served.platform.stores.blobs.path(bucket, key) is not None
 
 
+UPLOADS = {"blobs.upload": Transfer.upload, "push": Transfer.push}
 TRANSFERS: dict[str, Callable[[Transfer], Awaitable[bool]]] = {
     "downloads.plan_checkpoints": Transfer.download,
     "downloads.plan_archive": Transfer.download_archive,
     "checkpoint_contents.read": Transfer.preview,
-    "blobs.upload": Transfer.upload,
-    "push": Transfer.push,
+    **UPLOADS,
 }
-
-
-@pytest.fixture(autouse=True)
-def _quick_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "FIRST_BACKOFF_S", 0.02)
-    monkeypatch.setattr(uploads, "MAX_RETRIES", ATTEMPTS)
 
 
 @pytest.fixture(scope="module")
@@ -126,99 +120,100 @@ def world(faulty: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield prepared
 
 
-async def run(
-    name: str, faults: str, world: World, faulty: FaultyServer, folder: Path
-) -> tuple[bool, RequestError | None, list[str]]:
+@dataclass
+class Run:
     """Whether all arrived, the error if one was raised, and what was told of single files."""
-    target = folder / name
-    target.mkdir()
-    clock = FastClock()
-    # Presigned URLs are dated by the platform's clock.
-    world.served.clock.moment = clock.now()
-    faulty.layer.clock = clock
-    faulty.set_faults(f"{faults};paths=/checkpoint-files,/{BUCKET}")
-    remote = Remote("lab", faulty.url, faulty.url, key=SecretStr(KEY), key_origin="a test")
-    async with TrainingClient(remote, clock=clock, retry=RetryPolicy(max_attempts=ATTEMPTS)) as client:
-        transfer = Transfer(client, world, target)
-        try:
-            return await TRANSFERS[name](transfer), None, transfer.told
-        except RequestError as error:
-            return False, error, transfer.told
+
+    is_all: bool
+    error: RequestError | None
+    told: list[str]
+
+
+@pytest.fixture
+def run(
+    world: World, faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], Awaitable[Run]]:
+    """Run the named transfer under faults of the object store."""
+    monkeypatch.setattr(uploads, "FIRST_BACKOFF_S", 0.02)
+    monkeypatch.setattr(uploads, "MAX_RETRIES", ATTEMPTS)
+
+    async def run(name: str, faults: str) -> Run:
+        target = tmp_path / name
+        target.mkdir()
+        clock = FastClock(begin_s=time.time(), pause_s=0.001)
+        # Presigned URLs are dated by the platform's clock.
+        world.served.clock.moment = clock.now()
+        faulty.layer.clock = clock
+        faulty.set_faults(f"{faults};paths=/checkpoint-files,/{BUCKET}")
+        policy = RetryPolicy(max_attempts=ATTEMPTS)
+        async with TrainingClient(remote_of(faulty), clock=clock, retry=policy) as client:
+            transfer = Transfer(client, world, target)
+            try:
+                return Run(await TRANSFERS[name](transfer), None, transfer.told)
+            except RequestError as error:
+                return Run(False, error, transfer.told)
+
+    return run
+
+
+Runner = Callable[[str, str], Awaitable[Run]]
 
 
 @pytest.mark.parametrize("fault", PASSING)
-async def test_what_passes_is_got_over(
-    fault: str, world: World, faulty: FaultyServer, tmp_path: Path
-) -> None:
+async def test_transient_faults_are_retried(fault: str, run: Runner, faulty: FaultyServer) -> None:
     wrong = []
-    # obstore waits by the wall clock, on which this outage never ends.
-    uploads_too = not fault.startswith("restart")
-    for name in TRANSFERS if uploads_too else set(TRANSFERS) - {"blobs.upload", "push"}:
-        is_all, error, told = await run(name, f"{fault};times=1", world, faulty, tmp_path)
-        if not is_all or not faulty.struck():
-            wrong.append(f"{name}: {error!r} {told}, struck {faulty.struck()}")
+    # obstore waits by the wall clock, on which a restart never ends.
+    for name in TRANSFERS.keys() - (UPLOADS if fault.startswith("restart") else ()):
+        done = await run(name, f"{fault};times=1")
+        if not done.is_all or not faulty.struck():
+            wrong.append(f"{name}: {done}, struck {faulty.struck()}")
     assert wrong == []
 
 
 @pytest.mark.parametrize("moment", ["before", "handled", "during"])
 async def test_silence_is_not_waited_for_for_ever(
-    moment: str, world: World, faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moment: str, run: Runner, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "READ_TIMEOUT_S", LONGEST_SILENCE_S)
-    name = "downloads.plan_archive"
-    is_all, error, told = await run(name, f"stall@{moment};times=1", world, faulty, tmp_path)
-    assert (is_all, error, told) == (True, None, [])
+    assert await run("downloads.plan_archive", f"stall@{moment};times=1") == Run(True, None, [])
     assert len(faulty.struck()) == 1
 
 
 LASTING: dict[str, tuple[type[RequestError], str]] = {
-    "400": (UrlExpired, "400"),
-    "401": (UrlExpired, "401"),
-    "403": (UrlExpired, "403"),
-    "404": (UrlExpired, "404"),
-    "409": (ErrorAnswer, "409"),
-    "422": (ErrorAnswer, "422"),
+    **{status: (UrlExpired, status) for status in ("400", "401", "403", "404")},
+    **{status: (ErrorAnswer, status) for status in ("409", "422")},
     "503": (ServerFault, "503"),
-    "html": (InvalidAnswer, ""),
-    "truncated": (InvalidAnswer, ""),
-    "empty": (InvalidAnswer, ""),
+    **dict.fromkeys(("html", "truncated", "empty"), (InvalidAnswer, "")),
     "reset@during": (Unreachable, "broke"),
     "redirect": (RedirectRefused, "redirect"),
 }
-
-
 UNNOTICED = {
-    ("truncated", "downloads.plan_archive"): "its size stands in no listing",
-    ("empty", "downloads.plan_archive"): "its size stands in no listing",
-    ("truncated", "checkpoint_contents.read"): "the half that came holds what was asked for",
-    **{
-        (fault, name): "a store's answer to an upload has no body to lose"
-        for fault in ("truncated", "empty", "reset@during")
-        for name in ("blobs.upload", "push")
-    },
+    # No listing has its size.
+    "downloads.plan_archive": {"truncated", "empty"},
+    # The half that came holds what was asked for.
+    "checkpoint_contents.read": {"truncated"},
+    # A store's answer to an upload has no body to lose.
+    **{name: {"truncated", "empty", "reset@during"} for name in UPLOADS},
 }
-"""Cells where a fault cannot be seen, and why."""
 
 
 @pytest.mark.parametrize("fault", LASTING)
-async def test_what_stays_is_told(fault: str, world: World, faulty: FaultyServer, tmp_path: Path) -> None:
+async def test_lasting_faults_are_reported(fault: str, run: Runner, world: World, tmp_path: Path) -> None:
     """A download tells it of the file and leaves nothing half under its name; an upload makes no job."""
     kind, words = LASTING[fault]
     wrong = []
     for name in TRANSFERS:
-        if (fault, name) in UNNOTICED:
+        if fault in UNNOTICED.get(name, ()):
             continue
         jobs = len(world.served.backend.specs)
-        is_all, error, told = await run(name, fault, world, faulty, tmp_path)
-        if name in ("blobs.upload", "push"):
-            is_told = isinstance(error, UploadFailed)
+        done = await run(name, fault)
+        if name in UPLOADS:
+            is_told = isinstance(done.error, UploadFailed)
         elif name == "checkpoint_contents.read":
-            is_told = isinstance(error, kind) and words in str(error)
+            is_told = isinstance(done.error, kind) and words in str(done.error)
         else:
-            is_told = error is None and any(words in each for each in told)
-        if is_all or not is_told or len(world.served.backend.specs) != jobs:
-            wrong.append(f"{name}: {is_all} {error!r} {told} {len(faulty.struck())} faults")
+            is_told = done.error is None and any(words in each for each in done.told)
         left = [path.name for path in (tmp_path / name).rglob("*.txt")]
-        if left:
-            wrong.append(f"{name} left {left}")
+        if done.is_all or not is_told or len(world.served.backend.specs) != jobs or left:
+            wrong.append(f"{name}: {done}, left {left}")
     assert wrong == []

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fast_clock import FastClock
 from pydantic import SecretStr
 
 from api_client import (
@@ -24,6 +23,7 @@ from api_client.submission.submitting import Submission, SubmissionProgress
 from api_client.transfers import uploads
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
 from support.fake_object_store import BUCKET, SESSION_TOKEN, UPLOADED_KEY, FakeObjectStore, Trouble
+from support.log_server import FastClock
 
 CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"
 JOBS_ROUTE = "POST /v1/training_projects/proj1/jobs"
