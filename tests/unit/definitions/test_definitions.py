@@ -1,4 +1,4 @@
-"""Defaults, strictness and checks of the definitions, as the SDK's page and the facts have them."""
+"""Defaults, strictness and checks of the definitions, and fields that are sent without being known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from api_client import definitions as d
+from api_client.errors import ConfigurationError
+from api_client.submission.payload import job_payload, project_payload, unknown_fields
 
 IMAGE = d.Image(base_image="python:3.12-slim")
 
@@ -130,3 +132,39 @@ def test_a_job_survives_being_written_and_read() -> None:
     job = d.TrainingJob(image=IMAGE, compute=spot, interactive_session=session, weights=[weights(odd=1)])
     assert d.TrainingJob.model_validate_json(job.model_dump_json()) == job
     assert f"{d.Accelerator.H100}" == "Accelerator.H100"  # as in the official SDK
+
+
+def a_project() -> d.TrainingProject:
+    compute = d.Compute(accelerator=d.AcceleratorSpec(accelerator="H100", colour="green"))
+    job = d.TrainingJob(image=IMAGE, compute=compute, weights=[weights(fast=True)])
+    return d.TrainingProject(name="p", job=job)
+
+
+def test_fields_of_lax_classes_and_of_a_newer_sdk_are_named_when_they_are_set_and_always_sent() -> None:
+    project = a_project()
+    assert set(unknown_fields(project)) == {"compute.accelerator.colour", "weights.0.fast"}
+    project.keep_newer_field(("region",), "eu")
+    project.job.keep_newer_field(("compute", "zone"), "a")
+    project.job.keep_newer_field(("runtime", "shell"), None)
+    assert {"region", "compute.zone"} < set(unknown_fields(project))
+    assert not [field for field in unknown_fields(project) if "shell" in field]
+    assert project_payload(project) == {"name": "p", "region": "eu"}
+    payload = job_payload(project.job, artifact=None, user_env=None)
+    assert payload["compute"]["zone"] == "a"
+    assert payload["runtime"]["shell"] is None
+
+
+def test_newer_fields_survive_a_copy_and_go_with_the_part_they_belong_to() -> None:
+    project = a_project()
+    project.job.keep_newer_field(("weights", 0, "mirror"), "m")
+    copy = project.model_copy(deep=True)
+    copy.job.weights = []
+    assert job_payload(project.job, artifact=None, user_env=None)["weights"][0]["mirror"] == "m"
+    assert job_payload(copy.job, artifact=None, user_env=None)["weights"] == []
+
+
+def test_a_value_that_json_cannot_hold_is_refused_in_words() -> None:
+    project = a_project()
+    project.job.weights[0] = weights(odd=object())
+    with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
+        job_payload(project.job, artifact=None, user_env=None)

@@ -1,11 +1,17 @@
-"""Flags over environment over file over defaults, and what is said of settings that are wrong."""
+"""Flags over environment over file over defaults, what is said of settings that are wrong, and a new file."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.theme import BUILTIN_THEMES
 
+from tui.app.theme import THEMES
 from tui.settings.loading import ConfigurationBroken, check_file, load, load_or_defaults
+from tui.settings.model import Configuration, ThemeSettings
+from tui.settings.reference import entries, template
+from tui.widgets.log_view.gutter import TIME_MODES
 
 
 @pytest.fixture
@@ -164,3 +170,27 @@ def test_a_mistake_elsewhere_does_not_lift_readonly(
     assert loaded.problems
     assert loaded.configuration.readonly == (expected is not None)
     assert loaded.origin("readonly") == (expected or "default").format(file=file)
+
+
+def test_a_new_file_is_valid_and_says_what_each_setting_does_and_its_default(file: Path) -> None:
+    assert [entry.name for entry in entries() if not entry.text] == []
+    file.write_text(template())
+    assert check_file(file) == []
+    assert all(not values for values in tomllib.loads(template()).values())
+    lines = []
+    for line in template().splitlines():
+        name, _, value = line.removeprefix("# ").partition(" = ")
+        is_setting = line.startswith("# ") and value and name.isidentifier() and value != '"…"'
+        lines.append(line.removeprefix("# ") if is_setting or line == "# [[patterns]]" else line)
+    file.write_text("\n".join(lines))
+    assert check_file(file) == []
+    shown = load(environ(file)).configuration
+    assert shown.model_copy(update={"patterns": []}) == Configuration()
+    assert len(shown.patterns) == 1
+
+
+def test_names_that_are_spelt_out_are_those_of_textual_and_of_the_screens() -> None:
+    names = ThemeSettings.model_json_schema()["properties"]["name"]["enum"]
+    assert names == [theme.name for theme in THEMES] + list(BUILTIN_THEMES)
+    times = Configuration.model_json_schema()["$defs"]["LogSettings"]["properties"]["time"]["enum"]
+    assert tuple(times) == TIME_MODES
