@@ -76,24 +76,6 @@ async def test_what_is_said_before_and_after_they_are_judged() -> None:
         assert "✗ 1 after the loss diverged" in text
 
 
-async def test_odd_checkpoints_are_shown_and_nothing_crashes() -> None:
-    odd = (
-        checkpoint(".", None, checkpoint_type=None, lora_adapter_config=None, size_bytes=None),
-        checkpoint("zero", size_bytes=0, sync_status="HALF"),
-        checkpoint("huge", size_bytes=10**400),
-        checkpoint("same"),
-        checkpoint("same", 50),
-        checkpoint("\x1b[31m[bold]evil\x1b[0m\n", checkpoint_type="[red]new[/]"),
-        checkpoint("r", lora_adapter_config={"r": {"nested": 1}}),
-    )
-    app = tab(odd)
-    async with opened(app, (100, 30)) as pilot:
-        text = await pressed(pilot, "S", "S", "S", "S", "V", "space", "G", "space", "g")
-        assert "7 checkpoints" in text and "[bold]evil" in text and "HALF" in text
-        assert text.count(" same ") == 2
-        assert "\x1b" not in text
-
-
 async def test_marks_choose_what_is_downloaded_and_the_source_is_asked_for() -> None:
     app, heard = tab(THREE), Heard(DownloadRequested)
     async with opened(app, message_hook=heard) as pilot:

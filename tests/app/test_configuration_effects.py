@@ -58,7 +58,8 @@ def feeds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         _session: object, job: Any, *, publish: Any, on_log: Any, on_gone: Any, span: Any, **given: Any
     ) -> Any:
         made.append({"span": span, **given})
-        return StubRunFeed(run(job), job, publish=publish, on_log=on_log, on_gone=on_gone, span=span)
+        heard = {"publish": publish, "on_log": on_log, "on_gone": on_gone}
+        return StubRunFeed(run(job), job, lines=telling_lines(), span=span, **heard)
 
     monkeypatch.setattr("tui.feeds.run.RunFeed", make)
     return made
@@ -130,36 +131,6 @@ def test_no_sentence_spells_a_key_that_may_be_another() -> None:
     assert spelt == []
 
 
-async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: list[dict[str, Any]]) -> None:
-    app = Opened(settings(keys={"logs.next_match": "f3", "job.show_metrics": "f4"}))
-    async with app.run_test(size=SIZE) as pilot:
-        screen = await open_first_job(pilot)
-        await pilot.press("3")
-        assert screen.tab == "live"
-        await pressed(pilot, "f4", "n")
-        assert screen.tab == "metrics"
-        assert "f4 Metrics" in text_of(pilot.app)  # type: ignore[arg-type]
-        assert screen.metrics.nodes_large  # textual's own keymap would have taken this n away too
-
-
-async def test_thresholds_patterns_and_prices_reach_the_feed_of_a_job(
-    feeds: list[dict[str, Any]],
-) -> None:
-    app = Opened(
-        settings(
-            health={"stall_after_s": 99.0, "off": ["straggler"]},
-            prices={"H100:8": 0.5},
-            patterns=[{"name": "mine", "regex": "it (?P<step>[0-9]+)"}],
-        )
-    )
-    async with app.run_test(size=SIZE) as pilot:
-        await open_first_job(pilot)
-    made = feeds[0]
-    assert (made["rules"].stall_after_s, made["rules"].off) == (99.0, {"straggler"})
-    assert made["prices"] == {"H100:8": 0.5}
-    assert made["patterns"][0].read("it 12").step == 12
-
-
 def telling_lines() -> tuple[LogLine, ...]:
     """Lines that look different in each way of showing a log."""
     texts = (
@@ -175,31 +146,46 @@ def telling_lines() -> tuple[LogLine, ...]:
     return (*grave, LogLine(start_ns + len(texts), "small talk", "node-0", "DEBUG"))
 
 
-async def test_how_the_log_begins(monkeypatch: pytest.MonkeyPatch, feeds: list[dict[str, Any]]) -> None:
-    def make(_session: object, job: Any, **given: Any) -> Any:
-        wanted = {name: given[name] for name in ("publish", "on_log", "on_gone", "span")}
-        return StubRunFeed(run(job), job, lines=telling_lines(), **wanted)
+LOG = {
+    "time": "elapsed",
+    "wrap": True,
+    "min_level": "WARNING",
+    "max_lines_in_memory": 5_000,
+    "collapse_progress": False,
+    "fold_tracebacks": False,
+}
 
-    monkeypatch.setattr("tui.feeds.run.RunFeed", make)
-    changes = {
-        "time": "elapsed",
-        "wrap": True,
-        "min_level": "WARNING",
-        "max_lines_in_memory": 5_000,
-        "collapse_progress": False,
-        "fold_tracebacks": False,
-    }
-    app = Opened(settings(logs=changes))
+
+async def test_a_job_has_its_thresholds_prices_patterns_log_and_keys(feeds: list[dict[str, Any]]) -> None:
+    app = Opened(
+        settings(
+            health={"stall_after_s": 99.0, "off": ["straggler"]},
+            prices={"H100:8": 0.5},
+            patterns=[{"name": "mine", "regex": "it (?P<step>[0-9]+)"}],
+            logs=LOG,
+            keys={"logs.next_match": "f3", "job.show_metrics": "f4"},
+        )
+    )
     async with app.run_test(size=SIZE) as pilot:
-        pane = (await open_first_job(pilot)).query_one(LogPane)
-        await pressed(pilot, "2")
-        text = text_of(app)
-        assert pane.options.max_lines == 5_000
-    # The job was made 24 minutes before one o'clock, the lines are of 12:55.
-    for words in ("0:19:00 n0", "its end", "10/100", "20/100", "loader.py"):
-        assert words in text
-    for words in ("12:55:00 n0", "small talk"):
-        assert words not in text
+        screen = await open_first_job(pilot)
+        (made,) = feeds
+        assert (made["rules"].stall_after_s, made["rules"].off) == (99.0, {"straggler"})
+        assert made["prices"] == {"H100:8": 0.5}
+        assert made["patterns"][0].read("it 12").step == 12
+
+        text = await pressed(pilot, "2")
+        assert screen.query_one(LogPane).options.max_lines == 5_000
+        # The job was made 24 minutes before one o'clock, the lines are of 12:55.
+        for words in ("0:19:00 n0", "its end", "10/100", "20/100", "loader.py"):
+            assert words in text
+        for words in ("12:55:00 n0", "small talk"):
+            assert words not in text
+
+        await pressed(pilot, "1", "3")
+        assert screen.tab == "live"
+        assert "f4 Metrics" in await pressed(pilot, "f4", "n")
+        assert screen.tab == "metrics"
+        assert screen.metrics.nodes_large  # textual's own keymap would have taken this n away too
 
 
 class PatientClock(SystemClock):
@@ -241,24 +227,12 @@ async def test_a_broken_file_is_told_and_the_dashboard_starts_with_the_defaults(
         assert "bt-tui config edit" in notice.message
 
 
-async def test_home_is_as_it_was_left(tmp_path: Path) -> None:
-    memory = Memory(tmp_path / "layout.json")
-    app = Opened(settings(), memory)
+async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[dict[str, Any]]) -> None:
+    app = Opened(settings(), Memory(tmp_path / "layout.json"))
     async with opened(app, SIZE) as pilot:
-        await pressed(pilot, "S", "V", "p", "slash", *"llama", "enter")
+        await pressed(pilot, "S", "V", "p", "slash", *"llama", "enter", "g")
         left = [row.name for row in app.screen.query_one("#jobs", RowTable).rows]
         flipped = app.screen.has_class("-projects-flipped")
-    again = Opened(settings(), Memory(tmp_path / "layout.json"))
-    async with opened(again, SIZE) as pilot:
-        assert [row.name for row in again.screen.query_one("#jobs", RowTable).rows] == left
-        assert again.screen.has_class("-projects-flipped") == flipped
-        assert "llama" in text_of(again).splitlines()[0]
-
-
-async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[dict[str, Any]]) -> None:
-    memory = Memory(tmp_path / "layout.json")
-    app = Opened(settings(), memory)
-    async with app.run_test(size=SIZE) as pilot:
         screen = await open_first_job(pilot)
         await pressed(pilot, "2", "w", "t", "l", "3", "minus", "u", "2")
         assert screen.snapshot is not None
@@ -266,7 +240,10 @@ async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[
         await settle(pilot)
     given = Loaded(settings(logs={"wrap": False}).configuration, {"logs.wrap": "config.toml:2"})
     again = Opened(given, Memory(tmp_path / "layout.json"))
-    async with again.run_test(size=SIZE) as pilot:
+    async with opened(again, SIZE) as pilot:
+        assert [row.name for row in again.screen.query_one("#jobs", RowTable).rows] == left
+        assert again.screen.has_class("-projects-flipped") == flipped
+        assert "llama" in text_of(again).splitlines()[0]
         screen = await open_first_job(pilot)
         assert screen.tab == "logs"
         assert screen.metrics.matrix.memory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -69,26 +68,6 @@ def files_view(*said: FilesSnapshot) -> Dashboard:
     checkpoint = Checkpoint(checkpoint_id=NAME, checkpoint_type="lora", base_model="Qwen/Qwen3-8B")
     feed: Any = partial(StubFilesFeed, *said)
     return screen_view(lambda: FilesScreen(JOBS[0], checkpoint, feed, now_s=ONE_O_CLOCK.timestamp))
-
-
-async def refreshed(pilot: Pilot[Any]) -> str:
-    await pilot.press("r")
-    return await at_rest(pilot)
-
-
-async def test_every_sight_in_turn_and_what_was_there_stays_where_a_refresh_fails() -> None:
-    failed = FilesSnapshot(False, error="HTTP 500: [red]boom[/]")
-    none = FilesSnapshot(False, ())
-    app = files_view(FilesSnapshot(), failed, none, FULL, replace(FULL, error="HTTP 502 from a proxy"), FULL)
-    async with app.run_test(size=(80, 24)) as pilot:
-        assert "Listing files" in await at_rest(pilot)
-        text = await refreshed(pilot)
-        assert "Can't list the files" in text and "[red]boom[/]" in text and "Press r to retry" in text
-        assert "No files stored" in await refreshed(pilot)
-        assert "4 files" in await refreshed(pilot)
-        text = await refreshed(pilot)
-        assert "Not updated: HTTP 502 from a proxy" in text and "weights/" in text
-        assert "Not updated" not in await refreshed(pilot)
 
 
 def test_long_names_of_tensors_differ_where_they_end_and_no_line_ends_without_a_word() -> None:
@@ -161,17 +140,3 @@ async def on_the_config(pilot: Pilot[Any]) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)])
 def test_the_looks_of_the_inside(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     assert snap_compare(files_view(FULL), terminal_size=size, run_before=on_the_config)
-
-
-async def test_files_that_come_after_none_are_walked_at_once_and_the_cursor_stays_on_its_file() -> None:
-    more = replace(FULL, files=(file(f"{NAME}/a-first", 1), *FILES))
-    app = files_view(FULL, replace(FULL, files=()), FULL, more)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await at_rest(pilot)
-        tree = app.screen.query_one(FileTreeView)
-        await pilot.press("j")
-        chosen = tree.cursor_path
-        for _ in range(3):
-            await refreshed(pilot)
-            assert app.screen.focused is tree
-        assert tree.cursor_path == chosen is not None

@@ -59,15 +59,6 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
         assert focused(app) == FOCUS[tab]
 
 
-async def test_a_log_that_is_read_again_keeps_the_keyboard() -> None:
-    app = opened_on("logs", run())
-    async with opened(app, SIZE) as pilot:
-        for part in (LogPart(log_lines()), LogPart((), restarted=True), LogPart(log_lines())):
-            app.screen.post_message(JobScreen.LogArrived(part))
-            await settle(pilot)
-            assert focused(app) == "LogView"
-
-
 async def test_a_filter_that_leaves_nothing_gives_the_cursor_back() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
-from support.dashboard import home, screen_view, text_of
+from support.dashboard import home, text_of
 from support.waiting import until
-from support.worlds import StubRunFeed, fleet, run
+from support.worlds import fleet
 from tui.actions import ACTIONS
 from tui.app.hints import HINT_MEMORY, HINTS, MAX_TIMES_SHOWN
-from tui.screens.job.screen import JobScreen
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
@@ -58,10 +56,3 @@ async def test_it_names_the_key_of_the_settings_and_without_any_job_says_nothing
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: f"tip  f5 {HELP}" in text_of(app))
         assert OPEN not in text_of(app)
-
-
-async def test_on_the_log_no_tip_is_about_opening_it() -> None:
-    shown = run()
-    app = screen_view(lambda: JobScreen(shown.job, partial(StubRunFeed, shown), tab="logs"), hints=True)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "tip  e jumps to the first error" in text_of(app))

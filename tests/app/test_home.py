@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import timedelta
 
 from textual import events
@@ -29,30 +28,6 @@ def table_of(app: BtTuiApp) -> RowTable:
 
 def names(app: BtTuiApp) -> list[str]:
     return [row.name for row in table_of(app).rows]
-
-
-async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_is_over() -> None:
-    app = home()
-    async with opened(app, SIZE) as pilot:
-        assert names(app) == [
-            "whisper-ft",
-            "qwen3-grpo-7",
-            "llama-70b-sft-v3",
-            "llama-8b-long",
-            "llama-8b-ablate",
-            "eval-sweep",
-            "llama-70b-sft-v2",
-            "qwen3-grpo-6",
-            "from-the-future",
-            "flux-lora-2",
-        ]
-        screen = text_of(app)
-        for words in ("10 jobs", "3 running", "46%  7h 10m left", "✗ stalled", "hibernat"):
-            assert words in screen
-        await pilot.resize_terminal(160, 24)
-        home_of(app).snapshot = replace(fleet(), prices={JOBS[0].instance_type.id: 0.8})
-        await settle(pilot)
-        assert all(words in text_of(app) for words in ("0.913", "≈$", "46%  7h 10m left"))
 
 
 async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> None:
@@ -175,15 +150,3 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
     assert [message.job.id for message in heard.messages] == ["grpo7"]
-
-
-async def test_any_size_shows_something_and_a_wide_one_names_of_twenty_characters() -> None:
-    app = home(fleet((job("long", name="qwen3-32b-grpo-ppo-7"), *JOBS)))
-    async with app.run_test(size=SIZE) as pilot:
-        for size in ((60, 20), (30, 8), (200, 60), (10, 3)):
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
-            assert text_of(app).strip()
-        await pilot.resize_terminal(160, 24)
-        await settle(pilot)
-        assert "qwen3-32b-grpo-ppo-7" in text_of(app)

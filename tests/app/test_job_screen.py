@@ -175,14 +175,3 @@ async def test_the_history_is_the_job_s_own_and_not_its_neighbours() -> None:
     async with opened(app, (80, 40)):
         text = text_of(app)
     assert "RUNNING 6h 00m" in text and "◍ created" in text and "failed" not in text
-
-
-async def test_any_size_shows_something_on_every_tab() -> None:
-    app = job_view()
-    async with opened(app) as pilot:
-        for number, _ in enumerate(TAB_IDS, start=1):
-            await pilot.press(str(number))
-            await pilot.resize_terminal(12, 4)
-            assert (await pressed(pilot)).strip()
-        await pilot.resize_terminal(220, 70)
-        assert (await pressed(pilot, "1")).strip()

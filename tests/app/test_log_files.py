@@ -1,6 +1,5 @@
 """Taking lines of a log elsewhere: files of one's own, pagers, editors."""
 
-import json
 import os
 import stat
 from contextlib import nullcontext
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
-from tui.system.external_programs import at_row, program_of, show_in_program
+from tui.system.external_programs import program_of, show_in_program
 from tui.system.saved_files import proposed_path, save_entries
 
 STAMP = 1_795_262_671_123_456_789
@@ -35,15 +34,6 @@ async def test_a_log_is_saved_as_text_for_oneself_alone(tmp_path: Path) -> None:
     ]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert files_of(tmp_path) == [path]
-
-
-async def test_as_records_it_keeps_every_field(tmp_path: Path) -> None:
-    path = tmp_path / "run.ndjson"
-    await save_entries(iter(ENTRIES), path)
-    records = [json.loads(line) for line in path.read_text("ascii").splitlines()]
-    assert records[0]["message"] == "first\x1b[2J"
-    assert records[1]["gap"]["reason"] == "no answer"
-    assert records[2]["message"] == "lone \ud800"
 
 
 async def test_what_is_there_is_replaced_only_when_that_is_meant(tmp_path: Path) -> None:
@@ -93,12 +83,6 @@ async def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> N
 )
 def test_a_name_from_the_server_stays_in_the_folder(name: str, expected: str) -> None:
     assert proposed_path(name, suffix=".log", otherwise="job") == Path(expected)
-
-
-def test_the_pager_and_the_editor_are_those_of_the_environment_with_their_arguments() -> None:
-    assert program_of("pager", {"PAGER": "less -R '+G a'"}) == ["less", "-R", "+G a"]
-    assert program_of("editor", {"VISUAL": "", "EDITOR": "emacs -nw"}) == ["emacs", "-nw"]
-    assert program_of("editor", {"VISUAL": "code --wait", "EDITOR": "vi"}) == ["code", "--wait"]
 
 
 def test_without_one_it_is_what_the_machine_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,12 +139,6 @@ async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | No
     arguments, *rows = kept.read_text("utf-8").splitlines()
     assert arguments.split()[0] == f"+{row}"
     assert rows[row - 1].endswith("abd"[2 if here is None else here])
-
-
-def test_who_chose_a_place_in_the_pager_keeps_it() -> None:
-    assert at_row(["less", "-R", "+G"], 12) == ["less", "-R", "+G"]
-    assert at_row(["code", "--wait"], 12) == ["code", "--wait"]
-    assert at_row(["less"], None) == ["less"]
 
 
 async def test_a_program_that_does_not_start_leaves_no_file(

@@ -196,17 +196,6 @@ async def test_what_hides_lines_is_always_told_with_how_many_are_left() -> None:
             assert f"1 of {len(story())}" in seen  # the gap is never hidden
 
 
-async def test_a_click_on_a_switch_of_the_second_row_switches_it() -> None:
-    async with reading(size=(40, 20)) as reader:
-        await reader.press("ampersand")
-        rows = reader.screen.splitlines()
-        y, row = next((y, row) for y, row in enumerate(rows) if "context 0" in row)
-        assert "regex" not in row
-        await reader.pilot.click(offset=(row.index("context"), y))
-        await settle(reader.pilot)
-        assert "context 1" in reader.screen
-
-
 async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_one() -> None:
     async with reading(size=WIDE) as reader:
         await reader.press("l")

@@ -338,27 +338,6 @@ async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
         assert isinstance(app.screen, JobScreen)
 
 
-async def test_a_crowded_chart_takes_new_samples_seldom_and_what_a_person_changes_at_once() -> None:
-    first = sick_run("straggler", nodes=16)
-    app = job_view(first, tab="metrics", lines=())
-    async with opened(app, WIDE) as pilot:
-        crowd, few = (deck(app).widget_of(name) for name in ("util", "loss"))
-        assert crowd is not None and few is not None
-
-        async def come(after_s: float) -> float:
-            later = first.at + timedelta(seconds=after_s)
-            app.screen.post_message(JobScreen.Published(replace(first, at=later, seen_at=later)))
-            await settle(pilot)
-            return crowd.spec.end
-
-        ends = [await come(0.0), await come(4.0)]
-        await press(pilot, "plus")
-        assert crowd.spec.end - crowd.spec.start == 900
-        ends.append(await come(6.0))
-        assert ends[0] == ends[1] < few.spec.end
-        assert ends[2] > ends[1]
-
-
 async def test_a_taller_terminal_gives_each_node_its_line_though_nothing_new_is_heard() -> None:
     app = job_view(sick_run("healthy", nodes=16), lines=())
     async with opened(app) as pilot:

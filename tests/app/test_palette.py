@@ -61,16 +61,6 @@ async def test_jobs_and_projects_are_found_by_letters_of_their_names_and_parts_o
             await until(pilot, lambda name=name: f"in {name}" in text_of(app))  # type: ignore[misc]
 
 
-async def test_a_hostile_name_is_only_text_in_the_palette() -> None:
-    evil = job("evil", name="[red]evil[/nonsense] \x1b[31m[@click=app.quit]x[/]", project="[bold]p")
-    app = home(fleet((evil,)))
-    async with opened(app, (120, 24)) as pilot:
-        await to_screen(pilot, CommandPalette, "colon")
-        await pilot.press(*"evil")
-        await until(pilot, lambda: "[red]evil[/nonsense]" in text_of(app))
-        assert "[bold]p" in text_of(app)
-
-
 @pytest.mark.parametrize("folder", ["Downloads", ""])
 async def test_a_picture_of_the_screen_is_saved_where_there_is_no_folder_of_downloads_too(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -74,15 +74,6 @@ async def test_the_cursor_stays_near_when_its_row_goes() -> None:
         assert app.heard == []
 
 
-async def test_enter_and_a_second_click_open_and_a_click_on_a_heading_sorts() -> None:
-    app = TableApp(PLANETS)
-    async with app.run_test(size=(40, 10)) as pilot:
-        await pilot.press("j", "enter")
-        for offset in ((5, 4), (5, 4), (37, 0)):
-            await pilot.click(RowTable, offset=offset)
-        assert app.heard == [("selected", "planet-001"), ("selected", "planet-003"), ("heading", "moons")]
-
-
 async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign() -> None:
     app = TableApp(
         [Planet("a-planet-with-a-rather-long-name", 7), Planet("日本語のなまえ" * 6, 1), Planet("", 3)]

@@ -3,10 +3,10 @@
 import asyncio
 from dataclasses import replace
 
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 
 from support.dashboard import Heard, deploy_view, opened, pressed, settle, text_of
-from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
+from support.wizard_facts import checkpoint, lora, state_of, to, walk_of
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
 from tui.app import BtTuiApp
@@ -16,7 +16,7 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested
 from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
-from tui.wizard.state import CHECKPOINTS, JOB, REVIEW, Answers, WizardState
+from tui.wizard.state import CHECKPOINTS, REVIEW, Answers
 
 SIZE = (80, 24)
 
@@ -65,16 +65,6 @@ async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> Non
         assert step_of(app.screen) == REVIEW
 
 
-async def test_a_refusal_goes_when_the_answer_is_changed() -> None:
-    app = deploy_view(to(walk_of(lora("checkpoint-1")), "lora_rank"))
-    async with opened(app, SIZE) as pilot:
-        app.screen.query_one("#text", Input).value = ""
-        assert "✗" in await pressed(pilot, "enter")
-        assert "✗" not in await pressed(pilot, *"64")
-        await pressed(pilot, "enter")
-        assert step_of(app.screen) == REVIEW
-
-
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
     app = deploy_view(deploying("a", of=(lora("a"), lora("b"))))
     async with opened(app, SIZE) as pilot:
@@ -104,24 +94,6 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
         assert step_of(app.screen) == REVIEW
         assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.walk is not None
         assert app.screen.snapshot.walk.state.answers.checkpoint_names == ("checkpoint-2000",)
-
-
-async def test_a_question_that_has_no_answer_says_so_at_once() -> None:
-    app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING,)))
-    async with opened(app, SIZE):
-        assert "✗ none of the job's checkpoints can be deployed" in words_of(app)
-
-
-async def test_a_job_that_never_ran_is_named_and_not_the_answer() -> None:
-    jobs = (job("queued", "PENDING"), job("old"))
-    facts = replace(state_of(lora("a")).facts, jobs=jobs)
-    state = WizardState(facts, answers=Answers(job_id="queued"), given=frozenset({JOB}))
-    app = deploy_view(WizardProgress(state).started())
-    async with opened(app, SIZE):
-        assert "✗ queued: has not run" in text_of(app)
-        options = app.screen.query_one(OptionList)
-        assert options.highlighted is not None
-        assert options.get_option_at_index(options.highlighted).id == "old"
 
 
 async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
