@@ -55,9 +55,3 @@ def test_every_action_is_done_by_the_owner_of_its_scope() -> None:
 def test_no_key_means_two_things_at_once(scopes: tuple[Scope, ...]) -> None:
     keys = [key for action in actions_of(*scopes, Scope.SCREEN, Scope.APP) for key in action.keys.split(",")]
     assert len(keys) == len(set(keys))
-
-
-def test_every_help_is_a_sentence() -> None:
-    for action in ACTIONS:
-        assert action.help[0].isupper()
-        assert action.help.endswith(".")

@@ -8,7 +8,6 @@ from textual.screen import Screen
 from support.dashboard import LIVE, Dashboard, opened, text_of
 from support.waiting import until
 from support.worlds import StubFleetFeed, fleet
-from tui.analysis.fleet.query import parse
 from tui.screens.home.screen import HomeScreen
 from tui.settings.remembered import Memory
 
@@ -40,9 +39,3 @@ async def test_a_bookmark_is_shown_found_and_kept_and_a_damaged_memory_has_none(
         await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
         await pilot.press("B")
         await until(pilot, lambda: "No matching jobs" in text_of(app))
-
-
-def test_a_trait_that_no_job_has_is_told() -> None:
-    query = parse("is:purple")
-    assert not query
-    assert "bookmarked" in query.problems[0]

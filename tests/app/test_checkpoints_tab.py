@@ -76,34 +76,24 @@ async def test_what_is_said_before_and_after_they_are_judged() -> None:
         assert "✗ 1 after the loss diverged" in text
 
 
-async def test_marks_choose_what_is_downloaded_and_the_source_is_asked_for() -> None:
-    app, heard = tab(THREE), Heard(DownloadRequested)
-    async with opened(app, message_hook=heard) as pilot:
-        await pilot.press("A", "D")
-        assert "2 marked" in await pressed(pilot, "space", "space", "D")
-        assert "marked" not in await pressed(pilot, "escape")
-    source, one, two = (message.wanted for message in heard.messages)
-    assert source.archive and not source.checkpoints
-    assert (one.checkpoints, two.checkpoints) == (("checkpoint-300",), ("checkpoint-300", "checkpoint-200"))
-    assert two.size_bytes == 2 * 2**30
-
-
-async def test_two_marked_ones_are_compared_in_the_order_of_their_steps() -> None:
-    app, heard = tab(THREE), Heard(CompareCheckpointsRequested)
+async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> None:
+    heard = Heard(DownloadRequested, CompareCheckpointsRequested, OpenCheckpointRequested)
+    app = tab(THREE)
     async with opened(app, message_hook=heard, notifications=True) as pilot:
         assert "Mark two checkpoints" in await pressed(pilot, "equals_sign")
-        await pressed(pilot, "space", "G", "space", "equals_sign")
-    (message,) = heard.messages
-    assert (message.left.name, message.right.name) == ("checkpoint-100", "checkpoint-300")
-
-
-async def test_enter_looks_inside_and_the_resume_config_is_copied() -> None:
-    app, heard = tab(THREE), Heard(OpenCheckpointRequested)
-    async with opened(app, message_hook=heard) as pilot:
-        await pressed(pilot, "j", "enter", "L")
+        await pilot.press("A", "D")
+        assert "2 marked" in await pressed(pilot, "space", "G", "space", "D", "equals_sign")
+        assert "2 marked" not in await pressed(pilot, "escape")
+        await pressed(pilot, "g", "j", "enter", "L")
         assert 'checkpoint_name="checkpoint-200"' in app.clipboard
         assert "LoadCheckpointConfig(" in app.clipboard
-    assert [message.checkpoint.checkpoint_id for message in heard.messages] == ["checkpoint-200"]
+    source, one, two, compared, inside = heard.messages
+    assert source.wanted.archive and not source.wanted.checkpoints
+    assert one.wanted.checkpoints == ("checkpoint-300",)
+    assert two.wanted.checkpoints == ("checkpoint-300", "checkpoint-100")
+    assert two.wanted.size_bytes == 2 * 2**30
+    assert (compared.left.name, compared.right.name) == ("checkpoint-100", "checkpoint-300")  # by step
+    assert inside.checkpoint.checkpoint_id == "checkpoint-200"
 
 
 async def test_the_cursor_stays_where_it_was_put_and_else_is_on_the_newest() -> None:

@@ -38,11 +38,6 @@ def test_one_that_draws_in_this_terminal_is_opened_only_if_somebody_named_it(
     assert open_in_browser(LINK) is named
 
 
-def test_no_browser_at_all_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webbrowser, "_tryorder", [])
-    assert not open_in_browser(LINK)
-
-
 @pytest.fixture
 def tmux(tmp_path: Path) -> Path:
     """A program of that name which keeps what it is given."""

@@ -4,8 +4,6 @@ import re
 import time
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
@@ -109,20 +107,6 @@ async def test_an_unknown_job_asked_for_by_id_is_told() -> None:
         unknown = BtTuiApp(remote_of(server), job_id="nobody")
         async with unknown.run_test(size=SIZE, notifications=True) as pilot:
             await until(pilot, lambda: "No job nobody" in text_of(unknown))
-
-
-@pytest.mark.parametrize("status", [401, 403])
-async def test_a_refused_key_is_told_with_its_origin(status: int) -> None:
-    with server_with_a_run() as server:
-        app = BtTuiApp(remote_of(server, key="wrong-key-of-mine"))
-        server.on(
-            "GET", r"/v1/training_projects", Answer({"code": "NO", "message": "bad key"}, status=status)
-        )
-        async with app.run_test(size=SIZE) as pilot:
-            await until(pilot, lambda: "key refused" in text_of(app))
-            screen = text_of(app)
-            assert "BASETEN_API_KEY" in screen
-            assert "wrong-key-of-mine" not in screen
 
 
 async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_beginning() -> None:

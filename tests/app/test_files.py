@@ -19,7 +19,6 @@ from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.feeds.files import FilePreview, FilesSnapshot
 from tui.screens.files.compare import CompareScreen
-from tui.screens.files.preview import text_lines, weights_lines
 from tui.screens.files.screen import FilesScreen
 from tui.screens.messages import DownloadRequested
 from tui.widgets.file_tree import FileTreeView
@@ -68,14 +67,6 @@ def files_view(*said: FilesSnapshot) -> Dashboard:
     checkpoint = Checkpoint(checkpoint_id=NAME, checkpoint_type="lora", base_model="Qwen/Qwen3-8B")
     feed: Any = partial(StubFilesFeed, *said)
     return screen_view(lambda: FilesScreen(JOBS[0], checkpoint, feed, now_s=ONE_O_CLOCK.timestamp))
-
-
-def test_long_names_of_tensors_differ_where_they_end_and_no_line_ends_without_a_word() -> None:
-    names = [f"base_model.model.model.layers.{layer}.self_attn.q_proj.lora_A.weight" for layer in (7, 8)]
-    told = weights_lines(SafetensorsHeader(tuple(Tensor(name, "BF16", (2,), 4) for name in names), {}, 96, 8))
-    assert [line[0][0].rstrip()[-44:] for line in told[-2:]] == [f"…{name[-43:]}" for name in names]
-    (long,) = text_lines("x" * 5000, "some", {})
-    assert str(long).endswith("x … 904 more characters")
 
 
 async def test_a_directory_tells_of_its_shards_a_file_what_is_wrong_and_the_marked_are_downloaded() -> None:

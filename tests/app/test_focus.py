@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
-from support.worlds import StubRunFeed, fleet, job_metrics, log_lines, run
+from support.dashboard import Dashboard, home, opened, pressed, settle
+from support.worlds import StubRunFeed, fleet, log_lines, run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import Transfer, Transfers, TransferState
 from tui.feeds.run_log import LogPart
@@ -19,12 +19,7 @@ SIZE = (80, 24)
 NOTHING_YET = replace(
     run(), metrics=None, metrics_at=None, health_metrics=None, checkpoints=None, progress=None
 )
-FOCUS = {
-    "live": "LogView",
-    "metrics": "ChartGrid",
-    "checkpoints": "RowTable",
-    "details": "Details",
-}
+FOCUS = {"metrics": "ChartGrid", "checkpoints": "RowTable"}
 
 
 def opened_on(tab: str, first: RunSnapshot = NOTHING_YET) -> Dashboard:
@@ -86,15 +81,3 @@ async def test_downloads_that_begin_while_their_list_is_open_get_the_keyboard() 
             assert app.screen.focused is app.screen.query_one("#transfers")
         await pilot.press("k")
         assert app.screen.query_one("#transfers", RowTable).cursor_key == "1"
-
-
-async def test_nodes_without_gpus_have_the_keyboard_too() -> None:
-    app = opened_on("metrics", run(metrics=job_metrics(gpus=0)))
-    async with opened(app, SIZE) as pilot:
-        await pressed(pilot, "n")
-        assert "node-2" in text_of(app)
-        assert focused(app) == "NodeTable"
-        await pressed(pilot, "n", "1", "p")
-        assert focused(app) == "NodeTable"
-        await pressed(pilot, "escape")
-        assert focused(app) == "LogView"

@@ -10,7 +10,6 @@ from api_client.models import JobMetrics, NodeSeries, QueueContext
 from support.dashboard import Heard, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
-from tui.analysis.connection import LOG, METRICS
 from tui.analysis.progress.phases import RunPhase
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -71,14 +70,6 @@ def test_a_curve_is_of_the_whole_run_once_all_of_the_log_is_read() -> None:
         for seen in (run(log_read=False), run())
     ]
     assert titles == ["loss, still reading", "loss, whole run"]
-
-
-def test_a_run_is_called_healthy_once_log_and_metrics_have_been_looked_at() -> None:
-    well = run(findings=(), slow_nodes=frozenset())
-    for checked in (METRICS, LOG):
-        line = said(header.health(replace(well, checked_sources=frozenset({checked})), 80))
-        assert "checking health…" in line and "healthy" not in line
-    assert "✓ healthy" in said(header.health(well, 80))
 
 
 @pytest.mark.parametrize("width", [58, 78, 118])
@@ -156,6 +147,16 @@ def sights() -> dict[str, tuple[RunSnapshot, list[str], list[str]]]:
     }
 
 
+HISTORY = [
+    {"training_job_id": name, "status": f"TRAINING_JOB_{status}", "created": f"2026-03-01T{time}:00Z"}
+    for name, status, time in (
+        ("llama70", "CREATED", "06:48"),
+        ("other", "FAILED", "06:49"),
+        ("llama70", "RUNNING", "07:00"),
+    )
+]
+
+
 async def test_what_is_said_of_runs_in_every_state() -> None:
     app = job_view(lines=())
     async with opened(app) as pilot:
@@ -163,15 +164,8 @@ async def test_what_is_said_of_runs_in_every_state() -> None:
             text = await taken(pilot, JobScreen.Published(snapshot))
             assert [word for word in present if word not in text] == []
             assert [word for word in absent if word in text] == []
-
-
-async def test_the_history_is_the_job_s_own_and_not_its_neighbours() -> None:
-    events = [
-        {"training_job_id": "llama70", "status": "TRAINING_JOB_CREATED", "created": "2026-03-01T06:48:00Z"},
-        {"training_job_id": "other", "status": "TRAINING_JOB_FAILED", "created": "2026-03-01T06:49:00Z"},
-        {"training_job_id": "llama70", "status": "TRAINING_JOB_RUNNING", "created": "2026-03-01T07:00:00Z"},
-    ]
-    app = job_view(run(queue=QueueContext(target_job_id="llama70", events=events)), tab="details")
-    async with opened(app, (80, 40)):
-        text = text_of(app)
-    assert "RUNNING 6h 00m" in text and "◍ created" in text and "failed" not in text
+        context = QueueContext(target_job_id="llama70", events=HISTORY)
+        app.screen.post_message(JobScreen.Published(run(queue=context)))
+        await pilot.resize_terminal(80, 40)
+        text = await pressed(pilot, "5")
+        assert "RUNNING 6h 00m" in text and "◍ created" in text and "failed" not in text

@@ -21,7 +21,6 @@ from textual.widgets import Input
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from support.dashboard import Dashboard, Heard, job_view, opened, settle, text_of
 from support.waiting import until
-from tui.actions import Scope, actions_of
 from tui.analysis.logs.levels import LogLevel
 from tui.feeds.run_log import LogPart
 from tui.screens.job.log_bar import with_next_level
@@ -469,13 +468,3 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
         assert [gap.reason for gap in asked] == ["the server answered 503"]
         assert "Gap filled: 1 lines." in reader.notices
         assert "found after all" in reader.screen and "── gap" not in reader.screen
-
-
-async def test_every_function_is_listed_in_help_and_works_beside_charts() -> None:
-    async with reading(tab="live", size=(100, 100)) as reader:
-        await reader.press("l", "l", "e")
-        assert "≥ WARNING" in reader.bar and "paused" in reader.bar
-        await reader.press("question_mark")
-        shown = reader.screen
-        await reader.press("G")  # keys that are rarely needed come last
-        assert [one.help for one in actions_of(Scope.LOGS) if one.help not in shown + reader.screen] == []

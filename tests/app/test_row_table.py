@@ -88,13 +88,3 @@ async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign(
         assert "a-planet-with-a-rather-long-name" in app.lines()[1]
         app.table.sort_mark = ("moons", True)
         assert app.lines()[0].rstrip().endswith(" moon▾")
-
-
-async def test_a_text_takes_the_cells_of_the_empty_ones_after_it() -> None:
-    app = TableApp([Planet("a-planet-with-a-name", 7), Planet("a-planet-with-a-name", 0)])
-    async with app.run_test(size=(23, 4)):
-        assert app.table.cut_texts() == ["a-planet-with-a-name"]
-        assert [line.split() for line in app.lines()[1:3]] == [
-            ["a-planet-with-…", "7"],
-            ["a-planet-with-a-name"],
-        ]

@@ -120,32 +120,20 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             await until(pilot, lambda: not psutil.pid_exists(process_id))
 
 
-def test_configs_that_name_a_project_precede_those_of_other_programs(tmp_path: Path) -> None:
-    for folder, text in (("a", "DEBUG = True"), ("b", "project = TrainingProject(...)"), ("c", "import os")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "config.py").write_text(text)
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "config.py").symlink_to(tmp_path / "gone")
-
-    found = [choice.path.parent.name for choice in find_configs(tmp_path, tmp_path / "memory.json")]
-
-    assert found == ["b", "a", "c", "d"]
-
-
-def test_recent_configs_come_first_and_vanished_ones_not_at_all(tmp_path: Path) -> None:
+def test_recent_configs_come_first_then_those_that_name_a_project_and_vanished_ones_not_at_all(
+    tmp_path: Path,
+) -> None:
     memory = tmp_path / "state" / "recent.json"
-    paths = [tmp_path / name / "config.py" for name in ("a", "b", "c", ".hidden", "node_modules")]
-    for path in paths:
-        path.parent.mkdir()
-        path.write_text("", encoding="utf-8")
-    for path in (paths[0], paths[1], tmp_path / "gone" / "config.py", paths[1]):
-        remember_config(path, memory)
-    found = find_configs(tmp_path, memory)
-    assert [(choice.path.parent.name, choice.recent) for choice in found] == [
-        ("b", True),
-        ("a", True),
-        ("c", False),
-    ]
+    texts = {"a": "", "b": "", "c": "DEBUG = True", "d": "project = TrainingProject(...)"}
+    for name, text in (texts | {".hidden": "", "node_modules": ""}).items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.py").write_text(text, encoding="utf-8")
+    (tmp_path / "e").mkdir()
+    (tmp_path / "e" / "config.py").symlink_to(tmp_path / "gone")
+    for name in ("a", "b", "gone", "b"):
+        remember_config(tmp_path / name / "config.py", memory)
+    found = [(choice.path.parent.name, choice.recent) for choice in find_configs(tmp_path, memory)]
+    assert found == [("b", True), ("a", True), ("d", False), ("c", False), ("e", False)]
 
 
 @pytest.mark.parametrize("content", ["", "not json", '{"a": 1}', "[1, null]"])

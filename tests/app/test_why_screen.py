@@ -71,18 +71,6 @@ async def test_only_a_job_that_ended_is_said_to_have_ended() -> None:
             assert ("ended 2" in text_of(app)) is said
 
 
-async def test_a_job_without_problems_offers_no_explanation(demo: EmulatorChild) -> None:
-    app = BtTuiApp(remote_of(demo))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "llama-70b" in text_of(app))
-        await pilot.press("slash", *"llama-70b-sft-v2", "enter")
-        await to_screen(pilot, JobScreen, "enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and "COMPLETED" in text_of(app))
-        await pilot.press("exclamation_mark")
-        assert "! why" not in text_of(app)
-        assert isinstance(app.screen, JobScreen)
-
-
 def test_the_command_names_the_first_error_of_a_failed_job(
     demo: EmulatorChild, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

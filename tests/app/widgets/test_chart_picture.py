@@ -128,15 +128,6 @@ def test_logarithmic_ticks_enclose_the_data(low: float, span: float, most: int) 
     assert list(ticks) == sorted(set(ticks)) and len(ticks) <= most + 1
 
 
-def test_a_logarithmic_axis_is_labelled_with_values() -> None:
-    falling = line("loss", [10.0 ** (2 - index / 15) for index in range(61)])
-    rows = text([falling], ChartSpec("loss", END - SPAN_S, END, log=True), 60, 14)
-    labels = [row.split("┤")[0].strip() for row in rows if "┤" in row]
-    assert labels[0] == "100" and labels[-1] in {"0.010", "0.0100"}
-    dots = [index for index, row in enumerate(rows[1:-2]) if any("\u2800" < char < "\u2900" for char in row)]
-    assert dots == list(range(11))  # an exponential fall is a straight line over all rows
-
-
 def test_marks_lie_on_the_axis_and_the_worst_is_seen() -> None:
     marks = (
         Mark(END - 900, "◆", "good", "checkpoint-1"),

@@ -88,14 +88,6 @@ def test_samples_keep_their_columns_while_the_window_slides() -> None:
     assert all(before[column] == after[column - shift] for column in shared)
 
 
-def test_infinite_values_are_drawn_at_the_edge_and_do_not_stretch_the_axis() -> None:
-    series = Series("s", (1.0, 2.0, 3.0), (1.0, math.inf, 3.0))
-    assert braille.value_range(series, 0, 10) == (1.0, 3.0)
-    grid = Grid.over(0, 10, 10)
-    bits = braille.dot_columns(braille.reduce_to_spans(series, grid), 10, 8, 1, 3)
-    assert rows_of(bits[grid.column(2.0)])[-1] == 7
-
-
 @given(st.dictionaries(st.integers(0, 50), st.integers(1, 2**40), min_size=1))
 def test_a_dotted_band_keeps_the_ends_of_every_column(bits: dict[int, int]) -> None:
     found = dotted(bits, Grid.over(0, 100, 60))

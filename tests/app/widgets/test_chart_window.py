@@ -18,13 +18,6 @@ windows = st.one_of(
 )
 
 
-def test_a_window_that_follows_moves_with_what_is_new() -> None:
-    assert Window(600).bounds(FIRST, LAST) == (4400, 5000)
-    assert Window(600).bounds(FIRST, LAST + 60) == (4460, 5060)
-    assert Window(600, 3000).bounds(FIRST, LAST + 60) == (2400, 3000)
-    assert Window().bounds(FIRST, LAST) == (FIRST, LAST)
-
-
 @given(windows, st.floats(0.2, 5), st.one_of(st.none(), st.floats(FIRST, LAST)))
 def test_zooming_keeps_the_place_and_stays_within_the_run(
     window: Window, factor: float, around: float | None

@@ -55,18 +55,6 @@ def test_the_jobs_colours_stay_with_their_words_where_lines_wrap() -> None:
     assert "".join(row.text[span.start : span.end] for row in wrapped for span in row.spans) == "red words"
 
 
-def test_colors_become_styles_and_everything_else_is_dropped() -> None:
-    text, spans = styled_spans(
-        "\x1b[1;31mERROR\x1b[0m x \x1b[38;5;208mor\x1b[48;2;1;2;3mrgb\x1b[m\x1b]0;t\x07!"
-    )
-    assert text == "ERROR x orrgb!"
-    assert spans == [
-        Span(0, 5, Style(color="color(1)", bold=True)),
-        Span(8, 10, Style(color="color(208)")),
-        Span(10, 13, Style(color="color(208)", bgcolor="#010203")),
-    ]
-
-
 @pytest.mark.parametrize(
     ("codes", "style"),
     [

@@ -230,9 +230,3 @@ async def test_lines_are_selected_by_dragging() -> None:
         await pilot.hover(view, offset=(20, 5))
         await pilot.mouse_up(view, offset=(20, 5))
         assert view.model.selected_entries() == lines(2, 6)
-
-
-async def test_colours_of_the_job_are_shown_and_left_out_without_colour() -> None:
-    async with running([line(0, "\x1b[31mred\x1b[0m plain", 0)], (80, 12)) as (view, _, _):
-        (red,) = [segment for segment in view.render_line(0) if segment.text == "red"]
-        assert red.style and red.style.color and red.style.color.number == 1
