@@ -15,7 +15,6 @@ from collections.abc import Iterator
 import pytest
 from fault_table import ATTEMPTS, OUTCOMES, SILENCES_S
 from pydantic import SecretStr
-from resource_calls import CHANGING, PUBLIC_KEY, READING, Call, World, parts_of, prepared_world
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
@@ -37,6 +36,7 @@ from api_client.http.readonly import request_description
 from support.faulty import KEY, FaultyServer
 from support.log_server import FastClock
 from support.remotes import remote_of
+from support.resource_calls import CHANGING, PUBLIC_KEY, READING, Call, World, parts_of, prepared_world
 from support.served_platform import served_platform
 
 CALLS: dict[str, Call] = {**READING, **CHANGING}

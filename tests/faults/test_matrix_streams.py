@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from fault_table import ATTEMPTS, SILENCES_S
-from resource_calls import parts_of
 
 from api_client import (
     LogEnd,
@@ -35,6 +34,7 @@ from support.fault_layer import parse_faults
 from support.faulty import FaultyServer
 from support.log_server import HOUR_S, NS_PER_S, FakeLog, FastClock, JobServer, ServedLine
 from support.remotes import remote_of
+from support.resource_calls import parts_of
 
 IDS = ("proj1", "job1")
 HANGS_S = 100.0

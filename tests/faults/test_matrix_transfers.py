@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from fault_table import ATTEMPTS
-from resource_calls import World, prepared_world
 
 from api_client import (
     ErrorAnswer,
@@ -35,6 +34,7 @@ from support.fake_backend import START
 from support.faulty import FaultyServer
 from support.log_server import FastClock
 from support.remotes import remote_of
+from support.resource_calls import World, prepared_world
 from support.served_platform import counting_bytes, served_platform
 
 SIZE_BYTES = 300_000

@@ -137,7 +137,6 @@ async def test_frames_of_a_traceback_hold_no_key() -> None:
     [
         (httpx.ReadTimeout(""), "no complete response in time"),
         (httpx.RemoteProtocolError("Server disconnected without sending a response."), "Server disconnected"),
-        (httpx.ReadError(""), "connection lost"),
         (httpx.ProxyError("407 Proxy Authentication Required"), "proxy: 407"),
     ],
 )

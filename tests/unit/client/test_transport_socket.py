@@ -1,7 +1,6 @@
 """The client on a real socket whose other end misbehaves."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator
 from itertools import product
@@ -9,7 +8,7 @@ from itertools import product
 import pytest
 from client_support import make_remote
 
-from api_client import RequestError, RequestEvent, RetryPolicy, TrainingClient, Unreachable
+from api_client import RequestError, RequestEvent, RetryPolicy, TrainingClient
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest
 from support.log_server import FastClock
 
@@ -27,17 +26,6 @@ def client_of(server: FakeBaseten, events: list[RequestEvent], **addresses: str)
 
 
 PROXY = "http://127.0.0.1:9"
-
-
-async def test_a_refused_connection_is_called_refused(server: FakeBaseten) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    events: list[RequestEvent] = []
-    async with client_of(server, events, app_url=url, api_url=url) as client:
-        with pytest.raises(Unreachable, match=r"can't reach 127\.0\.0\.1:\d+: connection refused"):
-            await client.projects.upsert("name")
-    assert [event.kind for event in events].count("sent") == 5
 
 
 async def test_connections_are_kept(server: FakeBaseten) -> None:

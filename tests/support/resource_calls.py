@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from api_client import TrainingClient
 from api_client.deployment.sending import DEPLOY_FIELD, DEPLOY_MUTATION
@@ -54,6 +55,21 @@ class World:
         served.backend.set_status(served.job_id, JobStatus.RUNNING)
         served.backend.add(WAITING, served.project_id, JobStatus.PENDING)
 
+
+NAMES_ALONE = cast(
+    World,
+    SimpleNamespace(
+        served=SimpleNamespace(project_id="proj1", job_id="job1"),
+        job=("proj1", "job1"),
+        team_id="team1",
+        model=("model1", "dep1"),
+        session_job="job1",
+        session="session1",
+        deployment={},
+        doomed=lambda: "proj1",
+    ),
+)
+"""Ids for calls that no platform answers."""
 
 Call = Callable[[TrainingClient, World], Awaitable[object]]
 
