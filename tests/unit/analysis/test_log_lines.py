@@ -318,6 +318,30 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Epoch 3 | dev: loss 0.41 acc 0.8', {'eval_loss': 0.41, 'loss': None}),
     ('Results on val: loss=0.41 step=1200', {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
     ("validation results: {'loss': 0.41, 'acc': 0.8}", {'eval_loss': 0.41, 'loss': None}),
+    ('100/9000 = 1.1%, SPS: 2.1, ETA: 5 days, 12:01:11 - loss: 4.12', {'step': 100, 'total_steps': 9000, 'loss': 4.12}),
+    ('rank-id:0:2021-01-08 19:22:59,208-Iter:460 Rank:207.4 it/sec [0][loss]:0.01', {'step': 460, 'loss': 0.01}),
+    ('[100 | 234.56] loss=3.21 avg=3.33', {'step': 100, 'loss': 3.21}),
+    ('[Epoch 4 3000/9000][Iteration 172] Throughput is 21.5 records/second. Loss is 1.73. Current learning rate is 0.07.', {'step': 172, 'loss': 1.73, 'learning_rate': 0.07}),
+    ('validation loss at iteration 500 | loss: 2.4E-01 | PPL: 1.2E+00', {'step': 500, 'eval_loss': 0.24, 'loss': None}),
+    ('epoch：3，loss：0.52，acc：0.81', {'epoch': 3.0, 'loss': 0.52}),
+    ('loss:   0.12 test_accuracy: 97.12%: 100%|███| 70/70 [00:06<00:00, 11.12it/s]', {'step': 70, 'loss': 0.12}),
+    ('Step    100: train CrossEntropyLoss |  2.31', {'step': 100, 'loss': 2.31}),
+    ('Step    100: eval  CrossEntropyLoss |  2.41', {'step': 100, 'eval_loss': 2.41, 'loss': None}),
+    ('batch 10, epoch 0/8 global average objf: 1.8 over 3270.0 frames, time waiting for batch 0.06s', {'epoch': 0.0, 'loss': 1.8}),
+    ('[2024-11-12 17:50:28,933][agent.train][INFO] - 138: train loss   0.15 | t: 61.64', {'loss': 0.15}),
+    ('Epoch 4, Iter 1200, D: 0.4012, G: 3.0101', {'epoch': 4.0, 'step': 1200}),
+    ('2021-01-11 10:11:12,120 - INFO - x.training - EPOCH 1', {'epoch': 1.0}),
+    ('2023-06-01 10:11:12.101120: Epoch 12', {'epoch': 12.0}),
+    ('Train Epoch 12', {'epoch': 12.0}),
+    ('validation: epoch 0, iter 20, top_1: 0.551, samples/s: 701.1', {'step': None, 'samples_per_s': None}),
+    ('[val] step 14 | epoch 0 | loss 0.71 | lr 1.00e-05', {'step': 14, 'eval_loss': 0.71, 'learning_rate': 1e-5}),
+    ('train | step:   2000 | steps/sec:    2.2 | output:', {'step': 2000}),
+    ("eval | step:   2000 | eval time: 12.3 sec | output: {'validation_loss': 2.21}", {'step': 2000, 'eval_loss': 2.21}),
+    ('[proc 0][Train](1000/24000) average pos_loss: 0.51', {'step': 1000, 'total_steps': 24000, 'loss': None}),
+    ('train.py: [8/100], train_loss: 0.58, time: 3.58, lr: 0.0001', {'step': None, 'loss': 0.58, 'learning_rate': 1e-4}),
+    ('loss 0.381, train acc 0.861, test acc 0.842', {'loss': 0.381}),
+    ('Saving checkpoints...', {'checkpoint': ''}),
+    ('Saved the agent to results/x/5000_checkpoint', {'checkpoint': ...}),
     ("{'split': 'val', 'loss': 0.41, 'step': 1200}", {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
 ]
 """Lines with some of what is read in them: None must not be read, an ellipsis stands for any value."""
@@ -534,16 +558,25 @@ def test_huge_lines_are_not_read() -> None:
         (["  Iter   Train Loss  Remaining Time", "     1  1.298   7.89m", "     2  1.28", "    10  1.1157  0.1m",
           "     2  9.9  0.1m"], [1.298, 1.1157]),
         (["name  Train Loss  time", "1  1.298  7.89m"], []),
+        (["iter: 20 / 700, total loss: 1.2", " >>> loss_cls: 0.6", " >>> lr: 0.001"], [1.2]),
         (["----------------", "| loss | 0.04 |", "| lr | 0.1 |", "| loss_scale | 2.0 |"], [0.04]),
     ],
     ids=["a dialog", "an evaluation's bar", "a split", "a block", "no block", "a configuration",
-         "results in a file", "a training after its configuration", "an evaluation's lines", "columns", "no columns", "a table"],
+         "results in a file", "a training after its configuration", "an evaluation's lines", "columns", "no columns", "values below", "a table"],
 )  # fmt: skip
 def test_lines_before_say_what_a_line_is(lines: list[str], losses: list[float]) -> None:
     reader = Reader()
     told = [reading for line in lines if (reading := reader.read(line)) is not None]
     assert [one.loss for one in told if one.loss is not None] == losses
     assert [one.eval_loss for one in told if one.eval_loss is not None] == []
+
+
+def test_a_learning_rate_alone_is_that_of_a_run_that_counts() -> None:
+    rate = "2023-06-01 10:11:12.101801: Current learning rate: 0.00989"
+    reader = Reader()
+    assert reader.read(rate) is None
+    reader.read("2023-06-01 10:11:12.101120: Epoch 12")
+    assert reader.read(rate) == ParsedMetrics(learning_rate=0.00989)
 
 
 def test_objects_printed_over_several_lines_are_read_at_their_end() -> None:

@@ -17,12 +17,13 @@ from tui.analysis.progress.lines.values import find_slots, read_values, split_nu
 def with_step(reading: ParsedMetrics, beside: str) -> ParsedMetrics:
     """Return the reading with the step from the adjacent text: a progress bar, or ``step 299/600``.
 
-    The reading is unchanged if it has a step or no training loss: the bar next to an evaluation's loss
-    counts the evaluation.
+    The reading is unchanged if it has a step. The bar next to an evaluation's loss counts the evaluation.
     """
-    if reading.loss is None or reading.step is not None or reading.epoch_step is not None:
+    if reading.step is not None or reading.epoch_step is not None:
         return reading
-    bar = read(beside)
+    if reading.loss is None and (reading.eval_loss is None or "step:" not in beside):
+        return reading
+    bar = None if reading.loss is None else read(beside)
     if bar is not None:
         return with_bar_counts(reading, bar)
     counts = find_counts(beside, beside.lower())
@@ -81,10 +82,10 @@ _TRAINING_UNITS = frozenset(
     for unit in ("it", "step", "steps", "batch", "batches", "ba", "iter", "update", "optimizer_step")
 ) | frozenset(f"s/{unit}" for unit in ("it", "step", "batch", "ba", "iter", "update", "optimizer_step"))
 _NOT_TRAINING = re.compile(
-    r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
-    r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|(?<!batches )process|rollout|cache|infer|"
-    r"flatten|group|class +images|request|file|prompt|capture|calibrat|import|install|index|embed|encod|"
-    r"decod|render|sampl|scor|make|collect|(?:val|dev)\b(?![_ /.]?\w+ ?[=:]))"
+    r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|prepar|pack|"
+    r"test(?!_\w+ ?[=:])|shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|(?<!batches )process|"
+    r"rollout|cache|infer|flatten|group|class +images|request|file|prompt|capture|calibrat|import|install|"
+    r"index|embed|encod|decod|render|sampl|scor|make|collect|(?:val|dev)\b(?![_ /.]?\w+ ?[=:]))"
     # Work other than training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,

@@ -11,8 +11,8 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
-    r"(?=[gtsibnuo])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )(?<!episode )"
-    r"(?<!fps )"
+    r"(?=[gtsibnuo])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
+    r"(?<!episode )(?<!fps )"
     r"(?:(?P<updates>num[ _]updates|nupdates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
     r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
     r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|batch|updates?|i(?=\s?=\s?\d+\s?/)))"
@@ -42,7 +42,7 @@ _AFTER = re.compile(r"\bafter (?P<step>\d[\d,]{0,14}) (?:steps|iterations|update
 _LEADING_OF_TOTAL = re.compile(
     # Only a rank, a time, a level and the percentage may come first.
     r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?:progress:? ?)?(?:\d{1,3}(?:\.\d{1,3})?%(?: \|)? )?"
-    r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|,|- |(?=\(epoch )))"
+    r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|,|- |= |(?=\(epoch )))"
 )
 _OF_EPOCHS = re.compile(  # [3/25][120/1583]
     r"\s*\[ *(?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})\]\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\]"
@@ -70,6 +70,7 @@ _SPECIAL = (
     ),
     # CLU, Big Vision
     (".py:", re.compile(r"\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] (?=[a-z][^\s=:]{0,60} ?[=:])")),
+    ("] loss=", re.compile(r"^\[(?P<step>\d{1,12}) \| [\d.]{1,12}\] loss=")),  # GPT-2's fine-tuning
     ("] loss: ", re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")),  # PyTorch's tutorial: epoch, batch
 )
 _TIMES = {"k": 1e3, "m": 1e6}

@@ -24,6 +24,7 @@ _MAX_SEGMENTS = 4
 _MAX_REPLICAS = 4096
 _LONGEST_HEADING = 120
 _SHORT = 8  # Shorter texts after a bar report nothing.
+_WIDE = str.maketrans({"：": ": ", "，": ", ", "；": "; ", "（": "(", "）": ")", "＝": "="})
 _FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
 
 _HINTS = (
@@ -117,6 +118,7 @@ class _Context:
     block: int = 0
     settings: int = 0
     has_counted: bool = False
+    rates: int = 0
     in_table: bool = False
     table: text.Table | None = None
     evaluation_bars: int = 0
@@ -157,6 +159,7 @@ class Reader:
             context.speech = context.settings = 0
             context.evaluation_bars = 0
         context.block = _BLOCK_LINES if _BLOCK.match(message) else 0
+        context.rates = 0 if reading.checkpoint is not None else _BLOCK_LINES
         return reading
 
 
@@ -183,11 +186,13 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         context.speech, context.block = _SPEECH_LINES, 0
     elif ("alidat" in message or "valuat" in message) and _EVALUATES.search(message):
         context.evaluation_bars, context.evaluation_steps = _EVALUATION_BARS, None
-    elif context.block:
-        context.block -= 1
-        return text.read_in_block(message)
     elif _BLOCK.match(message):
         context.block = _BLOCK_LINES
+    elif context.block or context.rates:
+        below = text.read_in_block(message)
+        lines = context.rates if below is not None and below.learning_rate is not None else context.block
+        context.block, context.rates = max(0, context.block - 1), max(0, context.rates - 1)
+        return below if lines else None
     return None
 
 
@@ -230,6 +235,8 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetri
     else:
         return None
     text = strip_ansi(message.rstrip("\r\n")).replace("\b", "")  # Keras moves the cursor with backspaces.
+    if "：" in text or "，" in text:
+        text = text.translate(_WIDE)
     if "\n" not in text:
         return _read_line(text)
     told = [reading for line in text.split("\n")[-_MAX_LINES:] if (reading := _read_line(line)) is not None]

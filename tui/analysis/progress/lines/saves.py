@@ -22,6 +22,7 @@ _SAVING_MODEL = re.compile(
     r"|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
     r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
+    r"|\bsaved? the (?:agent|policy|learner) (?:to|in|at) \S|\bsaving checkpoints?\s?\.{2,3}$"
     r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
 )
 _SAVED_AFTER = re.compile(
@@ -31,7 +32,7 @@ _SAVED_AFTER = re.compile(
 )
 _ANNOUNCED = re.compile(
     # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".
-    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)"
+    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d|\s?\.{2,3}$)"
     r"|\bwas saved (?:by|with|from)\b|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint"
     r"|\d saved checkpoints|\bcheckpoint saved from\b|\bsaved as a part\b|\bgets? saved\b",
 )

@@ -44,8 +44,9 @@ _QUOTED = re.compile(r"`[^`]{0,80}\d[^`]{0,80}`")  # code in a text
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
 _WORD = re.compile(r"\w+")
 _NO_REPORT = re.compile(
-    r"(?=[lrwegps])\b(?:load(?:ed|ing)|resum(?:ed?|ing)|restor(?:ed|ing)|retry(?:ing)?|wait(?:ed|ing)|revert(?:ed|ing)|rewound"
-    r"|expect(?:ed|ing)?|recommend(?:ed)?|goal|packet loss|stop[ _-]loss|pnl)\b"
+    r"(?=[lrwegps])\b(?:load(?:ed|ing)|resum(?:ed?|ing)|restor(?:ed|ing)|retry(?:ing)?|"
+    r"wait(?:ed|ing)(?! for batch)|revert(?:ed|ing)|rewound|expect(?:ed|ing)?|recommend(?:ed)?|goal|"
+    r"packet loss|stop[ _-]loss|pnl)\b"
 )
 _SENTENCE_WORDS = word_set(
     "the was were are should has had have we you your that which because still so reach "
@@ -64,13 +65,13 @@ _SAMPLED = re.compile(
     r"|generated text)s?[\"']?\s?:|</?think>|<\||\[(?:prompt|completion|response)\]"
     r"|\bsample ?\d*: ?[\"']"
 )
-_ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=")
+_ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z]:)|\binfo\s{1,8})"
     r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
     r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
-    r"| (?=(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
+    r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
     r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
@@ -93,8 +94,8 @@ _EVALUATION_ALONE = re.compile(
     rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _TRAINING_ALONE = re.compile(
-    r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch)?[ _]loss ?[=:]\s{0,8}"
-    rf"(?P<value>{NUMBER.lower()})"
+    r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch)?[ _]loss"
+    rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=[\d.]+(?:$|\s+\|)))(?P<value>{NUMBER.lower()})"
     r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )
 _EVALUATION_BESIDE = re.compile(
@@ -120,7 +121,7 @@ _MEASURED_STEP = re.compile(
 _COUNT_FIRST = re.compile(
     # A line that begins with what it counts, after a prefix of its logger: "INFO: [x][epoch: 3, iter: 100, …"
     r"(?:^|[\]>|)=:.-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?)?(?:global[ _])?"
-    r"(?P<what>epoch|iter(?:ation)?|steps?|batch)[\s:=#\[(]{0,10}\d(?P<percent> ?\[\s?\d{1,3}%\])?"
+    r"(?P<what>epoch|it(?:er(?:ation)?)?|steps?|batch)[\s:=#\[(]{0,10}\d(?P<percent> ?\[\s?\d{1,3}%\])?"
 )
 _MEASURE = re.compile(
     r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity)"
@@ -131,6 +132,9 @@ _SETTING = re.compile(
     r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
     r"|epochs|warmup)\b"
 )
+_STEP_RATE = re.compile(r"\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)/s(?:ec)?\s?[:=]")
+_ITEMS = re.compile(r"[,|;\t]|\s{2,}")
+_PAIR = re.compile(r"(?:iter|step|batch) 0|[a-z][\w ()/@.%-]{0,30}[:=]\s?-?0\S{0,12}")
 _LOSSES = re.compile(r"\blosses: ?\[")
 _MONITORED = re.compile(
     r"\bepoch \d{1,9}, global step \d{1,12}: '?[\w./-]{1,60}'? (?:reached|was not in top)\b"
@@ -161,6 +165,10 @@ _IN_BLOCK = re.compile(
     rf"(?P<value>{NUMBER}),?\s*$"
 )
 _LONGEST_ALONE = 160
+_LOGGER = re.compile(  # a time, brackets, a level, a module, a number
+    r"(?>\[?\d{2,4}[-/:][\d:.,t/+z -]{5,32}\]?|\[[^\]]{1,80}\]|(?:info|debug|root)\b:?|[a-z_]\w*(?:\.\w+)++"
+    r"|\d{1,9}: |[-:|>\s]){0,16}+"
+)
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
@@ -184,6 +192,7 @@ class _LineKind(NamedTuple):
     has_reward: bool
     has_measure: bool
     counts_first: bool
+    has_part: bool
     slots: Slots
 
 
@@ -210,8 +219,10 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
         evaluates=evaluates and _EVALUATION.search(lowered) is not None,
         under_way=_UNDER_WAY.search(lowered) is not None,
         has_reward=_REWARD.search(lowered) is not None,
-        has_measure=not evaluates and _MEASURED_STEP.search(lowered) is not None,
+        has_measure=not evaluates
+        and (_MEASURED_STEP.search(lowered) is not None or _STEP_RATE.search(lowered) is not None),
         counts_first=_counts_first(lowered, slots),
+        has_part=not evaluates and _MEASURE.search(lowered) is not None,
         slots=slots,
     )
 
@@ -228,9 +239,15 @@ def _counts_first(lowered: str, slots: Slots) -> bool:
         return scheduled
     if first["percent"] or _MEASURE.search(lowered, first.end()):
         return True
-    if first["what"] == "epoch" and _TIME.search(lowered, first.end()):
-        return True
+    if first["what"] == "epoch" and (_TIME.search(lowered, first.end()) or _is_pairs(lowered[first.end() :])):
+        return _SETTING.search(lowered) is None
     return scheduled and not first["what"].startswith("step") and _SETTING.search(lowered) is None
+
+
+def _is_pairs(text: str) -> bool:
+    """Return True if a text is nothing but names with their values."""
+    items = [item.strip() for item in _ITEMS.split(text) if item.strip()]
+    return len(items) > 1 and all(_PAIR.fullmatch(item) for item in items)
 
 
 def read(text: str) -> ParsedMetrics | None:
@@ -260,7 +277,10 @@ def read(text: str) -> ParsedMetrics | None:
     if kind.evaluates and "loss" in known and "eval_loss" not in known:
         known["eval_loss"] = known.pop("loss")
     if "eval_loss" in known and "loss" not in known:
-        known = {"eval_loss": known["eval_loss"]}  # an evaluation's speed is not the run's
+        # An evaluation's speed is not the run's.
+        known = {name: value for name, value in known.items() if name in ("eval_loss", "learning_rate")}
+    elif kind.evaluates and "epoch" in lowered:
+        return None
     if "samples_per_s" not in known and known.get("step_time_s", 0) > 0 and "global batch size" in lowered:
         batch = _BATCH_SIZE.search(lowered)
         if batch is not None:
@@ -308,7 +328,7 @@ def _count_alone(counts: Counts, kind: _LineKind, lowered: str) -> ParsedMetrics
     if counts.step is None or (counts.total and counts.step > counts.total):
         return None
     rewarded = kind.has_reward and (counts.total or "global_step=" in lowered)
-    if rewarded or kind.has_measure or (counts.total and kind.under_way):
+    if rewarded or kind.has_measure or (counts.total and (kind.under_way or kind.has_part)):
         return ParsedMetrics(step=counts.step, total_steps=counts.total)
     return None
 
@@ -380,13 +400,21 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         texts, numbers = split_numbers(text)
         kind = _kind(texts)
         known = read_values(kind.slots, numbers) if kind.is_report and not kind.evaluates else {}
-        if len(known) > 2 and known.keys() >= {"loss", "learning_rate"}:
+        if known.keys() >= {"loss", "learning_rate"} and not (
+            _SETTING.search(lowered) or known["loss"].is_integer()
+        ):
             return ParsedMetrics(**known)  # type: ignore[arg-type]
-    if lowered.lstrip(" \t*>").startswith(("train", "average train", "avg", "mean train")):
-        alone = _TRAINING_ALONE.match(lowered)
+    if lowered.startswith("loss") and "train" in lowered:  # "loss 0.38, train acc 0.86, test acc 0.84"
+        texts, numbers = split_numbers(text)
+        kind = _kind(texts)
+        loss = read_values(kind.slots, numbers).get("loss") if kind.is_report else None
+        return None if loss is None else ParsedMetrics(loss=loss)
+    bare = _LOGGER.sub("", lowered, count=1)
+    if bare.lstrip(" \t*>").startswith(("train", "average train", "avg", "mean train")):
+        alone = _TRAINING_ALONE.match(bare)
         if alone is None or _ASSIGNMENT.match(text) or not is_log_report(text, marked=False):
             return None
-        beside = _EVALUATION_BESIDE.search(lowered, alone.end("value"))
+        beside = _EVALUATION_BESIDE.search(bare, alone.end("value"))
         evaluated = None if beside is None else to_float(beside["value"])
         return ParsedMetrics(loss=to_float(alone["value"]), eval_loss=evaluated)
     if "loss" not in lowered or not _may_evaluate(lowered) or not is_log_report(text, marked=True):
@@ -436,10 +464,11 @@ def _read_alone(text: str) -> ParsedMetrics | None:
 
 
 def read_in_block(text: str) -> ParsedMetrics | None:
-    """Parse a line with a loss alone, below a heading with the epoch."""
-    match = _IN_BLOCK.match(text) if "oss" in text else None
+    """Parse a line with a loss or a learning rate alone, below a heading with the epoch."""
+    match = _IN_BLOCK.match(text) if "oss" in text or "lr" in text or "rate" in text else None
     reading = None if match is None or "." not in match["value"] else _named(match["name"], match["value"])
-    return None if reading is None or (reading.loss is None and reading.eval_loss is None) else reading
+    measures = (reading.loss, reading.eval_loss, reading.learning_rate) if reading is not None else ()
+    return reading if any(value is not None for value in measures) else None
 
 
 def read_row(text: str) -> ParsedMetrics | None:

@@ -87,7 +87,8 @@ def read_own_format(text: str) -> ParsedMetrics | None:
 
 
 _EPOCH = re.compile(
-    r"^(?:.{0,120}?(?:[]>*=-]|info:) )?\s*epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})(?:\s[-=*]{1,20})?\s*$",
+    r"^(?:.{0,120}?(?:[]>*=-]|\d:|info:) )?\s*(?:(?:train(?:ing)? )?epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})"
+    r"|(?P<alone>(?:train(?:ing)? )?epoch {1,4}(?P<epoch>\d{1,9})))(?:\s[-=*]{1,40})?:?\s*$",
     re.IGNORECASE,
 )
 _HEADING_CHARACTERS = 40
@@ -103,6 +104,8 @@ _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 def read_keras(text: str) -> ParsedMetrics | None:
     """Keras: ``Epoch 3/10`` on a line of its own, then bars that count within the epoch."""
     heading = _EPOCH.match(text) if "epoch" in text[-_HEADING_CHARACTERS:].lower() else None
+    if heading is not None and heading["alone"]:
+        return ParsedMetrics(epoch=float(heading["epoch"]))
     if heading is not None:
         number, epochs = int(heading[1]), int(heading[2])
         if number > epochs or not epochs:

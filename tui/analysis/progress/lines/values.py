@@ -39,6 +39,7 @@ _SEPARATORS = (
     "! ",
     "\t",
 )
+_SENTENCE = re.compile(r"^.*\w{6}\. ")  # not "Val. loss"
 _VERBS = (" is", " reached")  # "loss is 2.31", "val_loss reached 0.5"
 _WRAPPERS = ("tensor", "float64", "float32")
 _AFTER = re.compile(r"\s{0,2}([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}[=:/]|\s{1,8}\d)")
@@ -139,12 +140,17 @@ def _name(gap: str) -> tuple[str, bool]:
     marked = name.endswith((":", "="))
     if marked:
         name = name[:-1].rstrip(" '\"")
-    elif name.endswith(_VERBS) and "loss" in name:
+    elif name.endswith(_VERBS) and ("oss" in name or "rate" in name):
         marked = True
         name = name.rpartition(" ")[0].rstrip("'\"")
+    elif name.endswith("|") and "oss" in name:
+        marked, name = True, " ".join(name[:-1].split())  # "eval  CrossEntropyLoss |  2.31"
+    name = name.removesuffix("]")
     for separator in _SEPARATORS:
         if separator in name:
             name = name.rpartition(separator)[2]
+    if ". " in name:
+        name = _SENTENCE.sub("", name)
     name = name.strip()
     return name, marked and name != ""
 

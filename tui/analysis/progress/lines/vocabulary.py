@@ -47,7 +47,7 @@ _TRAINING_LOSSES = word_set(
 )
 _NOT_AN_EVALUATION = word_set(
     "best min max lowest initial target previous reference scale kl aux scaled weight steps"
-    " improved decreased increased from to did not was is reached no"
+    " improved decreased increased from to did not was is reached no at after"
 )
 _RATE_SCOPES = (
     _TRAIN
@@ -140,7 +140,9 @@ def meaning(name: str) -> Meaning | None:
 
 def _loss(words: list[str]) -> Meaning | None:
     rest = list(words)
-    if "loss" in words:
+    if words[-1] == "objf":  # k2 and Kaldi
+        rest[-1:] = []
+    elif "loss" in words:
         rest.remove("loss")
         if "entropy" in rest and "cross" not in rest:
             return None
