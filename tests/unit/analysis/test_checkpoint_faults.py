@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,6 +16,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.snapshot import KeptLosses, RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(hours=10)
 JOB = TrainingJob.model_validate({"id": "j", "current_status": "TRAINING_JOB_RUNNING"})
 STEP_S = 10.0
 Loss = Callable[[int], float | str]
@@ -49,90 +50,66 @@ def saved(step: int, at_s: float | None = None, **more: object) -> Checkpoint:
 
 
 def facts(
-    log: list[tuple[float, str]], *checkpoints: Checkpoint, kept: KeptLosses | None = None
-) -> dict[str, CheckpointFacts]:
+    log: list[tuple[float, str]], checkpoints: Sequence[Checkpoint], kept: KeptLosses | None = None
+) -> tuple[CheckpointFacts, ...]:
     folding = ProgressFold()
     start_ns = int(NOON.timestamp() * 1e9)
     folding.add(LogLine(start_ns + int(at_s * 1e9), text, "node-0", None) for at_s, text in log)
-    at = NOON + timedelta(hours=10)
     run = RunSnapshot(
-        JOB,
-        at,
-        at,
-        progress=folding.snapshot(),
-        checkpoints=checkpoints,
-        log_read=True,
-        kept_losses=kept or KeptLosses(),
+        JOB, LATER, LATER, progress=folding.snapshot(), checkpoints=tuple(checkpoints), log_read=True
     )
-    judged = replace(run, faults=checkpoint_faults(run))
-    return {one.name: one for one in facts_of_run(judged)}
+    run = replace(run, kept_losses=kept or KeptLosses())
+    return facts_of_run(replace(run, faults=checkpoint_faults(run)))
 
 
-def steps_of(found: dict[str, CheckpointFacts], is_one: Callable[[CheckpointFacts], bool]) -> list[str]:
-    return [name.removeprefix("checkpoint-") for name, one in found.items() if is_one(one)]
+def steps_of(found: Iterable[CheckpointFacts]) -> str:
+    return " ".join(one.name.removeprefix("checkpoint-") for one in found)
 
 
-def faulty(found: dict[str, CheckpointFacts]) -> list[str]:
-    return steps_of(found, lambda one: one.fault is not None)
+def diverging(step: int) -> float:
+    return steady(step) if step < 200 else 1.9 + (step - 200) / 100
 
 
-def best(found: dict[str, CheckpointFacts]) -> list[str]:
-    return steps_of(found, lambda one: one.is_best)
-
-
-FOUR = tuple(saved(step) for step in (100, 200, 300, 400))
+FOUR = [saved(step) for step in (100, 200, 300, 400)]
 ALL = range(450)
 AGAIN_S = STEP_S * 350 + 300
 """When a run that broke is started again."""
 BROKEN = lines(nan_from(250), ALL)
 RESTARTED = lines(steady, range(201, 450), AGAIN_S)
 AGAIN = [*lines(nan_from(250), range(350)), *RESTARTED]
-UNNAMED = saved(0, 1000, checkpoint_id="first"), saved(0, 3000, checkpoint_id="final")
-JUDGED: dict[str, tuple[list[tuple[float, str]], tuple[Checkpoint, ...], list[str], list[str]]] = {
-    "nan": (BROKEN, FOUR, ["300", "400"], ["200"]),
+UNNAMED = [saved(0, 1000, checkpoint_id="first"), saved(0, 3000, checkpoint_id="final")]
+JUDGED: dict[str, tuple[list[tuple[float, str]], list[Checkpoint], str, str]] = {
+    "nan": (BROKEN, FOUR, "300 400", "200"),
     "listed after the loss broke, written before": (
-        lines(nan_from(250), range(300)), (saved(100), saved(200, STEP_S * 290)), [], ["200"]),
-    "first readings": (lines(exploding_from(199), range(260)), FOUR[:2], ["200"], ["100"]),
-    "a single nan": (lines(nan_from(200, 201), ALL), FOUR, ["200"], ["400"]),
-    "restarted, written again": (AGAIN, (*FOUR[:2], saved(300, AGAIN_S + STEP_S * 99 + 25)), [], ["300"]),
-    "restarted, abandoned": (AGAIN, FOUR[:3], ["300"], ["200"]),
+        lines(nan_from(250), range(300)), [saved(100), saved(200, STEP_S * 290)], "", "200"),
+    "first readings": (lines(exploding_from(199), range(260)), FOUR[:2], "200", "100"),
+    "a single nan": (lines(nan_from(200, 201), ALL), FOUR, "200", "400"),
+    "restarted, written again": (AGAIN, [*FOUR[:2], saved(300, AGAIN_S + STEP_S * 99 + 25)], "", "300"),
+    "restarted, abandoned": (AGAIN, FOUR[:3], "300", "200"),
     "restarted after an explosion": (
-        [*lines(exploding_from(250), range(350)), *RESTARTED], FOUR[:3], ["300"], ["200"]),
-    "an explosion that passes": (lines(exploding_from(199, 215), ALL), FOUR, ["200"], ["400"]),
-    "no step in the name": (BROKEN, UNNAMED, ["final"], []),
+        [*lines(exploding_from(250), range(350)), *RESTARTED], FOUR[:3], "300", "200"),
+    "an explosion that passes": (lines(exploding_from(199, 215), ALL), FOUR, "200", "400"),
+    "no step in the name": (BROKEN, UNNAMED, "final", ""),
+    "still uploading": (lines(steady, ALL), [*FOUR[:3], saved(400, sync_status="SYNCING")], "", "300"),
+    "a slow divergence": (lines(diverging, range(330)), [saved(100), saved(260)], "260", "100"),
+    "one that is not seen so far": (lines(diverging, range(262)), [saved(100), saved(260)], "", "100"),
 }  # fmt: skip
 """A log, what is listed, and which of that are faulty and the best."""
 
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_which_checkpoints_are_faulty_and_which_is_the_best(name: str) -> None:
-    log, checkpoints, broken, expected = JUDGED[name]
-    found = facts(log, *checkpoints)
-    assert (faulty(found), best(found)) == (broken, expected)
-
-
-def test_an_unfinished_checkpoint_is_not_the_best() -> None:
-    found = facts(lines(steady, ALL), *FOUR[:3], saved(400, sync_status="SYNCING"))
-    assert best(found) == ["300"]
-    assert found["checkpoint-400"].is_newest
+    log, checkpoints, faulty, best = JUDGED[name]
+    found = facts(log, checkpoints)
+    assert steps_of(one for one in found if one.fault is not None) == faulty
+    assert steps_of(one for one in found if one.is_best) == best
 
 
 def test_a_checkpoint_without_a_loss_near_it_is_not_judged() -> None:
-    found = facts(lines(steady, range(150)), *FOUR)
-    assert steps_of(found, lambda one: one.is_checked) == ["100", "200"]
+    assert steps_of(one for one in facts(lines(steady, range(150)), FOUR) if one.is_checked) == "100 200"
 
 
 def test_losses_that_were_kept_by_the_trainer_go_first_and_faulty_ones_are_left_out() -> None:
     kept = KeptLosses(evaluation=((100, 1.9), (200, 1.6), (300, 1.2), (400, 1.1)))
-    found = facts(lines(nan_from(350), ALL), *FOUR, kept=kept)
-    assert best(found) == ["300"]
-    score = found["checkpoint-300"].score
-    assert score is not None and score.words == "eval loss 1.20 at step 300"
-
-
-def test_a_slow_divergence_spoils_what_was_written_before_it_was_seen() -> None:
-    def loss(step: int) -> float:
-        return steady(step) if step < 200 else 1.9 + (step - 200) / 100
-
-    assert faulty(facts(lines(loss, range(330)), saved(100), saved(260)))[-1:] == ["260"]
-    assert faulty(facts(lines(loss, range(262)), saved(100), saved(260))) == [], "not seen so far"
+    (best,) = (one for one in facts(lines(nan_from(350), ALL), FOUR, kept) if one.is_best)
+    assert best.score is not None and best.score.words == "eval loss 1.20 at step 300"
