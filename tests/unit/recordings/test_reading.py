@@ -59,20 +59,15 @@ def test_job_checkpoints_and_history_are_what_they_were_then(
     tmp_path: Path, seconds: float, status: str, checkpoints: int
 ) -> None:
     with Recording(by_hand(tmp_path / "run.btrun", {})) as recording:
-        job = recording.job_at(at(seconds))
+        job, queue = recording.job_at(at(seconds)), recording.queue_at(at(seconds))
         assert job.current_status == f"TRAINING_JOB_{status}"
         assert job.error_message == ("out of memory" if status == "FAILED" else None)
         assert len(recording.checkpoints_at(at(seconds)) or ()) == checkpoints
-        queue = recording.queue_at(at(seconds))
-        assert queue is not None
-        assert queue.events[-1].status == job.current_status
-
-
-def test_without_events_an_ended_job_ran_until_its_end(tmp_path: Path) -> None:
-    with Recording(by_hand(tmp_path / "run.btrun", {"events.json": None})) as recording:
-        assert recording.job_at(at(3499)).current_status == "TRAINING_JOB_RUNNING"
-        assert recording.job_at(at(3500)) == recording.job
-        assert recording.queue_at(at(3500)) is None
+        assert queue is not None and queue.events[-1].status == job.current_status
+    with Recording(by_hand(tmp_path / "run.btrun", {"events.json": None})) as without_events:
+        ran_until_its_end = "RUNNING" if seconds < 3500 else "FAILED"
+        assert without_events.job_at(at(seconds)).current_status == f"TRAINING_JOB_{ran_until_its_end}"
+        assert without_events.queue_at(at(seconds)) is None
 
 
 def test_samples_are_thinned_to_the_step_that_is_wanted(tmp_path: Path) -> None:
@@ -141,8 +136,8 @@ def test_what_is_no_recording_is_refused_with_the_reason(
 def test_a_zip_bomb_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": "x"})
     content = bytearray(path.read_bytes())
-    directory = content.rindex(b"PK\1\2")
-    content[directory + 24 : directory + 28] = (MAX_TOTAL_BYTES - 1).to_bytes(4, "little")
+    size_at = content.rindex(b"PK\1\2") + 24
+    content[size_at : size_at + 4] = (MAX_TOTAL_BYTES - 1).to_bytes(4, "little")
     path.write_bytes(content)
     with pytest.raises(RecordingError, match="the limit is"):
         Recording(path)
