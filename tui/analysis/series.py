@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -117,12 +118,13 @@ class SeriesBuffer:
     def __init__(self, name: str, *, max_points: int = 2000) -> None:
         self.name = name
         self._max_points = max(2, max_points)
-        self._times: list[float] = []
-        self._values: list[float] = []
+        # Lists of a million floats would be scanned by the garbage collector, which stalls the screen.
+        self._times = array("d")
+        self._values = array("d")
         # The displayed series includes gaps; appending leaves the part for the first `_settled` samples
         # unchanged.
-        self._shown_times: list[float] = []
-        self._shown_values: list[float] = []
+        self._shown_times = array("d")
+        self._shown_values = array("d")
         self._settled = 0
         self._snapshot: Series | None = Series(name)
 
@@ -193,8 +195,8 @@ class SeriesBuffer:
 
     def _unsettle(self) -> None:
         self._settled = 0
-        self._shown_times.clear()
-        self._shown_values.clear()
+        del self._shown_times[:]
+        del self._shown_values[:]
 
     def _show_rest(self) -> None:
         times, values = self._times, self._values
