@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from api_client.models import JobMetrics, TrainingJob
 from support.fake_baseten import FakeBaseten, job
 from support.fake_runs import iso, metrics_of, node, serve_metrics
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
+from tui.readers.run import metrics_in_parts
 from tui.readers.session import Session
 
 MINUTE_S, DAY_MIN = 60, 24 * 60
@@ -50,3 +54,59 @@ async def test_checks_read_what_the_charts_lack_and_the_last_hour_is_known_by_th
     assert run.health_metrics is not None
     (known,) = run.health_metrics.nodes
     assert len({int(at // MINUTE_S) for at in known.cpu.times}) == len(known.cpu.times) >= 60
+
+
+async def test_the_charts_of_many_nodes_are_read_in_parts_the_newest_first() -> None:
+    with FakeBaseten() as server:
+        now_s = time.time()
+        server.jobs = [job("wide", "RUNNING", created_at=iso(now_s - DAY_MIN * MINUTE_S), node_count=64)]
+        serve_metrics(server, metrics_of(node("node-0", [0.9] * 240, end_s=now_s)))
+        session = Session(remote_of(server))
+        try:
+            run = await first_snapshot(
+                session,
+                await session.find_job("wide"),
+                lambda run: run.health_metrics is not None,
+                span=timedelta(minutes=60),
+            )
+        finally:
+            await session.aclose()
+        asked = [one.query for one in server.asked if one.path.endswith("/metrics")]
+    assert run.metrics is not None
+    starts = [int(query["start_epoch_millis"]) for query in asked]
+    ends = [int(query.get("end_epoch_millis", 0)) for query in asked]
+    newest = ends.index(0)  # the first one that follows
+    assert newest > 1
+    assert starts[: newest - 1] == ends[1:newest]
+    assert (ends[0] - starts[newest - 1]) // 60_000 == 60
+    assert (ends[0] - starts[newest]) // 1000 == 120
+
+
+async def test_parts_have_about_the_same_size_and_no_sample_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.readers.run.PART_SAMPLES", 40)
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    times = [at for at in range(0, 900, 10) if not 300 < at < 500]
+    asked: list[tuple[int, int]] = []
+
+    class Metrics:
+        async def get(self, *_: str, start_ms: int, end_ms: int, step_s: int) -> JobMetrics:
+            bounds = [bound // 1000 - int(begin.timestamp()) for bound in (start_ms, end_ms)]
+            asked.append((bounds[0], bounds[1]))
+            samples = [
+                {"timestamp": (begin + timedelta(seconds=at)).isoformat(), "value": 1.0}
+                for at in times
+                if bounds[0] <= at <= bounds[1]
+            ]
+            series = {"gpu_utilization": {"0": samples, "1": samples}}
+            return JobMetrics.model_validate({"per_node_metrics": [{"node_id": "node-0", "metrics": series}]})
+
+    end = begin + timedelta(seconds=900)
+    client: Any = SimpleNamespace(metrics=Metrics())
+    parts = metrics_in_parts(client, TrainingJob(id="j", current_status="x", node_count=2), begin, end, 10)
+    found = [len(part.per_node_metrics[0].metrics.gpu_utilization["0"]) async for part in parts]
+    assert len(times) <= sum(found) <= len(times) + len(asked)
+    assert 10 < max(found) <= 22
+    assert [start for start, _ in asked[:-1]] == [end for _, end in asked[1:]]
+    assert (asked[0][1], asked[-1][0]) == (900, 0)

@@ -28,7 +28,7 @@ from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event
 from tui.readers.billing import read_bill
-from tui.readers.run import HEALTH_STEP_S, HealthMetrics, has_many_nodes
+from tui.readers.run import HEALTH_STEP_S, HealthMetrics, has_many_nodes, metrics_in_parts
 from tui.readers.session import Session, listed_prices
 from tui.text.times import time_key
 
@@ -56,6 +56,8 @@ MAX_METRIC_POINTS = 1400
 """Maximum number of samples read per series, which matters if a short window is far in the past."""
 MAX_METRIC_POINTS_MANY_NODES = 480
 """The same for a job with more than ``FEW_NODES`` nodes."""
+LATE_SAMPLES = timedelta(minutes=2)
+"""The last part of the history to read again, because samples may be late."""
 REREAD_S = 3600.0
 """Interval for reading the samples again, because new ones may be denser than those of the time range."""
 NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
@@ -339,10 +341,14 @@ class RunFeed:
         step_s = self._step_s(end - start)
         new_step_s = min(step_s, HEALTH_STEP_S)
         fold = MetricsFold(max_points=self._most_points + NEW_POINTS)
+        since = start
+        if has_many_nodes(job):
+            await self._read_metrics(fold, start, end, step_s)
+            since = max(start, end - LATE_SAMPLES)
         stream = self._session.client.metrics.follow(
             job.project_id,
             job.id,
-            start=start,
+            start=since,
             step_s=step_s,
             new_step_s=new_step_s,
             interval_s=max(
@@ -350,7 +356,6 @@ class RunFeed:
             ),
         )
         async for answer in stream:
-            # The first response of a large job takes half a second to process.
             await asyncio.to_thread(fold.fold, answer, step_s)
             self._got(METRICS)
             self._metrics = fold
@@ -361,6 +366,19 @@ class RunFeed:
             if not self._job.is_finished:
                 await self._take_health_metrics(answer, start if step_s == new_step_s else now)
             step_s = new_step_s
+
+    async def _read_metrics(self, fold: MetricsFold, start: datetime, end: datetime, step_s: int) -> None:
+        """Read the metrics of many nodes in parts; show each of them unless more is shown already."""
+        is_first = not self._metrics.snapshot.nodes
+        async for answer in metrics_in_parts(self._session.client, self._job, start, end, step_s):
+            await asyncio.to_thread(fold.fold, answer, step_s)
+            self._got(METRICS)
+            if is_first:
+                self._metrics = fold
+                self._throttle.request()
+            if not self._job.is_finished:
+                now = self._session.clock.now()
+                await asyncio.to_thread(self._health_metrics.take, answer, now)
 
     async def _take_health_metrics(self, answer: JobMetrics, start: datetime) -> None:
         """Take the samples for health checks; before the first, read those before ``start``."""

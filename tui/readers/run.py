@@ -7,7 +7,8 @@ screen and ``bt-tui health`` all use them, so that their results agree.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from api_client.clock import epoch_ms
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import Checkpoint, JobMetrics, QueueContext, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import LogGap, LogLine
+from api_client.models.logs import MS_PER_S, LogGap, LogLine
 from tui.analysis import connection
 from tui.analysis.cost import price_of
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
@@ -252,6 +253,43 @@ def health_metrics_fold(job: TrainingJob) -> MetricsFold:
     return MetricsFold(max_points=FINE_POINTS + history_points(job), thins=True)
 
 
+PART_SAMPLES = 20_000
+"""Samples of GPUs in an answer. Parsing more stalls keys even in another thread, since it holds the GIL."""
+SERIES_PER_NODE = 16
+PART_GROWTH = 4.0
+
+
+async def metrics_in_parts(
+    client: TrainingClient, job: TrainingJob, start: datetime, end: datetime, step_s: int
+) -> AsyncIterator[JobMetrics]:
+    """Yield the samples of a time range, the newest first; those between two parts may be repeated.
+
+    Few nodes are one part. Raises RequestError.
+    """
+    start_ms, end_ms = epoch_ms(start), epoch_ms(end)
+    width_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
+    densest = 0.0
+    while start_ms < end_ms:
+        since_ms = max(start_ms, end_ms - width_ms)
+        answer = await client.metrics.get(
+            job.project_id, job.id, start_ms=since_ms, end_ms=end_ms, step_s=step_s
+        )
+        yield answer
+        densest = max(densest, _sample_count(answer) / (end_ms - since_ms))
+        width_ms = int(min(width_ms * PART_GROWTH, PART_SAMPLES / densest if densest else math.inf)) + 1
+        end_ms = since_ms
+
+
+def _sample_count(answer: JobMetrics) -> int:
+    nodes = [node.metrics for node in answer.per_node_metrics] or [answer]
+    return sum(
+        len(samples)
+        for node in nodes
+        for gpus in (node.gpu_utilization, node.gpu_memory_usage_bytes)
+        for samples in gpus.values()
+    )
+
+
 class HealthMetrics:
     """The metrics of one job: each ``poll`` reads what is new, the first one all of it.
 
@@ -294,8 +332,5 @@ class HealthMetrics:
         return self._fold.fold(answer, HEALTH_STEP_S, since_s=(now - HEALTH_SPAN).timestamp())
 
     async def _read(self, start: datetime, end: datetime, step_s: int) -> None:
-        job = self._job
-        answer = await self._client.metrics.get(
-            job.project_id, job.id, start_ms=epoch_ms(start), end_ms=epoch_ms(end), step_s=step_s
-        )
-        await asyncio.to_thread(self._fold.fold, answer, step_s)
+        async for answer in metrics_in_parts(self._client, self._job, start, end, step_s):
+            await asyncio.to_thread(self._fold.fold, answer, step_s)
