@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -376,17 +375,6 @@ def test_answers_that_hold_next_to_nothing_are_judged_too():
     for one in (bare, {}, halved):
         looks = [nodes(WELL, one, job=job) for job in ({}, {"instance_type": {}})]
     assert looks[0] == ()
-
-
-def test_what_is_found_does_not_come_and_go_while_the_run_goes_on():
-    slow = metrics(*[series(gpu=0.95)] * 3, series(gpu=lambda at: 0.74 + 0.02 * (at // 60 % 2)))
-    found: tuple[HealthFinding, ...] = ()
-    seen = []
-    for second in range(3600, 3900, 10):
-        found = look(second, health_metrics=replace(slow, at=START_S + second - 300), previous=found)
-        seen.append(kinds(found))
-    assert seen == [["straggler"]] * len(seen)
-    assert found[0].since == moment(0), "since it began, not since the newest look"
 
 
 def test_losses_of_reinforcement_learning_and_of_diffusion_have_not_exploded():
