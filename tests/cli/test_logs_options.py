@@ -1,6 +1,7 @@
 """What can be asked of logs: parts of it, some lines of it, other forms of it."""
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from support.cli import RunCli
 from support.fake_baseten import LONG_AGO_MS, Answer, FakeBaseten, ReceivedRequest, job, line, project
 
 MINUTE_MS = 60_000
+JOB_PATH = "/v1/training_projects/proj1/jobs/job1"
 
 
 @pytest.fixture
@@ -29,6 +31,13 @@ def filled(baseten: FakeBaseten) -> FakeBaseten:
         for rank in range(2)
     ]
     return baseten
+
+
+@pytest.fixture
+def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.commands.logs.waiting.INTERVAL_S", 0.01)
+    for name in ("job_poller.JOB_INTERVAL_S", "follow.BUSY_INTERVAL_S", "follow.QUIET_INTERVAL_S"):
+        monkeypatch.setattr(f"api_client.streams.{name}", 0.01)
 
 
 @pytest.fixture
@@ -150,28 +159,32 @@ def test_saved_to_a_file_and_never_over_another(cli: RunCli, tmp_path: Path) -> 
     assert (nowhere.code, nowhere.out) == (2, "")
 
 
-def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(
-    cli: RunCli, cli_process: Start, baseten: FakeBaseten, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("quick_polls")
+def test_a_follow_that_is_cut_off_keeps_its_lines(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
+    """Under another name, which is not replaced unasked."""
     now = datetime.now(UTC).isoformat()
     baseten.jobs = [job("job1", "RUNNING", created_at=now, updated_at=now)]
     baseten.logs["job1"] = [line("one", at_ms=int(datetime.now(UTC).timestamp() * 1000) - MINUTE_MS)]
     file, part = tmp_path / "run.log", tmp_path / "run.log.part"
-    follow = ("logs", "job1", "--follow", "--drain", "0", "--save", str(file))
-    with cli_process(*follow) as process:
-        while not (part.exists() and part.stat().st_size):
-            assert process.poll() is None, process.stderr.read()
-        process.send_signal(signal.SIGINT)
-        assert process.wait() == 130
-        told = process.stderr.read()
-    assert (f"the lines so far are in {part}" in told, "Traceback" in told) == (True, False)
-    assert "one" in part.read_text()
-    assert not file.exists()
-    again = cli(*follow)
+
+    answer = Answer({"training_job": baseten.jobs[0]})
+
+    def press_once_a_line_is_there(_asked: ReceivedRequest) -> Answer:
+        if part.exists() and part.stat().st_size:
+            baseten.on("GET", JOB_PATH, answer)
+            os.kill(os.getpid(), signal.SIGINT)
+        return answer
+
+    baseten.on("GET", JOB_PATH, press_once_a_line_is_there)
+    follow = f"logs job1 --follow --drain 0 --save {file}"
+    cut = cli(follow)
+    assert (cut.code, f"the lines so far are in {part}" in cut.err) == (130, True)
+    assert ("one" in part.read_text(), file.exists()) == (True, False)
+    again = cli(follow)
     assert (again.code, "one" in part.read_text()) == (2, True)
     assert f"{part} already exists from an interrupted --follow; --force replaces it" in again.err
-    baseten.jobs = [job("job1", "COMPLETED", created_at=now, updated_at=now)]
-    assert cli(*follow, "--force").code == 0
+    baseten.jobs[0]["current_status"] = "TRAINING_JOB_COMPLETED"
+    assert cli(f"{follow} --force").code == 0
     assert ("one" in file.read_text(), part.exists()) == (True, False)
 
 
@@ -208,11 +221,8 @@ def test_ctrl_c_while_waiting_for_late_lines(cli_process: Start, baseten: FakeBa
     assert (process.returncode, out, err) == (4, "", "")
 
 
-def test_what_a_job_waits_for_is_told_and_each_change_once(
-    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for interval in ("tui.commands.logs.waiting.INTERVAL_S", "api_client.streams.job_poller.JOB_INTERVAL_S"):
-        monkeypatch.setattr(interval, 0.01)
+@pytest.mark.usefixtures("quick_polls")
+def test_what_a_job_waits_for_is_told_and_each_change_once(cli: RunCli, baseten: FakeBaseten) -> None:
     now = datetime.now(UTC)
     began = (now - timedelta(minutes=12)).isoformat()
     hint = "spot \x1b[31mwould start now"
@@ -229,7 +239,7 @@ def test_what_a_job_waits_for_is_told_and_each_change_once(
         return Answer({"training_job": baseten.jobs[0] | {
             "current_status": f"TRAINING_JOB_{status}", "error_message": hint}})  # fmt: skip
 
-    baseten.on("GET", "/v1/training_projects/proj1/jobs/job1", poll)
+    baseten.on("GET", JOB_PATH, poll)
     result = cli("logs job1 -f -o ndjson --drain 0")
     waits = "bt-tui: job job1 is waiting 12m for 16 H100; at submission 1 ahead: sweep"
     assert result.err.splitlines()[:4] == [

@@ -14,13 +14,13 @@ from support.fake_baseten import Answer, FakeBaseten, job
 from support.fake_runs import HOUR_S, finished_run, iso, metrics_of, node, serve_metrics, training_log
 
 NOWHERE = {"BASETEN_API_KEY": "none", "BASETEN_REMOTE_URL": "http://127.0.0.1:1"}
-LOSSES: list[float | str] = [3.0 - step / 200 for step in range(500)]
+LOSSES: list[float | str] = [3.0 - step / 200 for step in range(150)]
 
 
 @pytest.fixture
 def run(baseten: FakeBaseten) -> str:
     """A run of two hours that ended an hour ago, with metrics."""
-    finished_run(baseten, "run1", losses=LOSSES, total=500)
+    finished_run(baseten, "run1", losses=LOSSES, total=150)
     serve_metrics(baseten, metrics_of(node("node-0", [0.95] * 110, end_s=time.time() - HOUR_S)))
     saved = {"checkpoint_id": "checkpoint-200", "created_at": iso(time.time() - 2 * HOUR_S + 200)}
     baseten.on("GET", ".*/jobs/run1/checkpoints", Answer({"training_job": {}, "checkpoints": [saved]}))
@@ -31,7 +31,7 @@ def test_commands_read_in_the_file_what_the_server_told(cli: RunCli, run: str, t
     path = str(tmp_path / "run.btrun")
     recorded = cli("record", run, "-o", path)
     assert (recorded.code, recorded.out) == (0, "")
-    assert "recorded 500 lines" in recorded.err
+    assert "recorded 150 lines" in recorded.err
     for words, given in (
         (("job", "-o", "json"), (run,)),
         (("logs", "-o", "ndjson"), (run,)),
@@ -48,11 +48,11 @@ def test_commands_read_in_the_file_what_the_server_told(cli: RunCli, run: str, t
 def test_recording_again_adds_only_what_is_new(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
     begin_s = time.time() - 6000
     baseten.jobs.append(job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s)))
-    training_log(baseten, "run1", begin_s, LOSSES[:300])
+    training_log(baseten, "run1", begin_s, LOSSES[:100])
     once, twice = str(tmp_path / "once.btrun"), str(tmp_path / "twice.btrun")
     cli("record", "run1", "-o", twice)
     training_log(baseten, "run1", begin_s, LOSSES)
-    assert "recorded 200 lines" in cli("record", "run1", "-o", twice).err
+    assert "recorded 50 lines" in cli("record", "run1", "-o", twice).err
     cli("record", "run1", "-o", once)
     assert cli("logs", "--file", twice, "-o", "ndjson").out == cli("logs", "--file", once, "-o", "ndjson").out
 
@@ -68,20 +68,20 @@ def test_no_key_and_no_secret_is_in_the_file(cli: RunCli, baseten: Any, run: str
     with zipfile.ZipFile(path) as file:
         everything = b"".join(file.read(name) for name in file.namelist())
     assert [each for each in (baseten.key, "pl4nted", "env-s3cret") if each.encode() in everything] == []
-    assert b"step 400/500" in everything
+    assert b"step 40/150" in everything
 
 
 def test_the_text_of_the_log_can_be_left_out(cli: RunCli, run: str, tmp_path: Path) -> None:
     path = str(tmp_path / "run.btrun")
     assert cli("record", run, "-o", path, "--without-messages").code == 0
     lines = cli("logs", "--file", path, "-o", "ndjson").ndjson
-    assert (len(lines), {one["message"] for one in lines}) == (500, {""})
+    assert (len(lines), {one["message"] for one in lines}) == (150, {""})
     again = cli("record", run, "-o", path)
     assert (again.code, "without messages" in again.err) == (2, True)
 
 
 def test_the_timeline_has_findings_with_their_times(cli: RunCli, baseten: Any, tmp_path: Path) -> None:
-    finished_run(baseten, "sick", losses=[*LOSSES[:300], *["nan"] * 60, *LOSSES[360:]], total=500)
+    finished_run(baseten, "sick", losses=[*LOSSES[:100], *["nan"] * 20, *LOSSES[120:]], total=150)
     path = str(tmp_path / "sick.btrun")
     cli("record", "sick", "-o", path)
     found = cli("health", "--file", path, "--timeline", "-o", "json", environ=NOWHERE).json

@@ -33,10 +33,8 @@ async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogTail, FakeB
         baseten.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
         session = Session(remote_of(baseten), clock=clock or SystemClock())
         try:
-            yield (
-                LogTail(session.client, session.clock, TrainingJob.model_validate(baseten.jobs[0])),
-                baseten,
-            )
+            running = TrainingJob.model_validate(baseten.jobs[0])
+            yield LogTail(session.client, session.clock, running), baseten
         finally:
             await session.client.aclose()
 
@@ -75,14 +73,11 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
     clock = FastClock(FastClock().begin_s - NOW_MS / 1000)
     async with tail(clock) as (log, baseten):
         odd = line("step=9000 loss=1.0", at_ms=NOW_MS) | {"timestamp": stamp}
-        fine = line("step=7 loss=1.0", at_ms=NOW_MS - 1000)
+        known = ((NOW_MS, odd), (NOW_MS - 1000, line("step=7 loss=1.0", at_ms=NOW_MS - 1000)))
 
         def answer(asked: ReceivedRequest) -> Answer:
             start_ms, end_ms = (int(asked.query[name]) for name in ("start_epoch_millis", "end_epoch_millis"))
-            within = [
-                one for at_ms, one in ((NOW_MS, odd), (NOW_MS - 1000, fine)) if start_ms <= at_ms < end_ms
-            ]
-            return Answer({"logs": within})
+            return Answer({"logs": [one for at_ms, one in known if start_ms <= at_ms < end_ms]})
 
         baseten.on("GET", "/v1/training_projects/.*/jobs/runs/logs", answer)
         for _ in range(2):
