@@ -52,8 +52,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
 
 
 @pytest.mark.parametrize(
-    ("status", "why"),
-    [(403, "only organization admins can read the bill"), (404, "this server has no bill")],
+    ("status", "why"), [(403, "only organization admins can read the bill"), (404, "this server has no bill")]
 )
 def test_without_the_bill_it_is_an_estimate(cli: RunCli, account: FakeBaseten, status: int, why: str) -> None:
     account.on("GET", "/v1/billing/.*", Answer({"code": "NO", "message": "no"}, status=status))

@@ -9,13 +9,7 @@ import pytest
 import yaml
 
 from support.cli import RunCli
-from support.deploying_server import (
-    LLAMA,
-    TRUSS_CONFIG,
-    DeployingServer,
-    broken_loss,
-    listed_checkpoint,
-)
+from support.deploying_server import LLAMA, TRUSS_CONFIG, DeployingServer, broken_loss, listed_checkpoint
 from support.fake_baseten import Answer
 from support.fake_runs import iso
 

@@ -9,9 +9,7 @@ from support.deploying_server import DeployingServer
 from support.fake_baseten import LONG_AGO, LONG_AGO_MS, Answer, line
 
 PATHS = ["rank-0/checkpoint-100/", "rank-0/a/b/"]
-JOB_CONFIG = {
-    "training_checkpoints": {"artifact_references": [{"training_job_id": "job1", "paths": PATHS}]},
-}
+JOB_CONFIG = {"training_checkpoints": {"artifact_references": [{"training_job_id": "job1", "paths": PATHS}]}}
 STARTUP = {
     "started_at_epoch_millis": 1,
     "duration_ms": 71_000,

@@ -13,12 +13,7 @@ from every_command import BROKEN, ENDED, INACTIVE, JOB, SERVING, SPARE, WAITING
 
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
-from api_client.emulator.store.deployments import (
-    Change,
-    DeploymentPlan,
-    StoredDeployment,
-    StoredModel,
-)
+from api_client.emulator.store.deployments import Change, DeploymentPlan, StoredDeployment, StoredModel
 from api_client.models import CachedFile, JobStatus
 from support.archives import packed
 from support.fake_backend import START
