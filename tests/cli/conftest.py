@@ -104,15 +104,10 @@ def cli_process(baseten: FakeBaseten, clean_environ: dict[str, str]) -> Callable
     """Start a command line in a process of its own, its streams being pipes."""
 
     def start(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tui", *arguments],
-            cwd=ROOT,
-            env=clean_environ | (baseten.environ() if environ is None else environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command, pipe = [sys.executable, "-m", "tui", *arguments], subprocess.PIPE
+        wanted = clean_environ | (baseten.environ() if environ is None else environ)
+        streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
+        return subprocess.Popen(command, cwd=ROOT, env=wanted, text=True, **streams)
 
     return start
 

@@ -78,28 +78,19 @@ CHANGING: dict[str, tuple[str, ...]] = {
 ONE_VALUE = "prints one thing that another program reads: a path, a script, a block of a file"
 TELLS_ONLY = "has no data: what it did is a remark on stderr"
 A_SCREEN = "is a screen or a server, for people"
+SCREENS = ("", "watch", "demo", "open", "serve", "serve-page", "emulator")
+TELLING = (
+    *("emulator stop", "login", "logout", "secrets set", "secrets delete", "update_session"),
+    *("config edit", "config validate"),
+)
+VALUES = (
+    *("config path", "completion", "ssh-config"),
+    *("checkpoints urls", "get_checkpoint_urls", "checkpoints snippet"),
+)
 WITHOUT_FORMAT: dict[str, str] = {
-    "": A_SCREEN,
-    "watch": A_SCREEN,
-    "demo": A_SCREEN,
-    "open": A_SCREEN,
-    "serve": A_SCREEN,
-    "serve-page": A_SCREEN,
-    "emulator": A_SCREEN,
-    "emulator stop": TELLS_ONLY,
-    "login": TELLS_ONLY,
-    "logout": TELLS_ONLY,
-    "secrets set": TELLS_ONLY,
-    "secrets delete": TELLS_ONLY,
-    "update_session": TELLS_ONLY,
-    "config edit": TELLS_ONLY,
-    "config validate": TELLS_ONLY,
-    "config path": ONE_VALUE,
-    "completion": ONE_VALUE,
-    "checkpoints urls": ONE_VALUE,
-    "get_checkpoint_urls": ONE_VALUE,
-    "checkpoints snippet": ONE_VALUE,
-    "ssh-config": ONE_VALUE,
+    **dict.fromkeys(SCREENS, A_SCREEN),
+    **dict.fromkeys(TELLING, TELLS_ONLY),
+    **dict.fromkeys(VALUES, ONE_VALUE),
     "ssh": "prints what the command on the node prints",
     "ssh-proxy": "passes on what ssh says",
     "ssh-sign": "is called by ssh, which reads the certificate from its file",

@@ -53,13 +53,6 @@ def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli: RunCli, t
     assert [float(time) for time in times[:3]] == [0.0, 10.0, 20.0]  # from each run's first line
 
 
-def test_a_chart_of_both(cli: RunCli, two: FakeBaseten) -> None:
-    out = cli("compare one two -o chart --x relative --smoothing 0.5").out
-    assert "loss by relative" in out and "tok/s by relative" in out
-    assert "a a" in out and "b b" in out  # the letters of the lines and the jobs' names
-    assert "\x1b" not in out
-
-
 def test_a_job_that_is_gone_or_has_no_progress_stops_no_other(cli: RunCli, two: FakeBaseten) -> None:
     finished_run(two, "quiet", losses=[])
     result = cli("compare one nobody quiet -o json")

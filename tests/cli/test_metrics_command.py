@@ -108,12 +108,3 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, run
     running.on("GET", r".*/metrics", growing)
     result = cli("metrics runs --follow --interval 1 --metric gpu_utilization -o json")
     assert (result.code, [row["value"] for row in result.ndjson]) == (3, [0.1, 0.2, 0.3])
-
-
-def test_a_chart_is_plain_text_and_survives_gaps(cli: RunCli, running: FakeBaseten) -> None:
-    evil = node("\x1b[31mevil", [0.1, None, None, 0.9], end_s=NOW)
-    serve_metrics(running, metrics_of(evil, node("node-1", [0.5] * 4, end_s=NOW)))
-    result = cli("metrics runs -o chart")
-    assert (result.code, "\x1b" in result.out) == (0, False)
-    for words in ("gpu_utilization", "100 %", "evil", "node-1"):
-        assert words in result.out

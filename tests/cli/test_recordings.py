@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from support.cli import RunCli
-from support.fake_baseten import Answer, FakeBaseten, job
-from support.fake_runs import HOUR_S, finished_run, iso, metrics_of, node, serve_metrics, training_log
+from support.fake_baseten import Answer, FakeBaseten
+from support.fake_runs import HOUR_S, finished_run, iso, metrics_of, node, serve_metrics
 
 NOWHERE = {"BASETEN_API_KEY": "none", "BASETEN_REMOTE_URL": "http://127.0.0.1:1"}
 LOSSES: list[float | str] = [3.0 - step / 200 for step in range(150)]
@@ -43,18 +43,6 @@ def test_commands_read_in_the_file_what_the_server_told(cli: RunCli, run: str, t
     ):
         live, found = cli(*words, *given), cli(*words, "--file", path, environ=NOWHERE)
         assert (found.code, found.out) == (live.code, live.out), words
-
-
-def test_recording_again_adds_only_what_is_new(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
-    begin_s = time.time() - 6000
-    baseten.jobs.append(job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s)))
-    training_log(baseten, "run1", begin_s, LOSSES[:100])
-    once, twice = str(tmp_path / "once.btrun"), str(tmp_path / "twice.btrun")
-    cli("record", "run1", "-o", twice)
-    training_log(baseten, "run1", begin_s, LOSSES)
-    assert "recorded 50 lines" in cli("record", "run1", "-o", twice).err
-    cli("record", "run1", "-o", once)
-    assert cli("logs", "--file", twice, "-o", "ndjson").out == cli("logs", "--file", once, "-o", "ndjson").out
 
 
 def test_no_key_and_no_secret_is_in_the_file(cli: RunCli, baseten: Any, run: str, tmp_path: Path) -> None:

@@ -152,18 +152,19 @@ def test_what_cannot_be_served_is_refused(http: httpx.Client, served: Served, ch
     assert http.get("/v1/models").json() == {"models": []}
 
 
-@pytest.mark.parametrize(
-    ("kind", "files", "machine_id", "fails_with"),
-    [
-        ("full", {"model-00001-of-00001.safetensors": 10 * GIB}, "h100-1-26x234", None),
-        ("full", {"model.safetensors": 140 * GIB}, "h100-1-26x234", "140 GiB"),
-        ("full", {"model.safetensors": 140 * GIB}, "h100-2-52x468", None),
-        ("full", {"model.safetensors": GIB, "optimizer.pt": 400 * GIB}, "h100-1-26x234", None),
-        ("full", {"__0_0.distcp": GIB, "nested/model.safetensors": GIB}, "h100-1-26x234", "merged"),
-        ("full", {"pytorch_model.bin": GIB}, "h100-1-26x234", None),
-        ("lora", {"adapter_model.safetensors": GIB}, "cpu-4x16", "no GPU"),
-    ],
-)
+SMALL = "h100-1-26x234"
+STARTS: list[tuple[str, dict[str, int], str, str | None]] = [
+    ("full", {"model-00001-of-00001.safetensors": 10 * GIB}, SMALL, None),
+    ("full", {"model.safetensors": 140 * GIB}, SMALL, "140 GiB"),
+    ("full", {"model.safetensors": 140 * GIB}, "h100-2-52x468", None),
+    ("full", {"model.safetensors": GIB, "optimizer.pt": 400 * GIB}, SMALL, None),
+    ("full", {"__0_0.distcp": GIB, "nested/model.safetensors": GIB}, SMALL, "merged"),
+    ("full", {"pytorch_model.bin": GIB}, SMALL, None),
+    ("lora", {"adapter_model.safetensors": GIB}, "cpu-4x16", "no GPU"),
+]
+
+
+@pytest.mark.parametrize(("kind", "files", "machine_id", "fails_with"), STARTS)
 def test_a_server_that_cannot_start_fails_with_the_reason(
     http: Any, served: Served, checkpoints: Known, kind: Any, files: Any, machine_id: Any, fails_with: Any
 ) -> None:

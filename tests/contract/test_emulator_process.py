@@ -74,6 +74,13 @@ def messages(client: httpx.Client, path: str) -> list[str]:
     return [line["message"] for line in client.get(path + "/logs").json()["logs"]]
 
 
+def completed(client: httpx.Client, name: str, command: str, **more: Any) -> str:
+    """Create a job and wait until it has run; its path."""
+    path = submit(client, name, command, **more)
+    eventually(has_status(client, path, "COMPLETED"))
+    return path
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorChild]:
     """An emulator for tests that leave each other alone; its user has a key of Baseten's."""
@@ -91,8 +98,7 @@ def client(lab: EmulatorChild) -> Iterator[httpx.Client]:
 
 def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
     with running_emulator() as child, client_of(child) as client:
-        path = submit(client, "two nodes", "echo rank $BT_NODE_RANK of $BT_GROUP_SIZE", node_count=2)
-        eventually(has_status(client, path, "COMPLETED"))
+        path = completed(client, "two nodes", "echo rank $BT_NODE_RANK of $BT_GROUP_SIZE", node_count=2)
         assert {"rank 0 of 2", "rank 1 of 2"} <= set(messages(client, path))
         assert (child.data_dir.stat().st_mode & 0o777) == 0o700
         assert ((child.data_dir / "key").stat().st_mode & 0o777) == 0o600
@@ -111,8 +117,7 @@ def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
 
 def test_no_key_of_ours_reaches_a_job(lab: EmulatorChild, client: httpx.Client) -> None:
     assert REAL_KEY not in psutil.Process(lab.pid).environ().values()
-    path = submit(client, "curious", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; true")
-    eventually(has_status(client, path, "COMPLETED"))
+    path = completed(client, "curious", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; true")
     text = "\n".join(messages(client, path))
     assert "BT_TRAINING_JOB_ID" in text
     assert REAL_KEY not in text
@@ -122,9 +127,8 @@ def test_no_key_of_ours_reaches_a_job(lab: EmulatorChild, client: httpx.Client) 
 def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with running_emulator(data_dir=folder) as child, client_of(child) as client:
-        done = submit(client, "done", "echo it is done")
+        done = completed(client, "done", "echo it is done")
         lost = submit(client, "lost", "echo up; sleep 1000 & sleep 1000", node_count=2)
-        eventually(has_status(client, done, "COMPLETED"))
         eventually(has_status(client, lost, "RUNNING"))
         eventually(lambda: messages(client, lost).count("up") == 2)
         key = child.key
@@ -222,8 +226,7 @@ def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(lab: EmulatorChild,
     team = client.get("/v1/teams").json()["teams"][0]
     client.post(f"/v1/teams/{team['id']}/secrets", json={"name": "token", "value": value})
     variables = {"TOKEN": {"name": "token"}}
-    path = submit(client, "quiet", 'echo "${#TOKEN} letters"', environment_variables=variables)
-    eventually(has_status(client, path, "COMPLETED"))
+    path = completed(client, "quiet", 'echo "${#TOKEN} letters"', environment_variables=variables)
     assert f"{len(value)} letters" in messages(client, path)
     paths = ("", "/logs", "/metrics", "/checkpoints", "/checkpoint_files", "/../..", "/..")
     answers = [client.get(path + rest).text for rest in paths]
