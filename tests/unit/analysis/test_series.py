@@ -70,10 +70,8 @@ def test_a_buffer_depends_on_what_it_holds_not_on_the_order_it_came_in(samples, 
 
 
 def test_a_hole_in_the_samples_is_a_gap_and_coarse_history_before_fine_ones_is_none():
-    for times, holes in (
-        ([0, 5, 10, 15, 100, 105, 110, 115], [57.5]),
-        ([*range(0, 600, 60), *range(600, 660, 5)], []),
-    ):
+    holed, coarse = [0, 5, 10, 15, 100, 105, 110, 115], [*range(0, 600, 60), *range(600, 660, 5)]
+    for times, holes in ((holed, [57.5]), (coarse, [])):
         buffer = SeriesBuffer("s")
         buffer.extend((float(time), 1.0) for time in times)
         shown = buffer.snapshot()
@@ -94,10 +92,5 @@ def test_a_buffer_is_bounded_and_drops_the_oldest():
 def test_the_value_near_a_time():
     buffer = SeriesBuffer("s")
     buffer.extend([(10.0, 1.0), (20.0, None), (30.0, 3.0)])
-    assert [buffer.value_near(at, 5.0) for at in (12.0, 16.0, 21.0, 9.0, 30.0)] == [
-        1.0,
-        None,
-        None,
-        None,
-        3.0,
-    ]
+    near = {12.0: 1.0, 16.0: None, 21.0: None, 9.0: None, 30.0: 3.0}
+    assert {at: buffer.value_near(at, 5.0) for at in near} == near

@@ -40,7 +40,6 @@ FULL = d.FullCheckpoint(training_job_id="j", checkpoint_name="c")
         (lambda: d.Compute(node_cout=2), ["node_cout", "did you mean 'node_count'", "cpu_count", "memory"]),
         (lambda: d.Compute(availability_model="spot"), ["'spot'", "AvailabilityModel.DEDICATED"]),
         (lambda: d.InteractiveSession(trigger="on_startup"), ["InteractiveSessionTrigger.ON_STARTUP"]),
-        (lambda: d.Runtime(run_commands=["x"]), ["run_commands", "did you mean 'start_commands'"]),
         (lambda: d.Runtime(start_commands="x"), ["start_commands", "valid list", "'x'"]),
         (lambda: d.Runtime(environment_variables={"A": 1}), ["environment_variables.A", "SecretReference"]),
         (d.TrainingJob, ["image", "required"]),
