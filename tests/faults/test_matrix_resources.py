@@ -18,20 +18,7 @@ from pydantic import SecretStr
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from api_client import (
-    ErrorAnswer,
-    InvalidAnswer,
-    NotFound,
-    RedirectRefused,
-    Remote,
-    RequestError,
-    RequestEvent,
-    RetryPolicy,
-    TimedOut,
-    TrainingClient,
-    Unauthorized,
-    Unreachable,
-)
+from api_client import Remote, RequestEvent, RetryPolicy, TrainingClient, errors
 from api_client.http.readonly import request_description
 from support.faulty import KEY, FaultyServer
 from support.log_server import FastClock
@@ -71,19 +58,19 @@ class Caller:
         remote = Remote("lab", url, url, key=SecretStr(KEY), key_origin="a test")
         self.client = TrainingClient(remote, clock=self.clock, retry=policy, on_event=self.events.append)
 
-    async def call(self, name: str, world: World) -> RequestError | None:
+    async def call(self, name: str, world: World) -> errors.RequestError | None:
         """Call and close; the error, or None if it worked."""
         async with self.client:
             try:
                 await CALLS[name](self.client, world)
-            except RequestError as error:
+            except errors.RequestError as error:
                 return error
         return None
 
 
 async def struck_call(
     name: str, faults: str, world: World, faulty: FaultyServer, **retry: float
-) -> tuple[RequestError | None, Caller]:
+) -> tuple[errors.RequestError | None, Caller]:
     world.renew()
     caller = Caller(faulty.url, **retry)
     faulty.layer.clock = caller.clock
@@ -131,16 +118,16 @@ async def test_every_request_under(
 
 
 def differences(
-    name: str, spec: str, error: RequestError | None, faulty: FaultyServer, caller: Caller
+    name: str, spec: str, error: errors.RequestError | None, faulty: FaultyServer, caller: Caller
 ) -> Iterator[str]:
     outcome, asked = OUTCOMES[spec], [each for each in faulty.layer.asked if each.faults]
     handled = Counter((each.method, each.path) for each in asked if each.was_handled and each.method != "GET")
     if name in CHANGING and any(times > 1 for times in handled.values()):
         yield f"done twice: {handled}"
-    if outcome.error is None or (name in SENT_ONCE and outcome.error is InvalidAnswer):
-        found_nothing = name == "jobs.find" and spec == "nulls" and isinstance(error, NotFound)
+    if outcome.error is None or (name in SENT_ONCE and outcome.error is errors.InvalidAnswer):
+        found_nothing = name == "jobs.find" and spec == "nulls" and isinstance(error, errors.NotFound)
         # A reset that overtakes the end of the answer takes it along: the system decides which comes first.
-        is_overtaken = spec == "reset@after" and isinstance(error, Unreachable)
+        is_overtaken = spec == "reset@after" and isinstance(error, errors.Unreachable)
         if error is not None and not found_nothing and not is_overtaken:
             yield f"raised {error!r}"
         return
@@ -153,22 +140,24 @@ def differences(
     least_s = 2.0 if "retry-after" in spec else LATEST_RETRY_S / 2 if "retry-date" in spec else 0.0
     most_s = 2.0 if "retry-after" in spec else LATEST_RETRY_S
     text = str(error)
-    is_of_connection = isinstance(error, (Unauthorized, Unreachable, TimedOut, RedirectRefused))
+    is_of_key = isinstance(error, errors.Unauthorized)
+    is_of_connection = isinstance(error, (errors.Unreachable, errors.TimedOut, errors.RedirectRefused))
     is_described = text.startswith("can't ") and ("complete" in text) == name.startswith("graphql")
     own_path, last = [each for each in asked if each.path == error.path], asked[-1]
     requirements = {
         f"sent {len(first)} times, not {wanted}": len(first) == wanted,
         f"{text} is without {outcome.words!r}": outcome.words in text,
-        f"{text} doesn't say what was tried": is_of_connection or is_described,
+        f"{text} doesn't say what was tried": is_of_key or is_of_connection or is_described,
         f"{text} shows the request": not any(each in text for each in (error.method, "/v1", PUBLIC_KEY)),
         f"names {error.method} {error.path}": (error.method, error.path) == (last.method, last.path),
         f"names {error.attempts} attempts": error.attempts == len(own_path),
         "shows the key": KEY not in f"{error} {error!r} {caller.events!r}",
-        f"doesn't say whose key: {text}": not isinstance(error, Unauthorized) or "remote 'lab'" in text,
+        f"doesn't say whose key: {text}": not isinstance(error, errors.Unauthorized)
+        or "remote 'lab'" in text,
         f"reported {waits_s}, slept {caller.clock.slept_s}": waits_s == caller.clock.slept_s,
         f"waited {waits_s}": all(least_s <= each <= most_s for each in waits_s),
     }
-    if isinstance(error, ErrorAnswer):
+    if isinstance(error, errors.ErrorAnswer):
         is_request_id = (error.request_id or "").startswith("fault-")
         requirements[f"{error.status} {error.code} {error.request_id}"] = (
             str(error.status) == spec[:3] and ("html" in spec or error.code != "") and is_request_id
@@ -196,7 +185,7 @@ async def test_a_key_that_ends_and_is_renewed_on_the_server(world: World, faulty
     async with Caller(faulty.url).client as client:
         faulty.set_faults("401;skip=1;times=1")
         await client.projects.list()
-        with pytest.raises(Unauthorized, match="refused the key of remote 'lab'"):
+        with pytest.raises(errors.Unauthorized, match="refused the key of remote 'lab'"):
             await client.projects.list()
         assert await client.projects.list()
 
@@ -219,7 +208,7 @@ async def test_a_host_without_address(world: World, monkeypatch: pytest.MonkeyPa
     for name in CALLS:
         error = await Caller("https://api.nowhere.invalid").call(name, world)
         attempts = 1 if name in SENT_ONCE else ATTEMPTS
-        is_told = type(error) is Unreachable and "can't resolve api.nowhere.invalid" in str(error)
+        is_told = type(error) is errors.Unreachable and "can't resolve api.nowhere.invalid" in str(error)
         if not is_told or error is None or error.attempts != attempts:
             wrong.append(f"{name}: {error!r}")
     assert wrong == []

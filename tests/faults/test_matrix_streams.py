@@ -17,17 +17,7 @@ from typing import Any
 import pytest
 from fault_table import ATTEMPTS, SILENCES_S
 
-from api_client import (
-    LogEnd,
-    LogGap,
-    LogLine,
-    NotFound,
-    RedirectRefused,
-    RequestError,
-    RetryPolicy,
-    TrainingClient,
-    Unauthorized,
-)
+from api_client import LogEnd, LogGap, LogLine, RetryPolicy, TrainingClient, errors
 from api_client.deployment import follow
 from api_client.streams.logs import gap_with_lines
 from support.fault_layer import parse_faults
@@ -50,7 +40,12 @@ PASSING = (
     "drift", "stall=3ms", "redirect",
 )  # fmt: skip
 PAIRS = tuple(zip(PASSING[::2], PASSING[1::2], strict=True))
-REFUSED = {"401": Unauthorized, "403": Unauthorized, "404": NotFound, "redirect": RedirectRefused}
+REFUSED = {
+    "401": errors.Unauthorized,
+    "403": errors.Unauthorized,
+    "404": errors.NotFound,
+    "redirect": errors.RedirectRefused,
+}
 MOST_SKEW_S = 90
 LASTING_ODDITIES = ("drift", "nulls", f"skew={MOST_SKEW_S}s", f"skew=-{MOST_SKEW_S}s", "statuses")
 """Ways of a server that stay: the whole stream is under them."""
@@ -152,7 +147,7 @@ LIVE = {"logs.follow": 1.0, "metrics.follow": 5.0, "jobs.watch": 5.0, "deploymen
 """Streams that last as long as the job, and the seconds between their polls."""
 
 
-async def run(stream: str, faults: str, faulty: FaultyServer) -> tuple[Follower, RequestError | None]:
+async def run(stream: str, faults: str, faulty: FaultyServer) -> tuple[Follower, errors.RequestError | None]:
     clock = FastClock()
     begin_ns = clock.server_ns()
     lines = lines_of_a_run(begin_ns)
@@ -166,7 +161,7 @@ async def run(stream: str, faults: str, faulty: FaultyServer) -> tuple[Follower,
         try:
             async with asyncio.timeout(HANGS_S):
                 await STREAMS[stream][0](follower)
-        except RequestError as error:
+        except errors.RequestError as error:
             return follower, error
         return follower, None
 
@@ -175,7 +170,7 @@ def everything(stream: str, follower: Follower) -> set[Any]:
     return follower.sample_times if stream == "metrics.follow" else set(follower.log.expected())
 
 
-def problem(stream: str, follower: Follower, error: RequestError | None) -> str:
+def problem(stream: str, follower: Follower, error: errors.RequestError | None) -> str:
     return f"{stream}: {error!r} {len(follower.seen)} seen, gaps {follower.gaps}"
 
 

@@ -14,18 +14,7 @@ from pathlib import Path
 import pytest
 from fault_table import ATTEMPTS
 
-from api_client import (
-    ErrorAnswer,
-    InvalidAnswer,
-    RedirectRefused,
-    RequestError,
-    RetryPolicy,
-    ServerFault,
-    TrainingClient,
-    Unreachable,
-    UploadFailed,
-    UrlExpired,
-)
+from api_client import RetryPolicy, TrainingClient, errors
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
@@ -125,7 +114,7 @@ class Run:
     """Whether all arrived, the error if one was raised, and what was told of single files."""
 
     is_all: bool
-    error: RequestError | None
+    error: errors.RequestError | None
     told: list[str]
 
 
@@ -150,7 +139,7 @@ def run(
             transfer = Transfer(client, world, target)
             try:
                 return Run(await TRANSFERS[name](transfer), None, transfer.told)
-            except RequestError as error:
+            except errors.RequestError as error:
                 return Run(False, error, transfer.told)
 
     return run
@@ -179,13 +168,13 @@ async def test_silence_is_not_waited_for_for_ever(
     assert len(faulty.struck()) == 1
 
 
-LASTING: dict[str, tuple[type[RequestError], str]] = {
-    **{status: (UrlExpired, status) for status in ("400", "401", "403", "404")},
-    **{status: (ErrorAnswer, status) for status in ("409", "422")},
-    "503": (ServerFault, "503"),
-    **dict.fromkeys(("html", "truncated", "empty"), (InvalidAnswer, "")),
-    "reset@during": (Unreachable, "broke"),
-    "redirect": (RedirectRefused, "redirect"),
+LASTING: dict[str, tuple[type[errors.RequestError], str]] = {
+    **{status: (errors.UrlExpired, status) for status in ("400", "401", "403", "404")},
+    **{status: (errors.ErrorAnswer, status) for status in ("409", "422")},
+    "503": (errors.ServerFault, "503"),
+    **dict.fromkeys(("html", "truncated", "empty"), (errors.InvalidAnswer, "")),
+    "reset@during": (errors.Unreachable, "broke"),
+    "redirect": (errors.RedirectRefused, "redirect"),
 }
 UNNOTICED = {
     # No listing has its size.
@@ -208,7 +197,7 @@ async def test_lasting_faults_are_reported(fault: str, run: Runner, world: World
         jobs = len(world.served.backend.specs)
         done = await run(name, fault)
         if name in UPLOADS:
-            is_told = isinstance(done.error, UploadFailed)
+            is_told = isinstance(done.error, errors.UploadFailed)
         elif name == "checkpoint_contents.read":
             is_told = isinstance(done.error, kind) and words in str(done.error)
         else:

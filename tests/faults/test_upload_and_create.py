@@ -3,27 +3,21 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
-from api_client import (
-    ArchiveError,
-    ConfigurationError,
-    Overrides,
-    Remote,
-    ServerFault,
-    TrainingClient,
-    push,
-)
+from api_client import Overrides, TrainingClient, errors, push
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
 from api_client.submission.submitting import Submission, SubmissionProgress
 from api_client.transfers import uploads
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
 from support.fake_object_store import BUCKET, SESSION_TOKEN, UPLOADED_KEY, FakeObjectStore, Trouble
 from support.log_server import FastClock
+from support.remotes import remote_of
 
 CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"
 JOBS_ROUTE = "POST /v1/training_projects/proj1/jobs"
@@ -37,12 +31,12 @@ DEFAULT_TEAM = {"id": "t1", "name": "Research", "default": True, "created_at": "
 
 
 class Platform(FakeBaseten):
-    """A fake of Baseten that also takes submissions; what it was asked in ``asked``."""
+    """``FakeBaseten`` that also takes submissions, with their code in the store."""
 
-    def __init__(self, store: FakeObjectStore) -> None:
+    def __init__(self, store: FakeObjectStore, source: Path) -> None:
         super().__init__()
-        self.store = store
-        self.created: list[dict[str, object]] = []
+        self.store, self.source = store, source
+        self.created: list[dict[str, Any]] = []
         self.upserted: list[ReceivedRequest] = []
         self.on("GET", CREDENTIALS_ROUTE, lambda _: Answer(store.credentials()))
         self.on("POST", "/v1/(teams/[^/]+/)?training_projects", self._upsert)
@@ -59,45 +53,32 @@ class Platform(FakeBaseten):
     def routes(self) -> list[str]:
         return [f"{asked.method} {asked.path}" for asked in self.asked]
 
-    def has_teams(self, *teams: dict[str, object]) -> None:
-        self.on("GET", "/v1/teams", Answer({"teams": teams}))
-
-    async def push(
-        self, config: TrainingProject, source: Path, of_remote: str | None = None, **how: Any
-    ) -> Submission:
+    async def push(self, config: TrainingProject, of_remote: str | None = None, **how: Any) -> Submission:
         """Submit, from a remote of that team."""
-        remote = Remote("baseten", self.url, self.url, SecretStr(self.key), "a test", team=of_remote)
-        async with TrainingClient(remote, clock=FastClock()) as client:
-            return await client.push(config, source_dir=source, **how)
+        clock = FastClock(pause_s=0.001)
+        async with TrainingClient(replace(remote_of(self), team=of_remote), clock=clock) as client:
+            return await client.push(config, source_dir=self.source, **how)
 
 
 @pytest.fixture
-def platform() -> Iterator[Platform]:
-    with FakeObjectStore() as store, Platform(store) as running:
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    folder = tmp_path / "source"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "train.py").write_text("print('hello')")
+    (folder / "lib/model.py").write_text("")
+    with FakeObjectStore() as store, Platform(store, folder) as running:
         yield running
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    folder = tmp_path / "source"
-    folder.mkdir()
-    (folder / "train.py").write_text("print('hello')")
-    (folder / "lib").mkdir()
-    (folder / "lib/model.py").write_text("")
-    return folder
-
-
-def config(**fields: object) -> TrainingProject:
+def config(team: str | None = None, **fields: Any) -> TrainingProject:
     runtime = Runtime(start_commands=["python train.py"])
     made = TrainingJob(image=Image(base_image="python:3.12"), runtime=runtime, **fields)
-    return TrainingProject(name="llama-sft", job=made)
+    return TrainingProject(name="llama-sft", job=made, team_name=team)
 
 
-async def test_the_code_is_there_before_what_is_published_is_created(
-    platform: Platform, source: Path
-) -> None:
+async def test_the_code_is_there_before_what_is_published_is_created(platform: Platform) -> None:
     told: list[SubmissionProgress] = []
-    submission = await platform.push(config(), source, on_progress=told.append)
+    submission = await platform.push(config(), on_progress=told.append)
     assert [each for each in platform.routes() if "teams" not in each and "graphql" not in each] == [
         f"GET {CREDENTIALS_ROUTE}",
         "POST /v1/training_projects",
@@ -108,9 +89,8 @@ async def test_the_code_is_there_before_what_is_published_is_created(
     assert submission.training_job.id == "job7"
     assert set(submission.as_dict()) == {"training_project", "training_job"}
     assert submission.as_dict()["training_job"]["current_status"] == "TRAINING_JOB_CREATED"
-    phases = [each.phase for each in told]
-    assert phases == sorted(phases, key=["archiving", "uploading", "creating"].index)
-    assert set(phases) == {"archiving", "uploading", "creating"}
+    phases = [phase for phase, _ in groupby(each.phase for each in told)]
+    assert phases == ["archiving", "uploading", "creating"]
     uploading = [each for each in told if each.phase == "uploading"]
     assert uploading[-1].done_bytes == uploading[-1].total_bytes == len(stored)
     (sent,) = platform.created
@@ -123,26 +103,24 @@ async def test_the_code_is_there_before_what_is_published_is_created(
     assert all(SESSION_TOKEN not in str(asked) for asked in platform.asked)
 
 
-async def test_an_error_answered_to_job_creation_is_not_repeated(platform: Platform, source: Path) -> None:
+async def test_an_error_answered_to_job_creation_is_not_repeated(platform: Platform) -> None:
     platform.on(*JOBS_ROUTE.split(), Answer({"message": "try again"}, status=503))
-    with pytest.raises(ServerFault, match="try again"):
-        await platform.push(config(), source)
+    with pytest.raises(errors.ServerFault, match="try again"):
+        await platform.push(config())
     assert platform.routes().count(JOBS_ROUTE) == 1
 
 
-async def test_a_workspace_that_cannot_be_archived_asks_for_no_credentials(
-    platform: Platform, source: Path
-) -> None:
-    with pytest.raises(ArchiveError, match="external_dirs"):
-        await platform.push(config(workspace=Workspace(external_dirs=["../none"])), source)
-    with pytest.raises(ConfigurationError, match="h100"):
-        await platform.push(config(), source, overrides=Overrides(accelerator="h100"))
+async def test_a_workspace_that_cannot_be_archived_asks_for_no_credentials(platform: Platform) -> None:
+    with pytest.raises(errors.ArchiveError, match="external_dirs"):
+        await platform.push(config(workspace=Workspace(external_dirs=["../none"])))
+    with pytest.raises(errors.ConfigurationError, match="h100"):
+        await platform.push(config(), overrides=Overrides(accelerator="h100"))
     assert f"GET {CREDENTIALS_ROUTE}" not in platform.routes()
     assert not any(each.startswith("POST /v1/") for each in platform.routes())
 
 
 async def test_a_store_that_takes_no_data_is_told(
-    platform: Platform, source: Path, monkeypatch: pytest.MonkeyPatch
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "STALLED_AFTER_S", 0.01)
     told, noted = [], threading.Event()
@@ -153,15 +131,20 @@ async def test_a_store_that_takes_no_data_is_told(
         if progress.note:
             noted.set()
 
-    await platform.push(config(), source, on_progress=hear)
+    await platform.push(config(), on_progress=hear)
     assert any("took no data" in note for note in told)
 
 
-async def test_what_was_left_out_or_replaced_is_said(platform: Platform, source: Path) -> None:
-    submission = await platform.push(config(name="mine"), source, overrides=Overrides(job_name="run-7"))
+async def test_what_was_left_out_or_replaced_is_said(platform: Platform) -> None:
+    submission = await platform.push(config(name="mine"), overrides=Overrides(job_name="run-7"))
     assert platform.created[0]["name"] == "run-7"
     assert submission.warnings[0] == "name: run-7 replaces the config's mine"
     assert "lib/" in submission.warnings[1]
+
+
+PRODUCT = "/v1/teams/t2/training_projects"
+NO_TEAM = "/v1/training_projects"
+BOTH = [DEFAULT_TEAM, TEAM]
 
 
 @pytest.mark.parametrize(
@@ -174,62 +157,50 @@ async def test_what_was_left_out_or_replaced_is_said(platform: Platform, source:
     ],
 )
 async def test_the_team_that_was_named_nearest_counts(
-    platform: Platform,
-    source: Path,
-    argument: str | None,
-    override: str | None,
-    in_config: str | None,
-    of_remote: str | None,
+    platform: Platform, argument: str | None, override: str | None, in_config: str | None, of_remote: str
 ) -> None:
-    platform.has_teams(DEFAULT_TEAM, TEAM)
-    made = config()
-    made.team_name = in_config
-    await platform.push(made, source, of_remote, team=argument, overrides=Overrides(team=override))
+    platform.on("GET", "/v1/teams", Answer({"teams": BOTH}))
+    await platform.push(config(in_config), of_remote, team=argument, overrides=Overrides(team=override))
     (upserted,) = platform.upserted
-    assert upserted.path == "/v1/teams/t2/training_projects"
+    assert upserted.path == PRODUCT
     assert upserted.body == {"training_project": {"name": "llama-sft", "team_name": "Product"}}
 
 
 @pytest.mark.parametrize(
     ("teams", "homes", "path", "warning"),
     [
-        ([DEFAULT_TEAM, TEAM], ["Product"], "/v1/teams/t2/training_projects", ""),
-        ([DEFAULT_TEAM, TEAM], [], "/v1/training_projects", "goes to the default team 'Research'"),
-        ([DEFAULT_TEAM], [], "/v1/training_projects", ""),
-        ([TEAM], [], "/v1/teams/t2/training_projects", ""),
+        (BOTH, ["Product"], PRODUCT, ""),
+        (BOTH, [], NO_TEAM, "goes to the default team 'Research'"),
+        ([DEFAULT_TEAM], [], NO_TEAM, ""),
+        ([TEAM], [], PRODUCT, ""),
     ],
 )
 async def test_without_a_name_it_is_the_project_s_team_or_the_default(
-    platform: Platform,
-    source: Path,
-    teams: list[dict[str, object]],
-    homes: list[str],
-    path: str,
-    warning: str,
+    platform: Platform, teams: list[dict[str, object]], homes: list[str], path: str, warning: str
 ) -> None:
-    platform.has_teams(*teams)
+    platform.on("GET", "/v1/teams", Answer({"teams": teams}))
     platform.projects = [project(team_name=home) for home in homes]
-    submission = await platform.push(config(), source)
+    submission = await platform.push(config())
     assert platform.upserted[0].path == path
     assert warning in submission.warnings[0]
 
 
 async def test_a_team_that_is_unknown_or_one_of_several_is_refused_before_anything_is_uploaded(
-    platform: Platform, source: Path
+    platform: Platform,
 ) -> None:
-    platform.has_teams(DEFAULT_TEAM, TEAM)
-    with pytest.raises(ConfigurationError, match=r"no team 'Sales' \(known: Product, Research\)"):
-        await platform.push(config(), source, team="Sales")
+    platform.on("GET", "/v1/teams", Answer({"teams": BOTH}))
+    with pytest.raises(errors.ConfigurationError, match=r"no team 'Sales' \(known: Product, Research\)"):
+        await platform.push(config(), team="Sales")
     platform.projects = [project("p1", team_name="Research"), project("p2", team_name="Product")]
-    with pytest.raises(ConfigurationError, match=r"several teams .* \(Product, Research\)"):
-        await platform.push(config(), source)
+    with pytest.raises(errors.ConfigurationError, match=r"several teams .* \(Product, Research\)"):
+        await platform.push(config())
     assert (platform.store.taken, platform.upserted) == ([], [])
 
 
 async def test_push_for_scripts_answers_as_documented_inside_of_a_running_loop_too(
-    platform: Platform, source: Path, monkeypatch: pytest.MonkeyPatch
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (source / "config.py").write_text(
+    (platform.source / "config.py").write_text(
         "from truss_train import Image, Runtime, TrainingJob, TrainingProject\n"
         "job = TrainingJob(image=Image(base_image='x'), runtime=Runtime(start_commands=['true']))\n"
         "project = TrainingProject(name='quick', job=job)\n"
@@ -238,8 +209,8 @@ async def test_push_for_scripts_answers_as_documented_inside_of_a_running_loop_t
         monkeypatch.setenv(name, value)
     overrides = Overrides(job_name="first")
     for result in (
-        await asyncio.to_thread(push, source / "config.py", overrides=overrides),
-        push(config(), source_dir=source, overrides=overrides),
+        await asyncio.to_thread(push, platform.source / "config.py", overrides=overrides),
+        push(config(), source_dir=platform.source, overrides=overrides),
     ):
         assert set(result) == {"training_project", "training_job", *result["training_job"]}
         assert result["name"] == result["training_job"]["name"] == "first"
