@@ -451,11 +451,6 @@ def slower(text: str = "", memory: Callable[[float], float] | float = 60e9) -> t
     return run(lines, 15_900, health_metrics=metrics(series(times, gpu_memory=memory)))
 
 
-def loading(*lines: tuple[float, str]) -> tuple[HealthFinding, ...]:
-    times = range(0, 1440, 60)
-    return run(lines, 1440, health_metrics=metrics(series(times, gpu=0.0)))
-
-
 def saved_until(listed: int) -> tuple[HealthFinding, ...]:
     lines = steps(9000)
     lines += [(n * 1000 + 1.0, f"Saving model checkpoint to /x/checkpoint-{n * 200}") for n in range(1, 9)]
@@ -469,10 +464,6 @@ def slow_rank(factor: float) -> tuple[HealthFinding, ...]:
     return look(601, progress=ranks(*taken))
 
 
-def round_pause(at_step: int) -> tuple[HealthFinding, ...]:
-    return run(steps(at_step * 5), at_step * 5 + 700)
-
-
 def counted(by: int) -> tuple[HealthFinding, ...]:
     other = [(600 + 20.0 * n, f"Scoring answers: {7 + by * n}/900") for n in range(1, 76)]
     return run([*steps(600), *other], 2110)
@@ -483,18 +474,10 @@ def without_steps(every_s: float) -> tuple[HealthFinding, ...]:
     return run([(at, "{'loss': 1.0, 'grad_norm': 0.5}") for at, _ in lines], 15_900)
 
 
-def silent_since(*starts: float) -> tuple[HealthFinding, ...]:
-    return run(steps(600), 1500, queue=started(*starts))
-
-
 def begun_again(*starts: float) -> tuple[HealthFinding, ...]:
     """A loss that is high again from 6500 s on, as it was at first."""
     lines = steps(7000, every_s=10, loss=lambda step: 9.0 if step < 50 or step > 650 else 1.5)
     return run(lines, 7000, queue=started(0, *starts))
-
-
-def grown_to(gib: float) -> tuple[HealthFinding, ...]:
-    return nodes(series(gpu_memory=lambda at: (gib - 10 + at / 360) * GIB))
 
 
 def resting(*lines: tuple[float, str]) -> tuple[HealthFinding, ...]:
@@ -502,56 +485,55 @@ def resting(*lines: tuple[float, str]) -> tuple[HealthFinding, ...]:
     return run([*steps(3015), *lines], 3660, health_metrics=metrics(stopping(3015)))
 
 
-def drifting(norm: Callable[[int], float]) -> tuple[HealthFinding, ...]:
+def drifting(*, growing: bool) -> tuple[HealthFinding, ...]:
     """A loss that falls from 6 to 2 and drifts up to 3.4, too slowly to stand out from its newest values."""
-    lines = [
-        (step * 10.0, f"step={step}/90000 loss={2 + 4 * 0.99**step + max(0, step - 900) * 0.002:.4f} "
-         f"grad_norm={norm(step):.3f}")
-        for step in range(1, 1600)
-    ]  # fmt: skip
+    lines = []
+    for step in range(1, 1600):
+        late = max(0, step - 900)
+        loss, norm = 2 + 4 * 0.99**step + late * 0.002, 0.5 + late * 0.01 * growing
+        lines.append((step * 10.0, f"step={step}/90000 loss={loss:.4f} grad_norm={norm:.3f}"))
     return run(lines, 16_000)
 
 
 BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")
 COMPILES = [(3060.0 + 60 * n, f"[inductor] compiling graph {n}/9") for n in range(10)]
+GOES_ON = [(3605.0 + 5 * n, f"step={604 + n}/90000 loss=1.0") for n in range(9)]
 SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
+STILL = {"health_metrics": metrics(series(range(0, 1440, 60), gpu=0.0))}
+Look = Callable[[], tuple[HealthFinding, ...]]
+PAIRS: dict[str, tuple[Look, str, Look]] = {
+    "longer inputs in tokens": (slower, "slowdown", lambda: slower(" tokens_per_s=41000")),
+    "longer inputs by memory": (
+        slower, "slowdown", lambda: slower(memory=lambda at: 50e9 if at < 9000 else 60e9)),
+    "saves that come": (lambda: saved_until(5), "checkpoint-overdue", lambda: saved_until(8)),
+    "a save not due yet": (lambda: run([SETTINGS, *steps(3500)], 3500, checkpoints=()), "checkpoint-overdue",
+        lambda: run([SETTINGS, *steps(1500)], 1500, checkpoints=())),
+    "noise": (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
+    "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
+    "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "gpu-idle", lambda: run([BAR], 1440, **STILL)),
+    "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
+    "a restart": (lambda: run(steps(600), 1500, queue=started(0)), "stalled",
+        lambda: run(steps(600), 1500, queue=started(0, 610))),
+    "the first loss again": (begun_again, "loss-exploding", lambda: begun_again(6490)),
+    "growth from afar": (lambda: nodes(series(gpu_memory=lambda at: (60 + at / 360) * GIB)), "memory-leak",
+        lambda: nodes(series(gpu_memory=lambda at: (46 + at / 360) * GIB))),
+    "lines without steps": (lambda: without_steps(40), "slowdown", lambda: without_steps(11)),
+    "a NaN now and then": (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
+        by_losses(lambda step: float("nan") if step in (300, 700) else 1.0)),
+    "harder data": (by_losses(lambda step: 7.2 if step > 600 else 1.5), "loss-exploding",
+        by_losses(lambda step: 1.5 if step < 600 else 1.2 + 1.2 / (1 + (step - 600) / 40))),
+    "rewards": (by_losses(lambda step: 1.5 if step < 600 else 9.0), "loss-exploding",
+        by_losses(lambda step: 1.5 + step / 140, " mean_reward=3.1")),
+    "negative": (by_losses(lambda step: -0.9 if step < 600 else 30.0), "loss-exploding",
+        by_losses(lambda step: -0.9 + (step % 90) / 150)),
+    "a slow rise of the loss alone": (lambda: drifting(growing=True), "loss-exploding",
+        lambda: drifting(growing=False)),
+    "a pause that is over": (resting, "gpu-idle", lambda: resting(*COMPILES, *GOES_ON)),
+    "loading again": (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("sick", "kind", "healthy"),
-    [
-        (slower, "slowdown", lambda: slower(" tokens_per_s=41000")),
-        (slower, "slowdown", lambda: slower(memory=lambda at: 50e9 if at < 9000 else 60e9)),
-        (lambda: saved_until(5), "checkpoint-overdue", lambda: saved_until(8)),
-        (lambda: run([SETTINGS, *steps(3500)], 3500, checkpoints=()),
-         "checkpoint-overdue", lambda: run([SETTINGS, *steps(1500)], 1500, checkpoints=())),
-        (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
-        (lambda: round_pause(733), "stalled", lambda: round_pause(700)),
-        (lambda: loading(*steps(60)), "gpu-idle", lambda: loading(BAR)),
-        (lambda: counted(0), "stalled", lambda: counted(1)),
-        (lambda: silent_since(0), "stalled", lambda: silent_since(0, 610)),
-        (begun_again, "loss-exploding", lambda: begun_again(6490)),
-        (lambda: grown_to(70), "memory-leak", lambda: grown_to(56)),
-        (lambda: without_steps(40), "slowdown", lambda: without_steps(11)),
-        (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
-         by_losses(lambda step: float("nan") if step in (300, 700) else 1.0)),
-        (by_losses(lambda step: 7.2 if step > 600 else 1.5), "loss-exploding",
-         by_losses(lambda step: 1.5 if step < 600 else 1.2 + 1.2 / (1 + (step - 600) / 40))),
-        (by_losses(lambda step: 1.5 if step < 600 else 9.0), "loss-exploding",
-         by_losses(lambda step: 1.5 + step / 140, " mean_reward=3.1")),
-        (by_losses(lambda step: -0.9 if step < 600 else 30.0), "loss-exploding",
-         by_losses(lambda step: -0.9 + (step % 90) / 150)),
-        (lambda: drifting(lambda step: 0.5 + max(0, step - 900) * 0.01), "loss-exploding",
-         lambda: drifting(lambda step: 0.5)),
-        (resting, "gpu-idle", lambda: resting(*COMPILES, *[(3605.0 + 5 * n, f"step={604 + n}/90000 loss=1.0") for n in range(9)])),
-        (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
-    ],
-    ids=["longer inputs in tokens", "longer inputs by memory", "saves that come", "a save not due yet", "noise",
-         "a save at a round step", "a bar at zero",
-         "a count that moves", "a restart", "the first loss again", "growth from afar", "lines without steps", "a NaN now and then", "harder data", "rewards", "negative", "a slow rise of the loss alone", "a pause that is over", "loading again"],
-)  # fmt: skip
-def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(
-    sick: Callable[[], tuple[HealthFinding, ...]], kind: str, healthy: Callable[[], tuple[HealthFinding, ...]]
-) -> None:
+@pytest.mark.parametrize(("sick", "kind", "healthy"), PAIRS.values(), ids=PAIRS)
+def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(sick: Look, kind: str, healthy: Look) -> None:
     assert kind in kinds(sick())
     assert [found for found in healthy() if found.severity != "info"] == []
