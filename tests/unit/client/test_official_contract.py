@@ -23,7 +23,15 @@ JOB_BODY = {
     "compute": {"node_count": 2, "cpu_count": 1, "memory": "2Gi"},
     "runtime": {"start_commands": ["true"]},
 }
-P, J, D, W = ("p",), ("p", "j"), ("m", "d"), {"start_ms": 1, "end_ms": 2}
+J, D, W = ("p", "j"), ("m", "d"), {"start_ms": 1, "end_ms": 2}
+SEARCH = {"project_id": "p", "job_id": "j", "statuses": ["TRAINING_JOB_RUNNING"]}
+UPDATE = {"priority": 0, "availability_model": "spot"}
+LINES = {"direction": "desc", "limit": 7, "min_level": "ERROR"}
+PAGE = {"page_size": 5, "page_token": 10}
+TIMEOUT = {"timeout_minutes": -1, "trigger": "on_startup"}
+SIGNED = {"public_key": "ssh-ed25519 A", "replica_id": "0"}
+LIMIT = {"team_id": "t", "gpu_type": "H100", "max_gpus": 8}
+REPLICA = {"limit": 3, "replica": "abcde"}
 IDS = {
     **{"training_project_id": "p", "training_job_id": "j", "session_id": "s"},
     **{"model_id": "m", "deployment_id": "d", "team_id": "t", "secret_name": "n"},
@@ -48,28 +56,16 @@ CALLS = [
     same(lambda c: c.projects.delete("p"), "delete_training_projects"),
     same(lambda c: c.jobs.list("p"), "get_training_projects_jobs"),
     same(lambda c: c.jobs.get(*J), "get_training_projects_jobs_training_job_id"),
-    same(
-        lambda c: c.jobs.search(project_id="p", job_id="j", statuses=["TRAINING_JOB_RUNNING"]),
-        "post_training_jobs_search",
-        **{"project_id": "p", "job_id": "j", "statuses": ["TRAINING_JOB_RUNNING"], "order_by": NEWEST},
-    ),
+    same(lambda c: c.jobs.search(**SEARCH), "post_training_jobs_search", **SEARCH, order_by=NEWEST),
     same(lambda c: c.jobs.create("p", JOB_BODY), "post_training_projects_jobs", training_job=JOB_BODY),
     same(lambda c: c.jobs.update(*J, priority=3), "patch_training_projects_jobs", priority=3),
-    same(
-        lambda c: c.jobs.update(*J, priority=0, availability_model="spot"),
-        "patch_training_projects_jobs",
-        **{"priority": 0, "availability_model": "spot"},
-    ),
+    same(lambda c: c.jobs.update(*J, **UPDATE), "patch_training_projects_jobs", **UPDATE),
     same(lambda c: c.jobs.stop(*J), "post_training_projects_jobs_stop"),
     same(lambda c: c.jobs.recreate(*J), "post_training_projects_jobs_recreate"),
     same(lambda c: c.jobs.delete(*J), "delete_training_projects_jobs"),
     same(lambda c: c.jobs.download_urls(*J), "get_training_projects_jobs_download"),
     same(lambda c: c.jobs.queue_context("j"), "get_training_jobs_queue_context"),
-    same(
-        lambda c: c.logs.page(*J, **W, direction="desc", limit=7, min_level="ERROR"),
-        "get_training_projects_jobs_logs",
-        **WINDOW | {"direction": "desc", "limit": 7, "min_level": "ERROR"},
-    ),
+    same(lambda c: c.logs.page(*J, **W, **LINES), "get_training_projects_jobs_logs", **WINDOW | LINES),
     same(lambda c: c.metrics.get(*J), "get_training_projects_jobs_metrics"),
     same(
         lambda c: c.metrics.get(*J, **W, step_s=3),
@@ -78,28 +74,18 @@ CALLS = [
     ),
     same(lambda c: c.checkpoints.list(*J), "get_training_projects_jobs_checkpoints"),
     same(
-        lambda c: c.checkpoints.files_page(*J, page_size=5, page_token=10),
-        "get_training_projects_jobs_checkpoint_files",
-        **{"page_size": 5, "page_token": 10},
+        lambda c: c.checkpoints.files_page(*J, **PAGE), "get_training_projects_jobs_checkpoint_files", **PAGE
     ),
     same(lambda c: c.cache.summary("p"), "get_training_projects_cache_summary"),
     same(lambda c: c.sessions.auth_codes(*J), "get_training_projects_jobs_auth_codes"),
     same(
-        lambda c: c.sessions.update(*J, "s", timeout_minutes=-1, trigger="on_startup"),
+        lambda c: c.sessions.update(*J, "s", **TIMEOUT),
         "patch_training_projects_jobs_interactive_sessions",
-        **{"timeout_minutes": -1, "trigger": "on_startup"},
+        **TIMEOUT,
     ),
-    same(
-        lambda c: c.sessions.sign_ssh(*J, public_key="ssh-ed25519 A", replica_id="0"),
-        "post_training_projects_jobs_ssh_sign",
-        **{"public_key": "ssh-ed25519 A", "replica_id": "0"},
-    ),
+    same(lambda c: c.sessions.sign_ssh(*J, **SIGNED), "post_training_projects_jobs_ssh_sign", **SIGNED),
     same(lambda c: c.capacity.get(), "get_training_capacity"),
-    same(
-        lambda c: c.capacity.update(team_id="t", gpu_type="H100", max_gpus=8),
-        "patch_training_capacity",
-        **{"team_id": "t", "gpu_type": "H100", "max_gpus": 8},
-    ),
+    same(lambda c: c.capacity.update(**LIMIT), "patch_training_capacity", **LIMIT),
     same(lambda c: c.account.teams(), "get_teams"),
     same(lambda c: c.account.me(), "get_users_me"),
     same(lambda c: c.account.instance_types(), "get_instance_types"),
@@ -120,20 +106,16 @@ CALLS = [
     same(lambda c: c.models.deployments("m"), "get_models_deployments"),
     same(lambda c: c.models.deployment(*D), "get_models_deployments_deployment_id"),
     same(
-        lambda c: c.models.deployment_logs(*D, **W, limit=3, replica="abcde"),
+        lambda c: c.models.deployment_logs(*D, **W, **REPLICA),
         "get_models_deployments_logs",
-        **WINDOW | {"direction": "asc", "limit": 3, "replica": "abcde"},
+        **WINDOW | REPLICA | {"direction": "asc"},
     ),
     same(lambda c: c.models.promote(*D), "post_models_deployments_promote"),
     same(lambda c: c.models.activate(*D), "post_models_deployments_activate"),
     same(lambda c: c.models.deactivate(*D), "post_models_deployments_deactivate"),
     same(lambda c: c.models.retry(*D), "post_models_deployments_retry"),
     same(lambda c: c.models.config(*D), "get_models_deployments_config"),
-    same(
-        lambda c: c.models.startups(*D, **W, limit=7),
-        "get_models_deployments_startups",
-        **WINDOW | {"limit": 7},
-    ),
+    same(lambda c: c.models.startups(*D, **W, limit=7), "get_models_deployments_startups", **WINDOW, limit=7),
     same(lambda c: c.blobs.training_credentials(), "get_blobs_credentials_train"),
 ]
 

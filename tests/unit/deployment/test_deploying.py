@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from deployable import CHECKPOINTS, EXAMPLES, LISTED_INSTANCES
-from pydantic import SecretStr
 
-from api_client import ConfigurationError, Remote, TrainingClient, Unreachable
+from api_client import ConfigurationError, TrainingClient, Unreachable
 from api_client.definitions import AcceleratorSpec, Compute
 from api_client.deployment import (
     DeploymentResult,
@@ -24,6 +23,7 @@ from api_client.deployment import (
 from support.deploying_server import TRUSS_CONFIG, DeployingServer
 from support.fake_baseten import Answer, ReceivedRequest
 from support.log_server import FastClock
+from support.remotes import remote_of
 
 CONFIG = build_config(EXAMPLES["two_adapters"], CHECKPOINTS)
 NOW = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 -- local time, as the names have it
@@ -39,8 +39,7 @@ def server() -> Iterator[DeployingServer]:
 
 @pytest.fixture
 async def client(server: DeployingServer) -> AsyncIterator[TrainingClient]:
-    remote = Remote("here", f"{server.url}", server.url, SecretStr(server.key), "the test")
-    async with TrainingClient(remote, clock=FastClock()) as client:
+    async with TrainingClient(remote_of(server), clock=FastClock()) as client:
         yield client
 
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import SecretStr
 
-from api_client import LogLine, Remote, TrainingClient
+from api_client import LogLine, TrainingClient
 from api_client.deployment import DeploymentUpdate, follow
 from support.deploying_server import DeployingServer
 from support.fake_baseten import Answer, line
 from support.log_server import FastClock
-
-
-def client_of(server: DeployingServer) -> TrainingClient:
-    return TrainingClient(
-        Remote("here", server.url, server.url, SecretStr(server.key), "a test"), clock=FastClock()
-    )
+from support.remotes import remote_of
 
 
 async def updates(server: DeployingServer) -> list[DeploymentUpdate]:
-    async with client_of(server) as client:
+    async with TrainingClient(remote_of(server), clock=FastClock()) as client:
         return [update async for update in follow(client, "m", "d", clock=FastClock())]
 
 
@@ -76,7 +70,7 @@ async def test_after_a_change_the_old_status_is_not_the_end_and_known_lines_are_
     with DeployingServer() as server:
         server.statuses = ["DEPLOY_FAILED", "DEPLOY_FAILED", "BUILDING", "ACTIVE"]
         server.lines = [line("first start"), line("second start", at_ms=1_740_830_401_000)]
-        async with client_of(server) as client:
+        async with TrainingClient(remote_of(server), clock=FastClock()) as client:
             first = server.lines[0]
             known = [LogLine(int(first["timestamp"]), "first start", first["replica"], None)]
             stream = follow(client, "m", "d", clock=FastClock(), changed_from="DEPLOY_FAILED", known=known)

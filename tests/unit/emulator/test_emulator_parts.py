@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from api_client.emulator.job_spec import requested_instance
 from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.stored_bytes import UnsatisfiableRange, parse_range
 
@@ -38,15 +37,3 @@ def test_objects_cannot_leave_their_folder_and_are_there_once_whole(tmp_path: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs"]
     assert store.receive_part("../../x", 1) is None
     assert not store.abort_upload("..")
-
-
-def test_a_job_gets_the_machine_it_asks_for() -> None:
-    for compute, machine in (
-        ({}, (None, 0)),
-        ({"accelerator": {"accelerator": "H100", "count": 3}}, ("H100", 4)),
-        ({"accelerator": {"accelerator": "H100", "count": 0}}, (None, 0)),
-        ({"accelerator": {"accelerator": "A100_40GB", "count": 8}}, ("A100-40GB", 8)),
-        ({"cpu_count": 500}, (None, 0)),
-    ):
-        found = requested_instance({"image": {"base_image": "python:3.11"}, "compute": compute})
-        assert (found.gpu_type, found.gpu_count) == machine

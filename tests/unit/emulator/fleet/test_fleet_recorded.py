@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 from fleet_worlds import EPOCH, World
-from pydantic import SecretStr
 
 from api_client.client import TrainingClient
 from api_client.emulator.backend import LogQuery
@@ -19,7 +18,7 @@ from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, EVENTS, FORMAT, JOB, MANIFEST, Recording
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.writing import RecordingWriter
-from api_client.remotes import Remote
+from support.remotes import remote_of
 
 ALL = LogQuery(0, 2**62, "asc", 10**6)
 END_S = 900.0
@@ -77,8 +76,7 @@ def _values(found: JobMetrics) -> list[tuple[str, list[tuple[float, float | None
 
 async def test_its_server_changes_nothing(recording: Recording) -> None:
     with serve_recordings([recording], Playback(recording.begin, recording.until)) as served:
-        remote = Remote("recording", served.url, served.url, SecretStr(served.key), "the test")
-        async with TrainingClient(remote) as client:
+        async with TrainingClient(remote_of(served)) as client:
             for change in (client.jobs.stop("p", recording.job.id), client.projects.upsert("another")):
                 with pytest.raises(Unauthorized, match="this is a recording"):
                     await change

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 from local_world import LocalWorld, job_spec, local_world
 
-from api_client.emulator.runner.sampling import Gpus
 from api_client.models import JobMetrics, NodeMetrics
 
 BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"
@@ -82,11 +81,3 @@ async def test_gpus_are_shared_out_and_sampled(tmp_path: Path, monkeypatch: pyte
         assert second.gpu_memory_usage_bytes["0"][-1].value == 1001
         assert second.gpu_utilization == {}
         assert [world.messages("job1", f"node-{rank}") for rank in (0, 1)] == [["gpu 0"], ["gpu 1"]]
-
-
-def test_only_visible_gpus_are_used_and_none_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())  # type: ignore[arg-type]
-    for visible, names in ({"CUDA_VISIBLE_DEVICES": "1"}, ["1"]), ({"CUDA_VISIBLE_DEVICES": "7"}, []):
-        assert Gpus(visible).names() == names
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert (Gpus({}).names(), Gpus({}).read(["0"])) == ([], {})

@@ -3,16 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from api_client.definitions import (
-    AcceleratorSpec,
-    CacheConfig,
-    CheckpointingConfig,
-    Compute,
-    Image,
-    Runtime,
-    TrainingJob,
-    TrainingProject,
-)
+from api_client import definitions as d
 from api_client.models import (
     GpuCapacity,
     InstanceType,
@@ -48,31 +39,31 @@ def listing(folder: Path, *names: str, mode: int = PLAIN, **more: object) -> Lis
     return Listing(files=files, **more)
 
 
-def project(*commands: str, gpus: str | None = None, nodes: int = 1, **more: object) -> TrainingProject:
+def project(*commands: str, gpus: str | None = None, nodes: int = 1, **more: object) -> d.TrainingProject:
     """A project whose job runs ``commands``; ``more`` are fields of Runtime, Compute or TrainingJob."""
     of = {
         part: {name: more.pop(name) for name in list(more) if name in part.model_fields}
-        for part in (Runtime, Compute, TrainingJob, TrainingProject)
+        for part in (d.Runtime, d.Compute, d.TrainingJob, d.TrainingProject)
     }
-    job = TrainingJob(
-        image=Image(base_image="python:3.12-slim"),
-        compute=Compute(
+    job = d.TrainingJob(
+        image=d.Image(base_image="python:3.12-slim"),
+        compute=d.Compute(
             node_count=nodes,
-            accelerator=AcceleratorSpec.model_validate(gpus) if gpus else None,
-            **of[Compute],
+            accelerator=d.AcceleratorSpec.model_validate(gpus) if gpus else None,
+            **of[d.Compute],
         ),
-        runtime=Runtime(start_commands=list(commands), **of[Runtime]),
-        **of[TrainingJob],
+        runtime=d.Runtime(start_commands=list(commands), **of[d.Runtime]),
+        **of[d.TrainingJob],
     )
     assert not more
-    return TrainingProject(name="ring", job=job, **of[TrainingProject])
+    return d.TrainingProject(name="ring", job=job, **of[d.TrainingProject])
 
 
-def cached(**more: object) -> CacheConfig:
-    return CacheConfig(enabled=True, **more)
+def cached(**more: object) -> d.CacheConfig:
+    return d.CacheConfig(enabled=True, **more)
 
 
-SAVED = CheckpointingConfig(enabled=True)
+SAVED = d.CheckpointingConfig(enabled=True)
 
 
 def machine(gpu_type: str | None, gpu_count: int = 0, cores: int = 26, memory_gib: int = 234) -> InstanceType:
