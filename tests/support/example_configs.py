@@ -22,6 +22,15 @@ JOBS = {
     " {'S': {'name': 's'}}}",
     "enable_cache": "runtime=Runtime(enable_cache=True)",
     "enable_cache_off": "runtime=Runtime(enable_cache=False)",
+    "load_checkpoints": """runtime=Runtime(load_checkpoint_config=LoadCheckpointConfig(
+        enabled=True, checkpoints=[
+        BasetenCheckpoint.from_latest_checkpoint(project_name="my-project"),
+        BasetenCheckpoint.from_latest_checkpoint(job_id="lqz4pw4"),
+        BasetenCheckpoint.from_latest_checkpoint("my-project", "lqz4pw4"),
+        BasetenCheckpoint.from_named_checkpoint(checkpoint_name="checkpoint-24", job_id="abc123"),
+        LoopsCheckpoint.from_checkpoint(run_id="r1", checkpoint_name="step-100"),
+        LoopsCheckpoint.from_checkpoint("r1", "step-200", target="sampler"),
+    ]))""",
     "load_latest": "runtime=Runtime(load_checkpoint_config=LoadCheckpointConfig(enabled=True))",
     "session": "interactive_session=InteractiveSession()",
     "workspace": "workspace=Workspace(workspace_root='..', exclude_dirs=['../data'])",
@@ -43,7 +52,7 @@ DEPLOYMENTS = {
     "deploy_empty": "",
     "deploy_loops": "checkpoint_details=CheckpointList(loops_checkpoint_ids=['l1', 'l2'])",
 }
-PROJECT_NAMES = {"load_latest": "resume"}
+PROJECT_NAMES = {"load_checkpoints": "resume", "load_latest": "resume"}
 ASSIGNED = """
 job = TrainingJob(image=Image(base_image="python:3.12-slim"))
 job.name = "later"
