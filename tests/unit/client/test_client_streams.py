@@ -53,14 +53,6 @@ async def test_following_starts_before_the_jobs_creation_or_at_a_moment_and_ends
     assert end.job.current_status == "TRAINING_JOB_COMPLETED"
 
 
-async def test_a_job_of_unknown_age_is_followed_from_days_ago() -> None:
-    world = platform({**DONE, "created_at": None, "updated_at": None})
-    assert [item async for item in world.client.logs.follow("p", "j")]
-    params = [each.url.params for each in world.server.requests if each.url.path.endswith("/logs")]
-    days_ago_ms = START.timestamp() * 1000 - 6 * 86_400_000
-    assert min(int(each["start_epoch_millis"]) for each in params) <= days_ago_ms
-
-
 async def test_a_moment_without_zone_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="zone"):
         async for _ in platform().client.logs.follow("p", "j", start=datetime(2026, 1, 1)):  # noqa: DTZ001

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api_client.emulator.backend import Direction, LogQuery
-from api_client.emulator.fleet import FleetBackend, SimClock
+from api_client.emulator.fleet import FleetBackend, open_sim_clock
 from api_client.emulator.formats import epoch_ns
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, TrainingJob
@@ -32,12 +32,12 @@ class World:
 
     def open(self) -> None:
         self.database = Database(self.path)
-        self.fleet = FleetBackend(
-            self.database, sim_clock=SimClock.starting(EPOCH, self.speed), now=lambda: self.now
-        )
+        sim_clock = open_sim_clock(self.database, now=self.now, speed=self.speed)
+        self.fleet = FleetBackend(self.database, sim_clock=sim_clock, now=lambda: self.now)
 
-    def reopen(self) -> None:
+    def reopen(self, speed: float = 1.0) -> None:
         self.database.close()
+        self.speed = speed
         self.open()
 
     def after(self, seconds: float) -> World:

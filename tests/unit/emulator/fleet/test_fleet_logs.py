@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -18,6 +19,26 @@ TOLD = (
 )  # fmt: skip
 FAST = settings(max_examples=15)
 SPAN_NS = 3 * MINUTE_NS
+
+
+@pytest.fixture(scope="module", params=["usual", "hurried"])
+def timed_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Ten minutes into it, or just after restarts with other speeds."""
+    made = World(tmp_path_factory.mktemp("timed") / "state.db", speed=7.0)
+    if request.param == "usual":
+        made.after(600)
+    else:
+        for seconds, speed in ((100, 0.333), (160, 60.0)):
+            told = messages(made.after(seconds))
+            made.reopen(speed)
+            assert messages(made) == told  # what happened before keeps its order
+        made.after(170)
+    yield made
+    made.database.close()
+
+
+def messages(world: World) -> list[str]:
+    return [line["message"] for line in world.lines(TOLD[0], end_ns=world.now_ns)]
 
 
 def stamps(lines: list[LogRecord]) -> list[int]:
@@ -44,13 +65,13 @@ def test_lines_ascend_from_the_mark_of_the_demo_and_are_never_of_the_future(
 @FAST
 @given(st.sampled_from(TOLD), st.lists(st.integers(0, SPAN_NS), max_size=8), st.data())
 def test_any_split_of_a_window_gives_the_same_lines(
-    still_world: World, name: str, cuts: list[int], data: st.DataObject
+    timed_world: World, name: str, cuts: list[int], data: st.DataObject
 ) -> None:
-    start_ns, end_ns = last_minutes(still_world, name)
-    whole = still_world.lines(name, start_ns, end_ns)
+    start_ns, end_ns = last_minutes(timed_world, name)
+    whole = timed_world.lines(name, start_ns, end_ns)
     on_a_line = data.draw(st.sampled_from(stamps(whole)))
     bounds = [start_ns, *sorted([on_a_line, *(start_ns + cut for cut in cuts)]), end_ns]
-    parts = [still_world.lines(name, low, high) for low, high in pairwise(bounds)]
+    parts = [timed_world.lines(name, low, high) for low, high in pairwise(bounds)]
     assert [line for part in parts for line in part] == whole
     for (low, high), part in zip(pairwise(bounds), parts, strict=True):
         assert all(low <= at < high for at in stamps(part))
@@ -58,13 +79,13 @@ def test_any_split_of_a_window_gives_the_same_lines(
 
 @FAST
 @given(st.sampled_from(TOLD), st.integers(0, SPAN_NS), st.integers(0, SPAN_NS), st.integers(1, 400))
-def test_directions_and_limits_agree(still_world: World, name: str, one: int, other: int, limit: int) -> None:
-    base_ns, _ = last_minutes(still_world, name)
+def test_directions_and_limits_agree(timed_world: World, name: str, one: int, other: int, limit: int) -> None:
+    base_ns, _ = last_minutes(timed_world, name)
     start_ns, end_ns = base_ns + min(one, other), base_ns + max(one, other)
-    whole = still_world.lines(name, start_ns, end_ns)
+    whole = timed_world.lines(name, start_ns, end_ns)
     assert all(start_ns <= at < end_ns for at in stamps(whole))
-    assert still_world.lines(name, start_ns, end_ns, limit=limit) == whole[:limit]
-    newest = still_world.lines(name, start_ns, end_ns, direction="desc", limit=limit)
+    assert timed_world.lines(name, start_ns, end_ns, limit=limit) == whole[:limit]
+    newest = timed_world.lines(name, start_ns, end_ns, direction="desc", limit=limit)
     assert newest == whole[::-1][:limit]
 
 
