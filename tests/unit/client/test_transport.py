@@ -112,10 +112,8 @@ async def test_redirects_of_changes_to_nowhere_and_without_end_are_errors() -> N
     with pytest.raises(RedirectRefused):
         await world.client.jobs.stop("p", "j")
     assert len(world.server.requests) == 1
-    for location, kind, words in (
-        ("https://[::1", Unreachable, "location"),
-        ("/v1/again", RedirectRefused, "times"),
-    ):
+    ends = (("https://[::1", Unreachable, "location"), ("/v1/again", RedirectRefused, "times"))
+    for location, kind, words in ends:
         world = World(httpx.Response(302, headers={"location": location}))
         with pytest.raises(kind, match=words):
             await world.client.projects.list()

