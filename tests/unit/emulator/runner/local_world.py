@@ -38,7 +38,7 @@ def job_spec(*commands: str, nodes: int = 1, **runtime: Any) -> dict[str, Any]:
 
 
 class LocalWorld:
-    """One data folder with a backend on it; ``reopened`` gives the next process's view of it."""
+    """One data folder with a backend on it."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
@@ -63,8 +63,10 @@ class LocalWorld:
     async def create(self, job_id: str, spec: Mapping[str, Any]) -> TrainingJob:
         return await self.backend.create(job_id, PROJECT, spec)
 
-    async def run(self, job_id: str, spec: Mapping[str, Any]) -> TrainingJob:
-        await self.create(job_id, spec)
+    async def run(
+        self, job_id: str, spec: Mapping[str, Any], project: ProjectSummary = PROJECT
+    ) -> TrainingJob:
+        await self.backend.create(job_id, project, spec)
         return await self.finished(job_id)
 
     async def finished(self, job_id: str) -> TrainingJob:

@@ -115,13 +115,12 @@ BAD_SPECS = [
 ]
 
 
-async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        world.upload("garbage", b"not a tar")
-        world.upload("outside", packed({"../../evil": b"x"}))
-        for number, (spec, reason) in enumerate(BAD_SPECS):
-            job = await world.run(f"job{number}", spec)
-            assert job.current_status == JobStatus.DEPLOY_FAILED, reason
-            assert reason in (job.error_message or "")
-            assert JobStatus.RUNNING not in world.statuses(job.id)
+async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path, world: LocalWorld) -> None:
+    world.upload("garbage", b"not a tar")
+    world.upload("outside", packed({"../../evil": b"x"}))
+    for number, (spec, reason) in enumerate(BAD_SPECS):
+        job = await world.run(f"job{number}", spec)
+        assert job.current_status == JobStatus.DEPLOY_FAILED, reason
+        assert reason in (job.error_message or "")
+        assert JobStatus.RUNNING not in world.statuses(job.id)
     assert not holds(tmp_path, "evil")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from local_world import FOREIGN, OTHER, PROJECT, LocalWorld, job_spec, local_world
+from local_world import FOREIGN, OTHER, PROJECT, LocalWorld, job_spec
 
 from api_client.models import JobStatus
 
@@ -18,24 +18,23 @@ def on_gpus(spec: dict[str, Any], count: int, *, model: str = "dedicated") -> di
     return {**spec, "compute": {"accelerator": accelerator, "availability_model": model}}
 
 
-async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.create("running", on_gpus(job_spec("sleep 1000"), 8))
-        first = await world.create("first", on_gpus(job_spec("sleep 1000"), 8))
-        second = await world.create("second", on_gpus(job_spec("sleep 1000"), 8))
-        assert first.current_status == second.current_status == JobStatus.PENDING
-        spot = await world.run("spot", on_gpus(job_spec("echo spot"), 8, model="spot"))
-        cpu = await world.run("cpu", job_spec("echo cpu"))
-        assert spot.current_status == cpu.current_status == JobStatus.COMPLETED
-        await world.backend.update("second", {"priority": 1})
-        await world.backend.stop("running")
-        await world.until(lambda: world.backend.job("second").current_status == JobStatus.RUNNING)
-        assert world.backend.job("first").current_status == JobStatus.PENDING
-        await world.backend.update("first", {"availability_model": "spot"})
-        await world.until(lambda: world.backend.job("first").current_status == JobStatus.RUNNING)
-        too_large = await world.run("large", on_gpus(job_spec("true"), 9))
-        assert too_large.current_status == JobStatus.DEPLOY_FAILED
-        assert "9 × L4" in (too_large.error_message or "")
+async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(world: LocalWorld) -> None:
+    await world.create("running", on_gpus(job_spec("sleep 1000"), 8))
+    first = await world.create("first", on_gpus(job_spec("sleep 1000"), 8))
+    second = await world.create("second", on_gpus(job_spec("sleep 1000"), 8))
+    assert first.current_status == second.current_status == JobStatus.PENDING
+    spot = await world.run("spot", on_gpus(job_spec("echo spot"), 8, model="spot"))
+    cpu = await world.run("cpu", job_spec("echo cpu"))
+    assert spot.current_status == cpu.current_status == JobStatus.COMPLETED
+    await world.backend.update("second", {"priority": 1})
+    await world.backend.stop("running")
+    await world.until(lambda: world.backend.job("second").current_status == JobStatus.RUNNING)
+    assert world.backend.job("first").current_status == JobStatus.PENDING
+    await world.backend.update("first", {"availability_model": "spot"})
+    await world.until(lambda: world.backend.job("first").current_status == JobStatus.RUNNING)
+    too_large = await world.run("large", on_gpus(job_spec("true"), 9))
+    assert too_large.current_status == JobStatus.DEPLOY_FAILED
+    assert "9 × L4" in (too_large.error_message or "")
 
 
 async def test_a_preempted_job_may_save_and_says_what_happened(world: LocalWorld) -> None:
@@ -49,19 +48,17 @@ async def test_a_preempted_job_may_save_and_says_what_happened(world: LocalWorld
     assert world.statuses("job1")[-1] == JobStatus.PREEMPTED
 
 
-async def test_a_team_shares_one_cache_and_another_team_does_not(tmp_path: Path) -> None:
+async def test_a_team_shares_one_cache_and_another_team_does_not(world: LocalWorld) -> None:
     cached = {"cache_config": {"enabled": True}}
     write = 'echo ours > "$BT_TEAM_CACHE_DIR/f"; echo mine > "$BT_PROJECT_CACHE_DIR/f"'
     show = 'cat "$BT_TEAM_CACHE_DIR/f" "$BT_PROJECT_CACHE_DIR/f" 2>/dev/null; true'
-    async with local_world(tmp_path) as world:
-        assert world.backend.cache_files(PROJECT.id) is None
-        await world.run("job1", job_spec(write, **cached))
-        for project, seen in ((PROJECT, ["ours", "mine"]), (OTHER, ["ours"]), (FOREIGN, [])):
-            await world.backend.create(f"in-{project.id}", project, job_spec(show, **cached))
-            await world.finished(f"in-{project.id}")
-            assert world.messages(f"in-{project.id}") == seen
-        await world.backend.forget_project(PROJECT.id)
-        assert world.backend.cache_files(PROJECT.id) is None
+    assert world.backend.cache_files(PROJECT.id) is None
+    await world.run("job1", job_spec(write, **cached))
+    for project, seen in ((PROJECT, ["ours", "mine"]), (OTHER, ["ours"]), (FOREIGN, [])):
+        await world.run(f"in-{project.id}", job_spec(show, **cached), project)
+        assert world.messages(f"in-{project.id}") == seen
+    await world.backend.forget_project(PROJECT.id)
+    assert world.backend.cache_files(PROJECT.id) is None
 
 
 async def test_cache_paths_of_a_container_lead_to_the_cache(world: LocalWorld) -> None:
@@ -102,34 +99,32 @@ def age(folder: Path, seconds: int) -> None:
         os.utime(path, (1_700_000_000 - seconds, 1_700_000_000 - seconds))
 
 
-async def test_every_way_to_name_a_checkpoint(tmp_path: Path) -> None:
-    async with local_world(tmp_path) as world:
-        await world.run("job1", job_spec(save("c-1", "one"), save("c-2", "two"), **ENABLED))
-        age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-1", 60)
-        age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-2", 30)
-        for job_id, project, text in (
-            ("job2", PROJECT, "three"),
-            ("job3", OTHER, "other"),
-            ("job4", FOREIGN, ""),
-        ):
-            await world.backend.create(job_id, project, job_spec(save(f"c-{job_id}", text), **ENABLED))
-            await world.finished(job_id)
-        one, two, three, other = (
-            f"./rank-0/{name}/model.safetensors {text}"
-            for name, text in {"c-1": "one", "c-2": "two", "c-job2": "three", "c-job3": "other"}.items()
-        )
-        assert await load(world, "empty") == [three]
-        assert await load(world, "project", latest(project_name="other")) == [other]
-        assert await load(world, "both", latest(project_name="digits", job_id="job1")) == [two]
-        sources = (named("c-1", job_id="job1"), latest(project_name="digits"))
-        assert await load(world, "two", *sources) == [one, three]
-        (wrong_project,) = await load(world, "wrong", latest(project_name="other", job_id="job1"))
-        assert "no checkpoint of job job1 and project 'other'" in wrong_project
-        (no_name,) = await load(world, "unnamed", {"typ": "baseten_named_checkpoint", "job_id": "job1"})
-        assert "checkpoint_name" in no_name
-        of_loops = {"typ": "loops_checkpoint", "run_id": "r", "checkpoint_name": "c"}
-        (loops,) = await load(world, "loops", of_loops)
-        assert "Loops" in loops
+async def test_every_way_to_name_a_checkpoint(tmp_path: Path, world: LocalWorld) -> None:
+    await world.run("job1", job_spec(save("c-1", "one"), save("c-2", "two"), **ENABLED))
+    age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-1", 60)
+    age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-2", 30)
+    for job_id, project, text in (
+        ("job2", PROJECT, "three"),
+        ("job3", OTHER, "other"),
+        ("job4", FOREIGN, ""),
+    ):
+        await world.run(job_id, job_spec(save(f"c-{job_id}", text), **ENABLED), project)
+    one, two, three, other = (
+        f"./rank-0/{name}/model.safetensors {text}"
+        for name, text in {"c-1": "one", "c-2": "two", "c-job2": "three", "c-job3": "other"}.items()
+    )
+    assert await load(world, "empty") == [three]
+    assert await load(world, "project", latest(project_name="other")) == [other]
+    assert await load(world, "both", latest(project_name="digits", job_id="job1")) == [two]
+    sources = (named("c-1", job_id="job1"), latest(project_name="digits"))
+    assert await load(world, "two", *sources) == [one, three]
+    (wrong_project,) = await load(world, "wrong", latest(project_name="other", job_id="job1"))
+    assert "no checkpoint of job job1 and project 'other'" in wrong_project
+    (no_name,) = await load(world, "unnamed", {"typ": "baseten_named_checkpoint", "job_id": "job1"})
+    assert "checkpoint_name" in no_name
+    of_loops = {"typ": "loops_checkpoint", "run_id": "r", "checkpoint_name": "c"}
+    (loops,) = await load(world, "loops", of_loops)
+    assert "Loops" in loops
 
 
 async def test_nodes_save_to_a_path_of_ones_choice_and_load_by_rank_from_another(world: LocalWorld) -> None:
