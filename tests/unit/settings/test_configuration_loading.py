@@ -28,9 +28,7 @@ def environ(file: Path, **variables: str) -> dict[str, str]:
     [
         (None, None, None, None, "default"),
         ("file", None, None, "file", "{file}:1"),
-        (None, "variable", None, "variable", "environment BT_TUI_REMOTE"),
         ("file", "variable", None, "variable", "environment BT_TUI_REMOTE"),
-        ("file", None, "flag", "flag", "flag --remote"),
         ("file", "variable", "flag", "flag", "flag --remote"),
         ("file", "", None, "file", "{file}:1"),
     ],
@@ -45,18 +43,11 @@ def test_each_source_comes_before_the_next(
     assert loaded.origin("remote") == origin.format(file=file)
 
 
-def test_a_variable_changes_one_setting_of_a_table_and_leaves_the_rest_to_the_file(file: Path) -> None:
+def test_variables_of_each_kind_leave_the_rest_to_the_file(file: Path) -> None:
     file.write_text("[refresh]\nfleet_s = 7\nstatus_s = 8\n")
-    loaded = load(environ(file, BT_TUI_REFRESH_FLEET_S="9"))
-    assert (loaded.configuration.refresh.fleet_s, loaded.configuration.refresh.status_s) == (9.0, 8.0)
-    assert loaded.origin("refresh.status_s") == f"{file}:3"
-    assert loaded.origin("refresh.metrics_s") == "default"
-
-
-def test_variables_of_each_kind(file: Path) -> None:
-    file.write_text("")
     variables = {
         "READONLY": "yes",
+        "REFRESH_FLEET_S": "9",
         "LOGS_WRAP": "1",
         "LOGS_MIN_LEVEL": "ERROR",
         "NOTIFICATIONS_COMMAND": '["notify-send", "x y"]',
@@ -66,7 +57,10 @@ def test_variables_of_each_kind(file: Path) -> None:
         "KEYS": '{ job.stop_job = "ctrl+k" }',
     }
     named = {f"BT_TUI_{name}": value for name, value in variables.items()}
-    settings = load(environ(file, NO_COLOR="1", **named)).configuration
+    loaded = load(environ(file, NO_COLOR="1", **named))
+    settings = loaded.configuration
+    assert (settings.refresh.fleet_s, settings.refresh.status_s) == (9.0, 8.0)
+    assert loaded.origin("refresh.status_s") == f"{file}:3"
     assert settings.readonly and settings.logs.wrap and settings.theme.no_color
     assert settings.logs.min_level == "ERROR"
     assert settings.notifications.command == ["notify-send", "x y"]

@@ -86,13 +86,6 @@ def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered() -> None:
     assert offered == ["64", "128", "256", "320", "512"]
 
 
-def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model() -> None:
-    full = to(walk_of(checkpoint("a", "full")), BASE_MODEL)
-    assert LORA_RANK not in [each.id for each in full.steps]
-    assert full.step.problem("") == ""
-    assert to(walk_of(lora("a", base_model=None)), BASE_MODEL).step.problem("") != ""
-
-
 def test_what_is_proposed() -> None:
     walk = walk_of(lora("a"))  # 8B: 16 GB and a quarter more
     assert to(walk, BASE_MODEL).step.default == BASE
