@@ -13,6 +13,7 @@ from itertools import accumulate
 from api_client.errors import BadRequest, InvalidAnswer, RateLimited, ServerFault, TimedOut, Unreachable
 from api_client.models import TrainingJob
 from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+from api_client.streams.logs import read_logs
 from support.log_server import BEGIN_S, FakeLog, FastClock, ServedLine
 
 NS = 1_000_000_000
@@ -151,3 +152,13 @@ async def gather(stream, clock: FastClock) -> Followed:
         followed.entries += item.entries
         followed.seen_s += [clock.passed_s] * len(item.entries)
     return followed
+
+
+async def read_between(
+    api: ModelApi, start_ms: int, end_ms: int, *, newest_first: bool = False
+) -> list[LogEntry]:
+    stream = read_logs(
+        api.fetch, start_ms=start_ms, end_ms=end_ms, clock=api.clock, newest_first=newest_first
+    )
+    batches = [batch.entries async for batch in stream]
+    return [entry for batch in (reversed(batches) if newest_first else batches) for entry in batch]

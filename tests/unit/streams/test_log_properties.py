@@ -8,12 +8,11 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_api import BEGIN_S, ModelApi, at, gaps_of, gather, multiset, world
+from model_api import BEGIN_S, ModelApi, at, gaps_of, gather, multiset, read_between, world
 
 from api_client.models.logs import LogLine
 from api_client.streams import follow, pages
 from api_client.streams.follow import Follower
-from api_client.streams.logs import read_logs
 from support.log_server import FastClock, ServedLine
 
 LIMIT = 20
@@ -166,10 +165,7 @@ async def test_reading_a_stretch_gives_every_line_once(old, server, newest_first
     end_ms = stamps[int(until_part * (len(stamps) - 1))]
 
     async def read(start, end):
-        entries = []
-        stream = read_logs(api.fetch, start_ms=start, end_ms=end, newest_first=newest_first, clock=clock)
-        async for batch in stream:
-            entries = [*batch.entries, *entries] if newest_first else [*entries, *batch.entries]
+        entries = await read_between(api, start, end, newest_first=newest_first)
         assert all(isinstance(entry, LogLine) for entry in entries)
         found = [entry.timestamp_ns for entry in entries]
         assert found == sorted(found)
@@ -199,17 +195,9 @@ async def test_history_and_following_at_once_meet_exactly(old, live, server, ske
     api = ModelApi(lines, clock, finishes_s=LIVE_S, max_limit=LIMIT, **server)
     seam_ms = int((clock.now().timestamp() - 600) * 1000)
     begin_ms = int((BEGIN_S - HISTORY_S) * 1000)
-    older = []
-
-    async def read_history():
-        stream = read_logs(
-            api.fetch, start_ms=begin_ms, end_ms=seam_ms, newest_first=newest_first, clock=clock
-        )
-        async for batch in stream:
-            older.extend(batch.entries)
-
     follower = Follower(api.fetch, api.fetch_job, clock=clock, start_ms=seam_ms, newest_first=newest_first)
-    followed, _ = await asyncio.gather(gather(follower.stream(), clock), read_history())
+    reading = read_between(api, begin_ms, seam_ms, newest_first=newest_first)
+    followed, older = await asyncio.gather(gather(follower.stream(), clock), reading)
 
     assert multiset(older) + multiset(followed.entries) == world(lines)
     assert gaps_of(older) == gaps_of(followed.entries) == []
