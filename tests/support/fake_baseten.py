@@ -214,7 +214,7 @@ class FakeBaseten:
             case "GET", ["v1", "training_projects", _, "jobs", job_id]:
                 return self._one(self.jobs, job_id, "training_job")
             case "GET", ["v1", "training_projects", _, "jobs", job_id, "logs"]:
-                return Answer({"logs": self._page(job_id, asked.query)})
+                return Answer({"logs": page(self.logs.get(job_id, []), asked.query)})
         return Answer({"code": "NOT_FOUND", "message": "no such route"}, status=404)
 
     def _one(self, things: list[dict[str, object]], thing_id: str, name: str) -> Answer:
