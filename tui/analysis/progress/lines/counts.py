@@ -14,14 +14,14 @@ _STEP = re.compile(
     r"(?=[gtsibnuo])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
     r"(?<!episode )(?<!fps )"
     r"(?:(?P<updates>num[ _]updates|nupdates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
-    r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?)"
+    r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?(?:_i)?)"
     r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|batch|updates?|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )
 _TOTAL = re.compile(r"(?<![\w./-])(?:total|max)_steps?\s?[=:]\s?(?P<total>\d[\d,]{0,14})(?![\w.]*\w)")
 _EPOCH = re.compile(
-    r"(?=[te])(?<![\w./?&-])(?:train(?:ing)? )?epoch(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
+    r"(?=[te])(?<![\w./?&-])(?<!per )(?:train(?:ing)? )?epoch(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
     r"(?P<epoch>\d{1,9}(?:\.\d{1,12})?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)"
 )
@@ -70,6 +70,7 @@ _SPECIAL = (
     ),
     # CLU, Big Vision
     (".py:", re.compile(r"\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] (?=[a-z][^\s=:]{0,60} ?[=:])")),
+    ("-- iter: ", re.compile(r"\bepoch: (?P<epoch>\d{1,9}) ")),  # TFLearn's iter counts samples
     ("] loss=", re.compile(r"^\[(?P<step>\d{1,12}) \| [\d.]{1,12}\] loss=")),  # GPT-2's fine-tuning
     ("] loss: ", re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")),  # PyTorch's tutorial: epoch, batch
 )
@@ -146,9 +147,10 @@ def find_counts(text: str, lowered: str) -> Counts | None:
 def _find_epoch(lowered: str) -> re.Match[str] | None:
     if "epoch" in lowered:
         return _EPOCH.search(lowered)
-    # Beside "epch", "ep" is LeRobot's episode.
+    # Beside "epch" (LeRobot) or a reward, "ep" is an episode.
     short = "ep " in lowered or "ep:" in lowered or "ep=" in lowered
-    return _SHORT_EPOCH.search(lowered) if short and "epch" not in lowered else None
+    is_episode = "epch" in lowered or "reward" in lowered or "return" in lowered
+    return _SHORT_EPOCH.search(lowered) if short and not is_episode else None
 
 
 def _best_step(lowered: str) -> re.Match[str] | None:

@@ -96,7 +96,8 @@ _BLOCK = re.compile(
     re.IGNORECASE,
 )
 _EVALUATES = re.compile(
-    r"(?:^|[-:\]>*|])\s*(?:running |start(?:ing)? |begin )?(?:validat|evaluat)(?:ing|ion)[ .:*…]*$",
+    r"(?:^|[-:\]>*|])\s*(?:running |start(?:ing)? |begin )?"
+    r"(?:(?:validat|evaluat)(?:ing|ion)|eval performance)[ .:*…]*$",
     re.IGNORECASE,
 )
 # A configuration or a file of results, YAML or TOML: a key without a value, or a setting. What such a file
@@ -153,6 +154,10 @@ class Reader:
             return None if _is_evaluation(context, reading, message) else reading
         if reading.step is None and reading.epoch is None and reading.checkpoint is None:
             is_setting = not context.has_counted and _ITEM.match(message)
+            if context.block and not is_setting:
+                context.has_counted, context.rates = True, _BLOCK_LINES
+            if context.evaluation_bars and not _NAMES_TRAINING.search(message) and reading.eval_loss is None:
+                reading = replace(reading, loss=None, eval_loss=reading.loss)
             return None if context.speech or is_setting else reading
         if reading.checkpoint is None:
             context.has_counted = True
@@ -174,7 +179,7 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         return row
     if len(message) > _LONGEST_HEADING:
         return None
-    if "oss" in message and (table := text.table_below(message)) is not None:
+    if ("oss" in message or "LOSS" in message) and (table := text.table_below(message)) is not None:
         context.table, context.block = table, 0
         return None
     key = _KEY.match(message)
@@ -184,7 +189,7 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     words = message.strip(" \t#*>-[").lower()
     if words.startswith(_SPOKEN) and ":" in words[:16]:
         context.speech, context.block = _SPEECH_LINES, 0
-    elif ("alidat" in message or "valuat" in message) and _EVALUATES.search(message):
+    elif ("alidat" in message or "valuat" in message or "EVAL " in message) and _EVALUATES.search(message):
         context.evaluation_bars, context.evaluation_steps = _EVALUATION_BARS, None
     elif _BLOCK.match(message):
         context.block = _BLOCK_LINES

@@ -17,11 +17,13 @@ _SAVING_MODEL = re.compile(
     r"(?: with loss [\d.]{1,20})?(?: weights| file)?(?: and runtime parameters"
     r"| and optimizer state at (?:iteration|epoch) \d{1,12})?"
     r" (?:to|in|at)\b:?|\bsave weights to [^\s]{0,400}/|\bsnapshotting to \S|\bsaving current best: \S"
-    r"|\bsaving (?:the )?(?:new |best )?model ?(?:\.{2,3}|\()|\bsaved? (?:best )?model: [^\s]{0,400}\."
+    r"|\bsaving (?:the )?(?:new |best |latest )?model ?(?:\.{2,3}|\()"
+    r"|\bsaved? (?:best )?model: [^\s]{0,400}\."
     r"|\bsave checkpoint: \S|\bsave model (?:in|to) [^\s]{0,400}/|\bsaving models and training states\b"
     r"|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
     r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
+    r"|\bsaving gaussians$|\bsaving at (?:step|epoch|iteration) \d"
     r"|\bsaved? the (?:agent|policy|learner) (?:to|in|at) \S|\bsaving checkpoints?\s?\.{2,3}$"
     r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
 )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tui.analysis.progress.lines.counts import Counts, find_counts
 from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, to_float, to_step
 from tui.analysis.progress.lines.values import Slots, find_slots, read_values, split_numbers
-from tui.analysis.progress.lines.vocabulary import meaning, word_set
+from tui.analysis.progress.lines.vocabulary import Meaning, meaning, word_set
 
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
@@ -70,7 +70,7 @@ _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z]:)|\binfo\s{1,8})"
     r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
-    r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats)\b| on '[\w.-]{1,40}' subset"
+    r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
     r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
@@ -90,11 +90,12 @@ _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
     r"|test (?:set|error): (?:average|avg) loss|test set results: loss"
     r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test)\s{1,3}: loss(?= \d)"
-    r"|(?:validation|valid|val|evaluation|eval): ?(?:avg |average |mean )?loss)"
+    r"|(?:validation|valid|val|evaluation|eval)(?: metrics)?: ?(?:avg |average |mean )?loss"
+    r"|\[(?:valid|val|eval|test|dev)\] loss)"
     rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _TRAINING_ALONE = re.compile(
-    r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch)?[ _]loss"
+    r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch| metrics:)?[ _]loss"
     rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=[\d.]+(?:$|\s+\|)))(?P<value>{NUMBER.lower()})"
     r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )
@@ -120,21 +121,21 @@ _MEASURED_STEP = re.compile(
 )
 _COUNT_FIRST = re.compile(
     # A line that begins with what it counts, after a prefix of its logger: "INFO: [x][epoch: 3, iter: 100, …"
-    r"(?:^|[\]>|)=:.-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?)?(?:global[ _])?"
+    r"(?:^|[\]>|)=:.-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?|end of )?(?:global[ _])?"
     r"(?P<what>epoch|it(?:er(?:ation)?)?|steps?|batch)[\s:=#\[(]{0,10}\d(?P<percent> ?\[\s?\d{1,3}%\])?"
 )
 _MEASURE = re.compile(
     r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity)"
     r"[\w@]{0,16}(?: [a-z]\b)?\s{0,4}[:=]\s{0,8}[\[(]?\d"
 )
-_TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d")
+_TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d|\btook \d")
 _SETTING = re.compile(
     r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
     r"|epochs|warmup)\b"
 )
 _STEP_RATE = re.compile(r"\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)/s(?:ec)?\s?[:=]")
 _ITEMS = re.compile(r"[,|;\t]|\s{2,}")
-_PAIR = re.compile(r"(?:iter|step|batch) 0|[a-z][\w ()/@.%-]{0,30}[:=]\s?-?0\S{0,12}")
+_PAIR = re.compile(r"(?:iter|step|batch) 0|[a-z][\w ()/@.%-]{0,30}[:=]\s?-?\d\S{0,12}")
 _LOSSES = re.compile(r"\blosses: ?\[")
 _MONITORED = re.compile(
     r"\bepoch \d{1,9}, global step \d{1,12}: '?[\w./-]{1,60}'? (?:reached|was not in top)\b"
@@ -167,14 +168,15 @@ _IN_BLOCK = re.compile(
 _LONGEST_ALONE = 160
 _LOGGER = re.compile(  # a time, brackets, a level, a module, a number
     r"(?>\[?\d{2,4}[-/:][\d:.,t/+z -]{5,32}\]?|\[[^\]]{1,80}\]|(?:info|debug|root)\b:?|[a-z_]\w*(?:\.\w+)++"
-    r"|\d{1,9}: |[-:|>\s]){0,16}+"
+    r"|\d{1,9}: |\d{1,4} (?=train)|[-:|>\s]){0,16}+"
 )
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
     r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}(?:days?, [\d:]{1,12})?){0,4}\]:?\s*$"
     r"|={5,200} Step (?P<step2>\d{1,12})/(?P<total2>\d{1,12}) ={5,200}\s*$"
-    r"|^─{5,200} Step (?P<step3>\d{1,12}) ─{5,200}\s*$|^(?:Epoch|EPOCH) {1,2}(?P<epoch3>\d{1,9}):?\s*$"
+    r"|^(?:─{5,200} Step|\*{5,40} Iteration) (?P<step3>\d{1,12}) [─*]{5,200}\s*$"
+    r"|^(?:Epoch|EPOCH) {1,2}(?P<epoch3>\d{1,9}):?\s*$"
 )
 _SAMPLES = re.compile(
     rf"^loss: (?P<loss>{NUMBER}) {{1,4}}\[ *\d{{1,12}}/ *\d{{1,12}}\]\s*$"
@@ -397,19 +399,14 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         samples = _SAMPLES.match(text)
         return None if samples is None else ParsedMetrics(loss=to_float(samples["loss"]))
     if len(text) < _LONGEST_ALONE and "loss" in lowered and "lr" in lowered:
-        texts, numbers = split_numbers(text)
-        kind = _kind(texts)
-        known = read_values(kind.slots, numbers) if kind.is_report and not kind.evaluates else {}
-        if known.keys() >= {"loss", "learning_rate"} and not (
-            _SETTING.search(lowered) or known["loss"].is_integer()
-        ):
+        known = _values(text)
+        is_setting = _SETTING.search(lowered) is not None and "averaged stats:" not in lowered
+        if known.keys() >= {"loss", "learning_rate"} and not (is_setting or known["loss"].is_integer()):
             return ParsedMetrics(**known)  # type: ignore[arg-type]
-    if lowered.startswith("loss") and "train" in lowered:  # "loss 0.38, train acc 0.86, test acc 0.84"
-        texts, numbers = split_numbers(text)
-        kind = _kind(texts)
-        loss = read_values(kind.slots, numbers).get("loss") if kind.is_report else None
-        return None if loss is None else ParsedMetrics(loss=loss)
-    bare = _LOGGER.sub("", lowered, count=1)
+    # "loss 0.38, train acc 0.86, test acc 0.84"; "Episode: 12, reward: 41.0, loss: 0.412"
+    if lowered.startswith(("loss", "episode", "ep ")) and ("train" in lowered or "reward" in lowered):
+        return _measure({"loss": _values(text).get("loss")})
+    bare = _LOGGER.sub("", lowered, count=1) if "train" in lowered else lowered
     if bare.lstrip(" \t*>").startswith(("train", "average train", "avg", "mean train")):
         alone = _TRAINING_ALONE.match(bare)
         if alone is None or _ASSIGNMENT.match(text) or not is_log_report(text, marked=False):
@@ -429,6 +426,12 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
     return None if not value or value.is_integer() else ParsedMetrics(eval_loss=value)  # val_loss = 0 is code
 
 
+def _values(text: str) -> dict[str, float]:
+    texts, numbers = split_numbers(text)
+    kind = _kind(texts)
+    return read_values(kind.slots, numbers) if kind.is_report and not kind.evaluates else {}
+
+
 def _read_alone(text: str) -> ParsedMetrics | None:
     """Parse trainers that print a heading with the step and then a line for each value.
 
@@ -439,7 +442,9 @@ def _read_alone(text: str) -> ParsedMetrics | None:
     Stable-Baselines3: ``|    loss   | 0.0123  |``.
     """
     heading = None
-    if text.startswith(("─", "Epoch ", "EPOCH ")) or ("/" in text and text.rstrip(": ").endswith(("]", "="))):
+    if text.startswith(("─", "***", "Epoch ", "EPOCH ")) or (
+        "/" in text and text.rstrip(": ").endswith(("]", "="))
+    ):
         heading = _HEADING.search(text)
     if heading is not None:
         if heading["step3"] or heading["epoch3"]:
@@ -466,6 +471,8 @@ def _read_alone(text: str) -> ParsedMetrics | None:
 def read_in_block(text: str) -> ParsedMetrics | None:
     """Parse a line with a loss or a learning rate alone, below a heading with the epoch."""
     match = _IN_BLOCK.match(text) if "oss" in text or "lr" in text or "rate" in text else None
+    if match is None and "oss" in text and _is_pairs(text.lower()):
+        return _measure({"loss": _values(text).get("loss")})
     reading = None if match is None or "." not in match["value"] else _named(match["name"], match["value"])
     measures = (reading.loss, reading.eval_loss, reading.learning_rate) if reading is not None else ()
     return reading if any(value is not None for value in measures) else None
@@ -503,6 +510,7 @@ class Table:
 
 
 _COLUMN_GAP = re.compile(r"\s{2,}|\t")
+_SPACY = {"E": Meaning("epoch"), "#": Meaning("step")}
 _COLUMNS = ("step", "epoch", "loss", "eval_loss", "learning_rate")
 
 
@@ -511,12 +519,16 @@ def table_below(text: str) -> Table | None:
     names = _COLUMN_GAP.split(text.strip())
     if len(names) < 3:
         return None
-    known = [meaning(name) for name in names]
-    fields = [None if one is None or one.field not in _COLUMNS else one.field for one in known]
-    told = [field for field in fields if field is not None]
-    if fields[0] not in ("step", "epoch") or "loss" not in told or len(set(told)) != len(told):
+    known = [_SPACY.get(name) or meaning(name) for name in names]
+    ranked = ((one.rank, place, one.field) for place, one in enumerate(known) if one is not None)
+    best: dict[str, int] = {}  # of several columns with a field, that with the lowest rank
+    for _, place, field in sorted(ranked):
+        if field in _COLUMNS:
+            best.setdefault(field, place)
+    if 0 not in (best.get("step"), best.get("epoch")) or not ("loss" in best or _SPACY.keys() <= set(names)):
         return None
-    return Table(tuple(fields))
+    field_at = {place: field for field, place in best.items()}
+    return Table(tuple(field_at.get(place) for place in range(len(names))))
 
 
 def _named(name: str, value: str) -> ParsedMetrics | None:

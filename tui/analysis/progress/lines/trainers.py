@@ -69,6 +69,14 @@ _FORMATS = (
         "Validation loss ",
         re.compile(rf"\bValidation loss (?P<step>\d{{1,12}}): +(?P<eval_loss>{NUMBER})\s*$"),
     ),
+    (
+        "Cost after ",
+        re.compile(
+            r"^\s*Cost after (?:iteration (?P<step>\d{1,12})|epoch (?P<epoch>\d{1,9})): "
+            rf"(?P<loss>{NUMBER})"
+        ),
+    ),
+    ("Score at iteration ", re.compile(rf"\bScore at iteration (?P<step>\d{{1,12}}) is (?P<loss>{NUMBER})")),
     # PyTorch's tutorials
     ("LOSS train ", re.compile(rf"^LOSS train (?P<loss>{NUMBER}) valid (?P<eval_loss>{NUMBER})\s*$")),
     ("Avg loss: ", re.compile(rf"^ ?Accuracy: [\d.]{{1,8}}%, Avg loss: (?P<eval_loss>{NUMBER})\s*$")),
@@ -88,7 +96,8 @@ def read_own_format(text: str) -> ParsedMetrics | None:
 
 _EPOCH = re.compile(
     r"^(?:.{0,120}?(?:[]>*=-]|\d:|info:) )?\s*(?:(?:train(?:ing)? )?epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})"
-    r"|(?P<alone>(?:train(?:ing)? )?epoch {1,4}(?P<epoch>\d{1,9})))(?:\s[-=*]{1,40})?:?\s*$",
+    r"|(?P<alone>(?:train(?:ing)? )?(?:epoch {1,4}|(?<=[>=*#-] )epoch: ?|(?-i:^Epoch: ?))(?P<epoch>\d{1,9})))"
+    r"(?:\s[-=*]{1,40})?:?\s*$",
     re.IGNORECASE,
 )
 _HEADING_CHARACTERS = 40
@@ -96,7 +105,10 @@ _BAR = re.compile(
     r"^\s*(?P<done>\d+)/(?P<total>\d+|Unknown) "
     r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"
 )
-_KERAS_ITEM = re.compile(rf"- ([a-z_]{{1,40}}): ({NUMBER})")
+_QUIET = re.compile(
+    r"^ ?(?:- )?\d+s (?:\d+[mu]?s/(?:step|epoch|sample) )?(?P<rest>- loss: {1,2}\d.*)$"
+)  # verbose=2
+_KERAS_ITEM = re.compile(rf"- ([a-z_]{{1,40}}): {{1,2}}({NUMBER})")
 _STEP_TIME = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)/(?:step|epoch)\b")
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -114,7 +126,8 @@ def read_keras(text: str) -> ParsedMetrics | None:
         return ParsedMetrics(epoch=float(whole), total_epochs=float(epochs), whole_epochs=whole)
     bar = _BAR.match(text)
     if bar is None:
-        return None
+        quiet = _QUIET.match(text)
+        return None if quiet is None else from_values(dict(_KERAS_ITEM.findall(quiet["rest"])))
     told = from_values(dict(_KERAS_ITEM.findall(bar["rest"])))
     done, total = to_step(bar["done"]), to_step(bar["total"])
     if told.loss is None or done is None:
@@ -130,9 +143,12 @@ def read_keras(text: str) -> ParsedMetrics | None:
     )
 
 
-_BOOSTING = re.compile(r"^\s*\[(?P<round>\d{1,9})\](?:[\s:]|#011)\s*(?=[\w'-]*(?:train|valid|eval|test))")
+_BOOSTING = re.compile(
+    r"^\s*(?:\[[\d:]{8}\] |\[LightGBM\] \[Info\] )?\[(?P<round>\d{1,9})\](?:[\s:]|#011)\s*"
+    r"(?=[\w'-]*(?:train|valid|eval|test))"
+)
 _SCORE = re.compile(
-    rf"(?P<data>train|training|valid|validation|eval|test)(?:_?\d{{1,2}})?(?:'s)?[ _:-]{{1,2}}"
+    rf"(?P<data>train|training|valid|validation|eval|test)(?:_set)?(?:_?\d{{1,2}})?(?:'s)?[ _:-]{{1,2}}"
     rf"(?:[a-z]{{1,12}}_)?(?:m?log_?loss|rmse|mae|l1|l2|error|merror|mphe|quantile|huber)\s?:\s?(?P<value>{NUMBER})"
 )
 

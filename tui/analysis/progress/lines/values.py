@@ -45,7 +45,9 @@ _WRAPPERS = ("tensor", "float64", "float32")
 _AFTER = re.compile(r"\s{0,2}([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}[=:/]|\s{1,8}\d)")
 _UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/])")
 _MILLISECONDS = re.compile(r"\s?ms\b")
-_AT_COUNT = re.compile(r" (?:at|after) (?:global |training |train )?(?:step|epoch|iteration|iter) ?$")
+_AT_COUNT = re.compile(
+    r" (?:(?:at|after|for) |\()(?:global |training |train )?(?:step|epoch|iteration|iter):? ?$", re.IGNORECASE
+)
 _THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 _LONGEST_NAME = 100
 _NEUTRAL = word_set(
@@ -96,7 +98,7 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
         before = (texts[2 * position] or "")[-_LONGEST_NAME:]
         name, has_sign = _name(before)
         unit, after = texts[2 * position + 1] or "", texts[2 * position + 2] or ""
-        if position and not name and before.strip() in (":", "="):
+        if position and not name and before.strip() in (":", "=", "):"):
             counted = _AT_COUNT.search(texts[2 * position - 2] or "")  # "loss at step 120: 0.41"
             if counted is not None:
                 name, has_sign = _name(counted.string[: counted.start()][-_LONGEST_NAME:])[0], True
@@ -149,6 +151,8 @@ def _name(gap: str) -> tuple[str, bool]:
     for separator in _SEPARATORS:
         if separator in name:
             name = name.rpartition(separator)[2]
+    if "(" in name and ")" not in name:
+        name = name.rpartition("(")[2]
     if ". " in name:
         name = _SENTENCE.sub("", name)
     name = name.strip()

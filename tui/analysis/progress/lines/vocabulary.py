@@ -30,11 +30,11 @@ def word_set(words: str) -> frozenset[str]:
 
 EVALUATION = word_set(
     "eval evaluation evaluating val vali valid validation validate validating test dev holdout"
-    " heldout cv crossval"
+    " heldout cv crossval va vld tst"
 )
 _TRAIN = word_set("train training trainer trn tr")
 _SCOPES = word_set(
-    "metrics metric perf performance optim optimizer opt throughput device stats losses loss timing"
+    "metrics metric perf performance ppo optim optimizer opt throughput device stats losses loss timing"
 )
 _STATISTICS = word_set(
     "mean avg average avr running batch minibatch epoch curr current cur iter smoothed smooth ema reduced"
@@ -42,8 +42,8 @@ _STATISTICS = word_set(
 )
 _TRAINING_LOSSES = word_set(
     "total tot global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
-    " language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen generator"
-    " reward step final"
+    " word language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen"
+    " generator reward step final"
 )
 _NOT_AN_EVALUATION = word_set(
     "best min max lowest initial target previous reference scale kl aux scaled weight steps"
@@ -146,7 +146,7 @@ def _loss(words: list[str]) -> Meaning | None:
         rest.remove("loss")
         if "entropy" in rest and "cross" not in rest:
             return None
-    elif words[-2:] != ["cross", "entropy"] and words != ["xent"]:
+    elif words[-2:] != ["cross", "entropy"] and words not in (["xent"], ["ce"]):
         return None
     evaluates = not EVALUATION.isdisjoint(words)
     rest = [word for word in rest if word not in EVALUATION | _TRAIN]
