@@ -18,7 +18,7 @@ from hypothesis import settings
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
-OURS = (
+SETTINGS = (
     "AWS_",
     "BASETEN_",
     "USER_TRUSSRC_PATH",
@@ -37,7 +37,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 BRIEF_TIMERS_S = 1 / 200
 """Two of these outlast the timer by which textual gathers resizes."""
 QUIET_ROUNDS = 3
-"""So often what lies ready at a socket or comes from a thread is looked for, too."""
+"""Rounds of the event loop in which nothing came from a socket or a thread."""
 PATIENCE_S = 10.0
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes depends on the machine
@@ -45,19 +45,16 @@ settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
-def _nobody_s_own_settings(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """No test reads or changes what whoever runs it has set or left; their time zone neither."""
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the settings, files and time zone of whoever runs the tests out of them."""
     own = tmp_path_factory.mktemp("own")
     for place in ("CONFIG", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{place}_HOME", str(own / place.lower()))
     for name in list(os.environ):
-        if name.startswith(OURS) or name.upper() in PROXIES:
+        if name.startswith(SETTINGS) or name.upper() in PROXIES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    yield
 
 
 def pytest_collection_finish() -> None:
@@ -96,7 +93,7 @@ def _wait_for_messages() -> Iterator[None]:
 
 
 async def nothing_left_to_do(*_limits_s: float) -> None:
-    """Return once no task of the loop can go on, other than by time, a thread or a socket."""
+    """Return once the tasks of the loop wait for time, a thread or a socket."""
     loop: Any = asyncio.get_running_loop()
     begun_s, quiet_rounds = loop.time(), 0
     await asyncio.sleep(BRIEF_TIMERS_S)

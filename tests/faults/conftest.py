@@ -1,4 +1,4 @@
-"""A server that fails when told, for each module of tests."""
+"""A server with faults on request, for each module of tests."""
 
 from collections.abc import Iterator
 

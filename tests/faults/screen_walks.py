@@ -22,7 +22,7 @@ from support.dashboard import text_of
 from support.fake_backend import START, START_MS, FakeBackend
 from support.faulty import FaultyServer, faulty_server
 from support.remotes import remote_of
-from support.served_platform import KEY, counting_bytes, served_platform
+from support.served_platform import Served, counting_bytes, served_platform
 from support.waiting import until
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.analysis.run.finding import FindingKind, HealthFinding
@@ -72,37 +72,35 @@ class HastyDashboard(BtTuiApp):
         return Session(remote, clock=HastyClock(), on_connection=partial(setattr, self, "connection"))
 
 
-@contextmanager
-def small_world(faulty: FaultyServer, folder: Path) -> Iterator[None]:
-    """One project with a running and an ended job, a log, checkpoints and a cache."""
-    faulty.key = KEY
-    with served_platform(faulty, folder) as served:
-        backend, job_id = served.backend, served.job_id
-        now = datetime.now(UTC) - timedelta(minutes=1)
-        backend.by_id[job_id] = backend.by_id[job_id].model_copy(
-            update={"created_at": now, "updated_at": now}
-        )
-        backend.add("job00000", served.project_id, JobStatus.COMPLETED)
-        stamp = int(now.timestamp() * 1e9)
-        for each in (job_id, "job00000"):
-            begin = stamp if each == job_id else START_MS * 1_000_000
-            backend.lines[each] = [
-                {"timestamp": str(begin + step), "message": f"{{'loss': {step}.5}}", "replica": "r0"}
-                for step in (1, 2, 3)
-            ]
-            backend.stored_files[each] = [
-                StoredFile(name, 0, 7, START.isoformat(), generate=counting_bytes)
-                for name in CHECKPOINT_FILES
-            ]
-        backend.caches[served.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
-        (folder / "config.py").write_text(CONFIG, encoding="utf-8")
-        yield
+def furnish(served: Served, folder: Path) -> None:
+    """Add an ended job to the running one, logs, checkpoints, a cache, and a config file in the folder."""
+    backend, job_id = served.backend, served.job_id
+    now = datetime.now(UTC) - timedelta(minutes=1)
+    backend.by_id[job_id] = backend.by_id[job_id].model_copy(update={"created_at": now, "updated_at": now})
+    backend.add("job00000", served.project_id, JobStatus.COMPLETED)
+    stamp = int(now.timestamp() * 1e9)
+    for each in (job_id, "job00000"):
+        begin = stamp if each == job_id else START_MS * 1_000_000
+        backend.lines[each] = [
+            {"timestamp": str(begin + step), "message": f"{{'loss': {step}.5}}", "replica": "r0"}
+            for step in (1, 2, 3)
+        ]
+        backend.stored_files[each] = [
+            StoredFile(name, 0, 7, START.isoformat(), generate=counting_bytes) for name in CHECKPOINT_FILES
+        ]
+    backend.caches[served.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
+    (folder / "config.py").write_text(CONFIG, encoding="utf-8")
 
 
 @contextmanager
 def faulty_world(folder: Path) -> Iterator[tuple[FaultyServer, pytest.MonkeyPatch]]:
-    """The small world behind a server that fails when told; working directory and state are ``folder``."""
-    with faulty_server() as server, small_world(server, folder), pytest.MonkeyPatch.context() as patch:
+    """The small world behind a server with faults on request; working directory and state are ``folder``."""
+    with (
+        faulty_server() as server,
+        served_platform(server, folder) as served,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        furnish(served, folder)
         patch.chdir(folder)
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         yield server, patch
@@ -116,8 +114,7 @@ class Walk:
     """How to come to a screen from Home, and words that are on it when all is well.
 
     ``asks``: the screen keeps asking, or asks again on ``r``, so that it hears of a refusal itself. Those
-    that do not are told of trouble with the server by what the app asks meanwhile; what is done on those
-    under a fault is in ``test_matrix_acts``.
+    that do not learn of trouble with the server from what the app asks meanwhile.
     """
 
     screen: type[AppScreen]
@@ -125,7 +122,7 @@ class Walk:
     go: Go
     asks: bool = True
     opens_asking: bool = False
-    """Whether it comes up at once, with nothing to show until it is told."""
+    """Whether it comes up at once, with nothing to show until its first answer."""
     tabs: tuple[tuple[str, str], ...] = ()
     """Keys of the screen's tabs, and words that are on each."""
 
@@ -200,3 +197,8 @@ async def home_of(faulty: FaultyServer) -> AsyncIterator[tuple[HastyDashboard, P
 
 def words_on(app: HastyDashboard) -> str:
     return " ".join(text_of(app).split())
+
+
+def shows(app: HastyDashboard, *words: str) -> bool:
+    text = words_on(app)
+    return all(each in text for each in words)

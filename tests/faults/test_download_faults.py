@@ -114,7 +114,7 @@ async def test_a_large_file_comes_in_several_ranges_at_once(folder: Folder) -> N
     asked: set[int] = set()
 
     def meet(number: int) -> None:
-        # None of these is answered before all three are under way; the first has told the size.
+        # None of these is answered before all three are under way; the first has given the size.
         if number in (1, 2, 3):
             meeting.wait(20)
             asked.add(number)
@@ -409,7 +409,7 @@ async def test_what_is_there_is_not_fetched_again(folder: Folder) -> None:
     ],
 )
 async def test_another_file_in_the_way(folder: Folder, existing: Existing, texts: dict[str, str]) -> None:
-    """Of the same size even: its time tells it apart."""
+    """Of the same size even: its time differs."""
     folder.file.parent.mkdir()
     (folder.path / "ckpt/a.txt").write_text("mine")
     for _ in range(2):  # the second time changes nothing

@@ -2,6 +2,8 @@
 
 One server for all, and an app for each walk, on a clock whose pauses are short. A fault begins, the screen
 says which; what was there is there still; the fault ends, and nobody presses a key for that to be seen.
+Screens that ask the server only when somebody does something say why that failed, lose no answer and do
+nothing by halves; done again once the fault is over, it works, and it was done once.
 """
 
 from __future__ import annotations
@@ -11,18 +13,36 @@ from functools import partial
 from typing import Any
 
 import pytest
-from screen_walks import LONGEST_PAUSE_S, WALKS, HastyDashboard, faulty_world, home_of, words_on
+from screen_walks import (
+    LONGEST_PAUSE_S,
+    WALKS,
+    HastyDashboard,
+    faulty_world,
+    first_job,
+    home_of,
+    shows,
+    to_review,
+    words_on,
+)
 from textual.pilot import Pilot
 
-from support.dashboard import text_of
 from support.faulty import FaultyServer
-from support.waiting import until
+from support.waiting import to_screen, until
+from tui.analysis.transfers import DownloadRequest, TransferState
 from tui.screens.base import AppScreen
+from tui.screens.deploy.answers import QuestionPane
+from tui.screens.deploy.screen import DeployScreen
+from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.screens.messages import DownloadRequested
+from tui.screens.submit import SubmitScreen
+from tui.wizard.state import REVIEW
 
 FAULTS = {
     "404": "404",
-    "401": "401",
+    "401": "refused the key",
     "403": "403",
     "400": "400",
     "429": "429",
@@ -32,12 +52,14 @@ FAULTS = {
     "truncated": "unexpected data (not JSON",
     "empty": "an empty response",
 }
-"""Every class of fault, and a word that tells which it is."""
+"""Every class of fault, and words that tell which it is."""
 REFUSALS = frozenset({"400", "401", "403", "404"})
 ODD = "drift"
 """Fields and values that nobody knows, and missing ones: nothing to tell of."""
-OPENING, LATER = ("404", "503", "html"), ("503", "404", "401")
+OPENING, LATER = ("404", "503", "html"), ("503", "401")
 """The faults that each screen is opened under, one after the other, and those that strike later."""
+ACTING = ("401", "reset")
+"""A refusal and an outage: what becomes of the others is in ``test_matrix_resources``."""
 
 
 @pytest.fixture(scope="module")
@@ -49,36 +71,22 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
         yield server
 
 
-def shows(app: HastyDashboard, *words: str) -> bool:
-    return all(each in words_on(app) for each in words)
-
-
 def is_well(app: HastyDashboard, words: str) -> bool:
     """Whether nothing is wrong, and what the screen is for is on it."""
-    shown = text_of(app)
-    return words in shown and "● live" in shown and "✗" not in shown
-
-
-async def test_home_tells_every_fault_keeps_what_was_there_and_comes_back(faulty: FaultyServer) -> None:
-    async with home_of(faulty) as (app, pilot):
-        for fault in FAULTS:
-            await until(pilot, lambda: is_well(app, WALKS["home"].words))
-            await strike(app, pilot, faulty, fault)
-            assert WALKS["home"].words in text_of(app), fault
-            faulty.set_faults()
+    return shows(app, words, "● live") and "✗" not in words_on(app)
 
 
 async def strike(app: HastyDashboard, pilot: Pilot[Any], faulty: FaultyServer, fault: str) -> None:
     faulty.set_faults(fault)
     await pilot.press("r")
-    await until(pilot, lambda: FAULTS[fault] in words_on(app))
+    await until(pilot, partial(shows, app, FAULTS[fault]))
 
 
 async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: FaultyServer) -> None:
     """A screen names each that it opens under and fills when they end; under others, what was there stays."""
     async with home_of(faulty) as (app, pilot):
         for name, walk in WALKS.items():
-            await until(pilot, lambda: is_well(app, WALKS["home"].words))
+            await until(pilot, partial(is_well, app, WALKS["home"].words))
             faulty.set_faults(OPENING[0] if walk.opens_asking else "")
             await walk.go(app, pilot)
             await until(pilot, lambda w=walk: isinstance(app.screen, w.screen))  # type: ignore[misc]
@@ -86,17 +94,20 @@ async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: Fault
                 await strike(app, pilot, faulty, fault)
             faulty.set_faults()
             await until(pilot, partial(is_well, app, walk.words))
-            for fault in LATER:
+            for fault in FAULTS if name == "home" else LATER:
                 if not walk.asks and fault in REFUSALS:
                     continue
                 await strike(app, pilot, faulty, fault)
                 for key, on_tab in walk.tabs:
                     await pilot.press(key)
                     await until(pilot, partial(shows, app, FAULTS[fault], on_tab))
-                assert walk.words in text_of(app), name
+                assert shows(app, walk.words), name
+                if name == "home":
+                    faulty.set_faults()
+                    await until(pilot, partial(is_well, app, walk.words))
             faulty.set_faults(ODD)
             await pilot.press("r")
-            await until(pilot, lambda w=walk: w.words in text_of(app) and "✗" not in text_of(app))  # type: ignore[misc]
+            await until(pilot, lambda w=walk: shows(app, w.words) and "✗" not in words_on(app))  # type: ignore[misc]
             faulty.set_faults()
             while not isinstance(app.screen, HomeScreen):
                 await pilot.press("escape")
@@ -105,17 +116,16 @@ async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: Fault
 async def test_a_route_that_fails_alone_is_named_and_only_where_it_is_shown(faulty: FaultyServer) -> None:
     async with home_of(faulty) as (app, pilot):
         await WALKS["job"].go(app, pilot)
-        await until(pilot, lambda: is_well(app, WALKS["job"].words))
+        await until(pilot, partial(is_well, app, WALKS["job"].words))
         faulty.set_faults("503;paths=/checkpoints")
         await pilot.press("r")
-        await until(pilot, lambda: "the checkpoints" in words_on(app) and "503" in words_on(app))
-        await until(pilot, lambda: "○ stale" in text_of(app))
+        await until(pilot, partial(shows, app, "the checkpoints", "503", "○ stale"))
         await pilot.press("T")
-        await until(pilot, lambda: is_well(app, WALKS["downloads"].words))
+        await until(pilot, partial(is_well, app, WALKS["downloads"].words))
         await pilot.press("escape")
-        await until(pilot, lambda: "the checkpoints" in words_on(app))
+        await until(pilot, partial(shows, app, "the checkpoints"))
         faulty.set_faults()
-        await until(pilot, lambda: is_well(app, WALKS["job"].words))
+        await until(pilot, partial(is_well, app, WALKS["job"].words))
 
 
 def test_every_screen_of_the_app_is_in_the_matrix() -> None:
@@ -127,3 +137,78 @@ def test_every_screen_of_the_app_is_in_the_matrix() -> None:
         if not derived:
             found.add(one)
     assert found == {walk.screen for walk in WALKS.values()}
+
+
+async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(faulty: FaultyServer) -> None:
+    async with home_of(faulty) as (app, pilot):
+        job = first_job(app)
+        await pilot.press("T")
+        for fault in ACTING:
+            faulty.set_faults(f"{fault};paths=/checkpoint_files")
+            app.post_message(DownloadRequested(DownloadRequest(job, checkpoints=("checkpoint-100",))))
+            await until(pilot, lambda: isinstance(app.screen, DownloadFolderScreen))
+            await to_screen(pilot, DownloadsScreen, "enter")
+            await until(pilot, lambda: app.transfers.items[-1:] and app.transfers.items[-1].error != "")
+            assert FAULTS[fault] in app.transfers.items[-1].error
+            await until(pilot, partial(shows, app, FAULTS[fault]))
+            faulty.set_faults()
+            await pilot.press("t")
+            await until(pilot, lambda: app.transfers.items[-1].state is TransferState.DONE)
+
+
+def step_of(screen: DeployScreen) -> str:
+    """The question that waits for an answer; empty while none does."""
+    walk, panes = screen.snapshot.walk, list(screen.query(QuestionPane))
+    if screen.snapshot.stage != "asking" or walk is None or not panes:
+        return ""
+    return walk.step.id if panes[-1].step.id == walk.step.id else ""
+
+
+async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_once(
+    faulty: FaultyServer,
+) -> None:
+    async with home_of(faulty) as (app, pilot):
+        await WALKS["deploy"].go(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, DeployScreen))
+        screen = app.screen
+        assert isinstance(screen, DeployScreen)
+        await until(pilot, lambda: step_of(screen) != "")
+        while (step := step_of(screen)) != REVIEW:
+            await pilot.press("ctrl+s")
+            await until(pilot, lambda s=step: step_of(screen) not in ("", s))  # type: ignore[misc]
+
+        async def deploy() -> None:
+            await to_screen(pilot, ConfirmScreen, "enter")
+            await pilot.press("y")
+            await until(pilot, lambda: app.screen is screen)
+
+        for fault in ACTING:
+            faulty.set_faults(fault)
+            await deploy()
+            await until(pilot, lambda: step_of(screen) == REVIEW and screen.snapshot.error != "")
+            assert FAULTS[fault] in screen.snapshot.error
+            await until(pilot, partial(shows, app, FAULTS[fault]))
+        faulty.set_faults()
+        await deploy()
+        await until(pilot, lambda: screen.snapshot.stage == "following")
+
+
+async def test_a_submission_that_fails_says_why_keeps_the_review_and_is_made_once(
+    faulty: FaultyServer,
+) -> None:
+    async with home_of(faulty) as (app, pilot):
+        await to_review(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, SubmitScreen) and shows(app, "from-the-screen"))
+        screen = app.screen
+        assert isinstance(screen, SubmitScreen)
+        await until(pilot, lambda: screen.snapshot.can_submit)
+        for fault in ACTING:
+            faulty.set_faults(fault)
+            await pilot.press("ctrl+s")
+            await until(pilot, lambda f=fault: FAULTS[f] in screen.snapshot.error)  # type: ignore[misc]
+            await until(pilot, lambda: screen.snapshot.stage == "reviewing")
+            await until(pilot, partial(shows, app, FAULTS[fault]))
+            assert faulty.handled("POST", "/jobs") == 0
+        faulty.set_faults()
+        await to_screen(pilot, JobScreen, "ctrl+s")
+        assert faulty.handled("POST", "/jobs") == 1

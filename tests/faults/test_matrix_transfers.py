@@ -40,11 +40,11 @@ PASSING = (
 
 
 class Transfer:
-    """One run of a transfer, and what it is asked to move; ``told`` are the errors of single files."""
+    """One run of a transfer, and what it is asked to move; ``failures`` are the errors of single files."""
 
     def __init__(self, client: TrainingClient, world: World, folder: Path) -> None:
         self.client, self.world, self.folder = client, world, folder
-        self.told: list[str] = []
+        self.failures: list[str] = []
 
     async def download(self) -> bool:
         return await self._run(
@@ -58,7 +58,7 @@ class Transfer:
 
     async def _run(self, plan: DownloadPlan, content: bytes) -> bool:
         report = await self.client.downloads.run(plan)
-        self.told = [file.error for file in report.files if file.error]
+        self.failures = [file.error for file in report.files if file.error]
         found = [path.read_bytes() for path in self.folder.rglob("*") if path.is_file()]
         return report.is_complete and found == [content]
 
@@ -111,11 +111,11 @@ def world(faulty: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @dataclass
 class Run:
-    """Whether all arrived, the error if one was raised, and what was told of single files."""
+    """Whether all arrived, the error if one was raised, and those of single files."""
 
     is_all: bool
     error: errors.RequestError | None
-    told: list[str]
+    failures: list[str]
 
 
 @pytest.fixture
@@ -138,9 +138,9 @@ def run(
         async with TrainingClient(remote_of(faulty), clock=clock, retry=policy) as client:
             transfer = Transfer(client, world, target)
             try:
-                return Run(await TRANSFERS[name](transfer), None, transfer.told)
+                return Run(await TRANSFERS[name](transfer), None, transfer.failures)
             except errors.RequestError as error:
-                return Run(False, error, transfer.told)
+                return Run(False, error, transfer.failures)
 
     return run
 
@@ -188,7 +188,7 @@ UNNOTICED = {
 
 @pytest.mark.parametrize("fault", LASTING)
 async def test_lasting_faults_are_reported(fault: str, run: Runner, world: World, tmp_path: Path) -> None:
-    """A download tells it of the file and leaves nothing half under its name; an upload makes no job."""
+    """A download reports it for the file and leaves nothing half under its name; an upload makes no job."""
     kind, words = LASTING[fault]
     wrong = []
     for name in TRANSFERS:
@@ -201,7 +201,7 @@ async def test_lasting_faults_are_reported(fault: str, run: Runner, world: World
         elif name == "checkpoint_contents.read":
             is_told = isinstance(done.error, kind) and words in str(done.error)
         else:
-            is_told = done.error is None and any(words in each for each in done.told)
+            is_told = done.error is None and any(words in each for each in done.failures)
         left = [path.name for path in (tmp_path / name).rglob("*.txt")]
         if done.is_all or not is_told or len(world.served.backend.specs) != jobs or left:
             wrong.append(f"{name}: {done}, left {left}")

@@ -81,11 +81,11 @@ async def test_no_error_quotes_what_opens_the_object(store: FakeObjectStore, obj
     assert "0123456789secret" not in f"{refused} {refused.__dict__}"
 
 
-@pytest.mark.parametrize("told", ["", "0-7/*8", "10-17/100", "0-99/100", "7-0/100"])
+@pytest.mark.parametrize("content_range", ["", "0-7/*8", "10-17/100", "0-99/100", "7-0/100"])
 async def test_another_range_than_asked_is_no_data(
-    store: FakeObjectStore, objects: Objects, told: str
+    store: FakeObjectStore, objects: Objects, content_range: str
 ) -> None:
-    headers = {"Content-Range": f"bytes {told}"} if told else {}
+    headers = {"Content-Range": f"bytes {content_range}"} if content_range else {}
     store.behaviour.answer = lambda _number: (206, headers, b"01234567")
     await refusal(store, objects, InvalidAnswer)
 

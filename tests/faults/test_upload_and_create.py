@@ -77,8 +77,8 @@ def config(team: str | None = None, **fields: Any) -> TrainingProject:
 
 
 async def test_the_code_is_there_before_what_is_published_is_created(platform: Platform) -> None:
-    told: list[SubmissionProgress] = []
-    submission = await platform.push(config(), on_progress=told.append)
+    progress: list[SubmissionProgress] = []
+    submission = await platform.push(config(), on_progress=progress.append)
     assert [each for each in platform.routes() if "teams" not in each and "graphql" not in each] == [
         f"GET {CREDENTIALS_ROUTE}",
         "POST /v1/training_projects",
@@ -89,9 +89,9 @@ async def test_the_code_is_there_before_what_is_published_is_created(platform: P
     assert submission.training_job.id == "job7"
     assert set(submission.as_dict()) == {"training_project", "training_job"}
     assert submission.as_dict()["training_job"]["current_status"] == "TRAINING_JOB_CREATED"
-    phases = [phase for phase, _ in groupby(each.phase for each in told)]
+    phases = [phase for phase, _ in groupby(each.phase for each in progress)]
     assert phases == ["archiving", "uploading", "creating"]
-    uploading = [each for each in told if each.phase == "uploading"]
+    uploading = [each for each in progress if each.phase == "uploading"]
     assert uploading[-1].done_bytes == uploading[-1].total_bytes == len(stored)
     (sent,) = platform.created
     assert set(sent) == PUBLISHED_JOB_FIELDS | SENT_BY_THE_OFFICIAL_CLIENT_TOO
@@ -123,16 +123,16 @@ async def test_a_store_that_takes_no_data_is_told(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "STALLED_AFTER_S", 0.01)
-    told, noted = [], threading.Event()
+    notes, noted = [], threading.Event()
     platform.store.trouble = {"whole": [Trouble(until=noted), Trouble(cut_after=100)]}
 
     def hear(progress: SubmissionProgress) -> None:
-        told.append(progress.note)
+        notes.append(progress.note)
         if progress.note:
             noted.set()
 
     await platform.push(config(), on_progress=hear)
-    assert any("took no data" in note for note in told)
+    assert any("took no data" in note for note in notes)
 
 
 async def test_what_was_left_out_or_replaced_is_said(platform: Platform) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +21,7 @@ from support.fake_object_store import (
     BUCKET,
     SECRET_ACCESS_KEY,
     SESSION_TOKEN,
+    Answer,
     FakeObjectStore,
     Trouble,
     error,
@@ -32,7 +30,6 @@ from support.fake_object_store import (
 HERE = Destinations(["127.0.0.1"])
 SMALL_PART = 64 * 1024
 RETRIES = 5
-MIB = 1024 * 1024
 LONGEST_SILENCE_S = 0.2
 HANGS_S = 50.0
 """Whatever is not over by then waits for what does not come."""
@@ -61,10 +58,10 @@ class Sending:
     async def send(self, size_bytes: int = 10, given: BlobCredentials | None = None) -> None:
         """Upload so much; it arrives whole, and its progress never goes back."""
         self.path.write_bytes(bytes(number * 31 % 251 for number in range(size_bytes)))
-        told: list[tuple[int, int]] = []
+        progress: list[tuple[int, int]] = []
 
         def hear(done: int, total: int) -> None:
-            told.append((done, total))
+            progress.append((done, total))
             if done > 2 * SMALL_PART:
                 self.is_begun.set()
 
@@ -72,8 +69,8 @@ class Sending:
             await uploads.upload_file(
                 self.path, given or self.credentials(), destinations=HERE, on_progress=hear
             )
-        done = [each for each, _ in told]
-        assert (done[0], told[-1], done) == (0, (size_bytes, size_bytes), sorted(done))
+        done = [each for each, _ in progress]
+        assert (done[0], progress[-1], done) == (0, (size_bytes, size_bytes), sorted(done))
         assert self.store.object == self.path.read_bytes()
 
     async def refused(self, words: str, size_bytes: int = 10, **how: Any) -> UploadFailed:
@@ -114,30 +111,19 @@ async def test_requests_are_path_style_with_the_token_and_without_any_key_of_our
         assert "cookie" not in taken.headers
 
 
+NOWHERE = "http://127.0.0.1:1"
 HOSTILE_SHELL = {
-    "AWS_ACCESS_KEY_ID": "somebody",
-    "AWS_SECRET_ACCESS_KEY": "else",
-    "AWS_SESSION_TOKEN": "stale",
-    "AWS_REGION": "mars-north-1",
-    "AWS_BUCKET": "mine",
-    "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
-    "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1",
-    "AWS_METADATA_ENDPOINT": "http://127.0.0.1:1",
-    "AWS_IMDSV1_FALLBACK": "true",
-    "AWS_SKIP_SIGNATURE": "true",
-    "AWS_UNSIGNED_PAYLOAD": "true",
-    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true",
-    "AWS_CHECKSUM_ALGORITHM": "sha256",
-    "AWS_SERVER_SIDE_ENCRYPTION": "aws:kms",
-    "AWS_ALLOW_INVALID_CERTIFICATES": "true",
-    "AWS_PROXY_URL": "http://127.0.0.1:1",
-    "AWS_DEFAULT_CONTENT_TYPE": "evil/type",
-    "AWS_ROLE_ARN": "arn:aws:iam::1:role/mine",
+    **{"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "else", "AWS_SESSION_TOKEN": "stale"},
+    **{"AWS_REGION": "mars-north-1", "AWS_BUCKET": "mine", "aws_session_token": "stale"},
+    **dict.fromkeys(("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_METADATA_ENDPOINT"), NOWHERE),
+    **dict.fromkeys(
+        ("AWS_PROXY_URL", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "HTTP_PROXY", "ALL_PROXY"), NOWHERE
+    ),
+    **dict.fromkeys(("AWS_IMDSV1_FALLBACK", "AWS_SKIP_SIGNATURE", "AWS_UNSIGNED_PAYLOAD"), "true"),
+    **dict.fromkeys(("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "AWS_ALLOW_INVALID_CERTIFICATES"), "true"),
+    **{"AWS_CHECKSUM_ALGORITHM": "sha256", "AWS_SERVER_SIDE_ENCRYPTION": "aws:kms"},
+    **{"AWS_DEFAULT_CONTENT_TYPE": "evil/type", "AWS_ROLE_ARN": "arn:aws:iam::1:role/mine"},
     "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1",
-    "aws_session_token": "stale",
-    "HTTP_PROXY": "http://127.0.0.1:1",
-    "ALL_PROXY": "http://127.0.0.1:1",
 }
 """What a shell may have for other work; obstore and its HTTP library would read it."""
 
@@ -200,39 +186,27 @@ async def test_an_error_inside_of_an_answer_of_success_is_an_error(sending: Send
     await sending.refused("InternalError: sorry", 2 * SMALL_PART)
 
 
-FINAL = {
-    "stays broken": ("part 2", [Trouble()] * (RETRIES + 1), "answered 500", (500, None, True)),
-    "expired": (
-        "part 1",
-        [Trouble(answer=error(403, "ExpiredToken", "The token has expired."))],
-        "the upload credentials have expired; submit again",
-        (403, "ExpiredToken", False),
-    ),
-    "wrong clock": (
-        "start",
-        [Trouble(answer=error(403, "RequestTimeTooSkewed"))],
-        "this machine's clock is wrong; correct it and submit again",
-        (403, "RequestTimeTooSkewed", False),
-    ),
-    "no upload": (
-        "complete",
-        [Trouble(answer=error(404, "NoSuchUpload"))],
-        "answered 404 NoSuchUpload",
-        (404, "NoSuchUpload", False),
-    ),
-    "redirect": ("start", [Trouble(answer=(307, {}, b""))], "redirected the upload", (None, None, True)),
-    "no id": ("start", [Trouble(answer=(200, {}, b"<Result/>"))], "UploadId", (None, None, True)),
-    "no tag": ("part 2", [Trouble(answer=(200, {}, b""))], "ETag", (None, None, True)),
+EXPIRED = "the upload credentials have expired; submit again"
+SKEWED = "RequestTimeTooSkewed"
+WRONG_CLOCK = "this machine's clock is wrong; correct it and submit again"
+FINAL: dict[str, tuple[str, list[Answer], str, tuple[int | None, str | None, bool]]] = {
+    "stays broken": ("part 2", [Trouble().answer] * (RETRIES + 1), "answered 500", (500, None, True)),
+    "expired": ("part 1", [error(403, "ExpiredToken")], EXPIRED, (403, "ExpiredToken", False)),
+    "wrong clock": ("start", [error(403, SKEWED)], WRONG_CLOCK, (403, SKEWED, False)),
+    "no upload": ("complete", [error(404, "NoSuchUpload")], "404 NoSuch", (404, "NoSuchUpload", False)),
+    "redirect": ("start", [(307, {}, b"")], "redirected the upload", (None, None, True)),
+    "no id": ("start", [(200, {}, b"<Result/>")], "UploadId", (None, None, True)),
+    "no tag": ("part 2", [(200, {}, b"")], "ETag", (None, None, True)),
 }
 
 
 @pytest.mark.parametrize("case", FINAL)
 async def test_what_does_not_pass_fails_in_words_and_leaves_nothing(sending: Sending, case: str) -> None:
-    name, trouble, words, about = FINAL[case]
-    sending.store.trouble = {name: [*trouble]}
+    name, answers, words, about = FINAL[case]
+    sending.store.trouble = {name: [Trouble(answer=each) for each in answers]}
     failure = await sending.refused(words, 3 * SMALL_PART)
     assert (failure.status, failure.code, failure.retryable) == about
-    assert sending.store.asked().count(name) == len(trouble)
+    assert sending.store.asked().count(name) == len(answers)
     assert sending.store.object is None and not sending.store.is_open and sending.store.parts == {}
 
 
@@ -322,27 +296,3 @@ async def test_an_object_s_name_that_no_request_carries_is_refused(sending: Send
     given = sending.credentials().model_copy(update={"s3_key": key})
     await sending.refused("the server's name for the archive", given=given)
     assert sending.store.taken == []
-
-
-UPLOADS = """
-import asyncio, json, os, resource, sys
-from pathlib import Path
-from api_client.addresses import Destinations
-from api_client.models import BlobCredentials
-from api_client.transfers import uploads
-path, given = Path(sys.argv[1]), BlobCredentials.model_validate(json.loads(sys.argv[2]))
-for size_bytes in map(int, sys.argv[3:]):
-    os.truncate(path, size_bytes)
-    asyncio.run(uploads.upload_file(path, given, destinations=Destinations(["127.0.0.1"])))
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-"""Upload a file of each size, and print the process's peak memory in MiB by then."""
-
-
-def test_memory_does_not_grow_with_the_file(sending: Sending) -> None:
-    sending.path.touch()
-    sending.store.forgets_bodies = True
-    given = json.dumps(sending.store.credentials())
-    command = [sys.executable, "-c", UPLOADS, str(sending.path), given, "1", str(64 * MIB)]
-    small, large = map(int, subprocess.check_output(command, timeout=HANGS_S).split())
-    assert large - small < 32

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest
 NOWHERE = "https://api.example.test"
 ONCE = RetryPolicy(max_attempts=1)
 NAME = "files.example.test"
+Names = dict[str, list[list[str]]]
 
 REFUSED = {
     "on this machine": "127.0.0.1 127.255.255.254 localhost localhost. LOCALHOST a.b.localhost ::1"
@@ -111,47 +112,34 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-class Resolver:
-    """Names of the test, and what they lead to: each time the next one, the last for ever."""
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Names:
+    """What names of the test lead to: each time the next addresses, the last for ever."""
+    known: Names = {}
+    real: Any = socket.getaddrinfo
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.names: dict[str, list[list[str]]] = {}
-        self.asked: list[str] = []
-        self._real: Callable[..., Any] = socket.getaddrinfo
-        monkeypatch.setattr(socket, "getaddrinfo", self)
-
-    def __call__(self, host: Any, port: Any, *arguments: Any, **options: Any) -> Any:
+    def resolve(host: Any, port: Any, *arguments: Any, **options: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else host
         if not name.endswith(".test"):
-            return self._real(host, port, *arguments, **options)
-        self.asked.append(name)
-        turns = self.names.get(name)
-        if turns is None:
+            return real(host, port, *arguments, **options)
+        if name not in known:
             raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        addresses = turns.pop(0) if len(turns) > 1 else turns[0]
-        return [
-            entry for address in addresses for entry in self._real(address, port, type=socket.SOCK_STREAM)
-        ]
+        found = known[name].pop(0) if len(known[name]) > 1 else known[name][0]
+        return [entry for each in found for entry in real(each, port, type=socket.SOCK_STREAM)]
 
-
-@pytest.fixture
-def resolver(monkeypatch: pytest.MonkeyPatch) -> Resolver:
-    return Resolver(monkeypatch)
-
-
-def answer(request: httpx.Request) -> httpx.Response:
-    return httpx.Response(200, json={"training_projects": []})
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return known
 
 
 def client_of(url: str, http_transport: httpx.AsyncBaseTransport | None = None) -> TrainingClient:
-    return TrainingClient(
-        Remote("lab", url, url, SecretStr("sk-key"), "the test"), retry=ONCE, http_transport=http_transport
-    )
+    remote = Remote("lab", url, url, SecretStr("sk-key"), "the test")
+    return TrainingClient(remote, retry=ONCE, http_transport=http_transport)
 
 
 def elsewhere() -> TrainingClient:
     """A client of a remote that is somewhere in the internet."""
-    return client_of(NOWHERE, httpx.MockTransport(answer))
+    empty = httpx.Response(200, json={"training_projects": []})
+    return client_of(NOWHERE, httpx.MockTransport(lambda _request: empty))
 
 
 SPELLINGS = ["http://127.0.0.1", "http://localhost", "http://x.localhost", "http://[::ffff:127.0.0.1]"]
@@ -176,8 +164,8 @@ async def test_odd_spellings_of_addresses_are_no_hosts(trap: Trap, host: str, sc
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "fd00::1"])
-async def test_names_that_lead_there_are_not_requested(trap: Trap, resolver: Resolver, address: str) -> None:
-    resolver.names = {NAME: [["8.8.8.8", address]]}
+async def test_names_that_lead_there_are_not_requested(trap: Trap, names: Names, address: str) -> None:
+    names[NAME] = [["8.8.8.8", address]]
     async with elsewhere() as client:
         with pytest.raises(AddressRefused, match=rf"not connected to {NAME} \({address}\)"):
             await client.objects.read(f"https://{NAME}:{trap.port}/a", length=1)
@@ -185,14 +173,15 @@ async def test_names_that_lead_there_are_not_requested(trap: Trap, resolver: Res
 
 
 async def test_the_address_that_was_checked_is_connected_to_and_tls_checks_the_name(
-    resolver: Resolver, certificate: Path
+    names: Names, certificate: Path
 ) -> None:
     """A name that leads elsewhere at the second look gains nothing: it is looked up once a connection."""
     with (
         Trap(certificate=certificate) as trap,
         Trap(host="127.0.0.2", port=trap.port, certificate=certificate) as other,
     ):
-        resolver.names = {NAME: [["127.0.0.1"], ["127.0.0.2"]]}
+        # The first is for the read, two are for an upload's check and the upload.
+        names[NAME] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.2"], ["127.0.0.3"]]
         async with client_of("http://127.0.0.1:1") as client:
             assert await client.objects.read(f"https://{NAME}:{trap.port}/a", length=1) == b"x"
             await client.blobs.upload(certificate, credentials(f"https://{NAME}:{trap.port}"))
@@ -201,24 +190,18 @@ async def test_the_address_that_was_checked_is_connected_to_and_tls_checks_the_n
     assert trap.heard == ["GET /a"]
     assert {*trap.server_names, *other.server_names} <= {NAME, None}
     assert other.heard == ["PUT /bucket/key"]
-    assert resolver.asked == [NAME] * 3  # the read, and an upload's check and upload
+    assert names[NAME] == [["127.0.0.3"]]
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "https://10.0.0.1/x",
-        "https://169.254.169.254/latest/meta-data",
-        "https://[fd00:ec2::254]/",
-        "https://[64:ff9b::a00:1]/",
-        f"https://{NAME}/",
-        "http://10.0.0.1/x",
-        "http://169.254.169.254/",
-        "https://2130706433/",
-    ],
+REDIRECTS = (
+    "https://10.0.0.1/x https://169.254.169.254/latest/meta-data https://[fd00:ec2::254]/ http://10.0.0.1/x"
+    f" https://[64:ff9b::a00:1]/ https://{NAME}/ http://169.254.169.254/ https://2130706433/"
 )
-async def test_redirects_lead_there_neither(trap: Trap, resolver: Resolver, target: str) -> None:
-    resolver.names = {NAME: [["192.168.0.1"]]}
+
+
+@pytest.mark.parametrize("target", REDIRECTS.split())
+async def test_redirects_lead_there_neither(trap: Trap, names: Names, target: str) -> None:
+    names[NAME] = [["192.168.0.1"]]
     trap.reply = Answer(b"", status=302, headers={"Location": target})
     async with client_of(f"http://127.0.0.1:{trap.port}") as client:
         with pytest.raises((AddressRefused, RedirectRefused)):
@@ -228,9 +211,9 @@ async def test_redirects_lead_there_neither(trap: Trap, resolver: Resolver, targ
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "[::ffff:10.0.0.1]", NAME, "169.254.169.254"])
 async def test_a_proxy_is_not_asked_for_what_leads_there(
-    trap: Trap, resolver: Resolver, monkeypatch: pytest.MonkeyPatch, host: str
+    trap: Trap, names: Names, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    resolver.names = {NAME: [["8.8.8.8", "10.0.0.1"]]}
+    names[NAME] = [["8.8.8.8", "10.0.0.1"]]
     monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{trap.port}")
     monkeypatch.setenv("no_proxy", "")
     async with elsewhere() as client:
@@ -244,7 +227,7 @@ async def test_a_proxy_is_not_asked_for_what_leads_there(
 
 @pytest.mark.parametrize("variable", ["https_proxy", "all_proxy"])
 async def test_a_proxy_resolves_names_that_are_unknown_here(
-    trap: Trap, resolver: Resolver, monkeypatch: pytest.MonkeyPatch, variable: str
+    trap: Trap, names: Names, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, f"127.0.0.1:{trap.port}")
     monkeypatch.setenv("no_proxy", "")
@@ -253,7 +236,6 @@ async def test_a_proxy_resolves_names_that_are_unknown_here(
         with pytest.raises(Unreachable):
             await client.objects.read(f"https://{NAME}/a", length=1)
     assert trap.heard == [f"CONNECT {NAME}:443"]
-    assert resolver.asked == [NAME]
 
 
 def credentials(endpoint: str) -> BlobCredentials:
@@ -263,8 +245,8 @@ def credentials(endpoint: str) -> BlobCredentials:
 
 
 @pytest.mark.parametrize("host", ["http://127.0.0.1", "http://x.localhost", f"https://{NAME}"])
-async def test_uploads_go_there_neither(trap: Trap, resolver: Resolver, tmp_path: Path, host: str) -> None:
-    resolver.names = {NAME: [["127.0.0.1"]]}
+async def test_uploads_go_there_neither(trap: Trap, names: Names, tmp_path: Path, host: str) -> None:
+    names[NAME] = [["127.0.0.1"]]
     archive = tmp_path / "archive"
     archive.write_bytes(b"code")
     with pytest.raises(UploadFailed, match=r"not connected to .* on this machine"):
@@ -272,8 +254,8 @@ async def test_uploads_go_there_neither(trap: Trap, resolver: Resolver, tmp_path
     assert trap.connections == 0
 
 
-async def test_an_ssh_proxy_is_not_there_either(trap: Trap, resolver: Resolver) -> None:
-    resolver.names = {NAME: [["127.0.0.1"]]}
+async def test_an_ssh_proxy_is_not_there_either(trap: Trap, names: Names) -> None:
+    names[NAME] = [["127.0.0.1"]]
     for host in ("127.0.0.1", "localhost", "[::1]", NAME):
         ticket = Ticket(f"{host}:{trap.port}", SecretStr("token"), Destinations(["8.8.8.8"]))
         with pytest.raises(AddressRefused, match="not connected to"):
@@ -283,10 +265,10 @@ async def test_an_ssh_proxy_is_not_there_either(trap: Trap, resolver: Resolver) 
 
 @pytest.mark.parametrize("proxied", [False, True])
 async def test_where_the_remote_is_shows_the_address_that_its_answers_come_from(
-    resolver: Resolver, certificate: Path, monkeypatch: pytest.MonkeyPatch, proxied: bool
+    names: Names, certificate: Path, monkeypatch: pytest.MonkeyPatch, proxied: bool
 ) -> None:
     """Not what its name leads to, nor where a proxy is."""
-    resolver.names = {"api.example.test": [["127.0.0.1"]], NAME: [["127.0.0.1"]]}
+    names["api.example.test"] = names[NAME] = [["127.0.0.1"]]
     monkeypatch.setenv("no_proxy", "")
     with Trap(certificate=certificate) as api:
         api.reply = Answer({"training_projects": []})

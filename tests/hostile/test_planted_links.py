@@ -31,11 +31,7 @@ def _of_somebody_else(place: Path) -> None:
 
 def names(path: Path) -> dict[str, Path]:
     part, journal = part_paths(path)
-    return {
-        "part": part,
-        "journal": journal,
-        "the file": path,
-    }
+    return {"part": part, "journal": journal, "the file": path}
 
 
 async def download(store: FakeObjectStore, folder: Path) -> DownloadReport:

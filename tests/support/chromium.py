@@ -48,16 +48,16 @@ class Page:
         return _SEQUENCES.sub("", self.raw)
 
     def forget(self) -> None:
-        """From here on ``drawn`` begins anew."""
+        """Empty ``drawn``."""
         self.raw = ""
 
     async def listen(self) -> None:
         async for message in self._socket:
-            told = message.json()
-            if "id" in told:
-                self._answers.pop(told["id"]).set_result(told)
-            elif told["method"] == "Network.webSocketFrameReceived":
-                frame = told["params"]["response"]
+            received = message.json()
+            if "id" in received:
+                self._answers.pop(received["id"]).set_result(received)
+            elif received["method"] == "Network.webSocketFrameReceived":
+                frame = received["params"]["response"]
                 if frame["opcode"] == 2:
                     self.raw += base64.b64decode(frame["payloadData"]).decode("utf-8", "replace")
             self._news.set()
@@ -66,12 +66,12 @@ class Page:
         number = next(self._numbers)
         self._answers[number] = answer = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": parameters})
-        told = await asyncio.wait_for(answer, LIMIT_S)
-        assert "error" not in told, told
-        return dict(told["result"])
+        received = await asyncio.wait_for(answer, LIMIT_S)
+        assert "error" not in received, received
+        return dict(received["result"])
 
     async def type(self, *keys: str) -> None:
-        """Keys: letters, and ``ENTER``; ``drawn`` begins anew before the last of them."""
+        """Keys: letters, and ``ENTER``; ``drawn`` is emptied before the last of them."""
         for place, key in enumerate(keys, 1):
             text, code = ("\r", _ENTER_CODE) if key == ENTER else (key, ord(key.upper()))
             common = {"key": key, "windowsVirtualKeyCode": code}
@@ -155,12 +155,12 @@ async def browsing(program: str, folder: Path, address: str) -> AsyncIterator[Pa
 
 
 async def _devtools(process: asyncio.subprocess.Process) -> str:
-    """Where it takes orders, which it tells on its standard error."""
+    """Return the address of DevTools, which it prints on its standard error."""
     assert process.stderr is not None
-    told = b""
+    output = b""
     while line := await process.stderr.readline():
-        told += line
+        output += line
         found = re.search(rb"DevTools listening on ws://([^/]+)/", line)
         if found:
             return f"http://{found[1].decode()}"
-    raise AssertionError(f"Chromium did not start: {told.decode(errors='replace')[-2000:]}")
+    raise AssertionError(f"Chromium did not start: {output.decode(errors='replace')[-2000:]}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 import socket
 import threading
@@ -17,19 +16,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape, unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import Any, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
-
-from pydantic import SecretStr
 
 from api_client.client import TrainingClient
 from api_client.http.retry import RetryPolicy
-from api_client.remotes import Remote
+from support.fake_baseten import Answer as ApiAnswer
+from support.fake_baseten import FakeBaseten, ReceivedRequest, job
+from support.remotes import remote_of
 
-KEY = "a-key-of-the-platform"
 PROJECT, JOB = "project1", "job1"
 LISTED_TIME = "2026-03-01T10:00:00Z"
 PIECE_BYTES = 64 * 1024
+PAGE_SIZE = 1000
 HANGS_S = 30.0
 """What has not happened by then does not."""
 
@@ -119,7 +118,7 @@ class Trouble:
 
 
 class FakeObjectStore:
-    """Both servers, what they serve, and what they were asked.
+    """The store, the ``api`` beside it, what they serve, and what they were asked.
 
     ``files`` are read behind presigned URLs of the current ``token``, as ``behaviour`` says, and listed by
     the API. ``trouble`` maps what is asked of the ``bucket`` (see ``Taken.name``) to what goes wrong, first
@@ -132,7 +131,6 @@ class FakeObjectStore:
         self.token = 1
         self.archive: bytes | None = None
         self.no_checkpoints: set[str] = set()
-        self.page_size = 1000
         self.listings = 0
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.sent_bytes = 0
@@ -144,25 +142,27 @@ class FakeObjectStore:
         self.parts: dict[int, bytes] = {}
         self.object: bytes | None = None
         self.tags: dict[int, str] = {}
-        self.forgets_bodies = False
         self.is_open = False
         self.most_at_once = self._at_once = 0
         self.lock = threading.Lock()
-        self.api, self.objects = _server(self._api), _server(self._object)
+        self.objects = _server(self._object)
+        self.api = FakeBaseten()
+        of_project = {"id": PROJECT, "name": "my project"}
+        times = dict.fromkeys(("created_at", "updated_at"), LISTED_TIME)
+        self.api.jobs = [job(JOB, training_project_id=PROJECT, training_project=of_project, **times)]
+        self.api.on("GET", ".*/download", self._archives)
+        self.api.on("GET", ".*/checkpoints", self._checkpoints)
+        self.api.on("GET", ".*/checkpoint_files", self._listing)
 
     def __enter__(self) -> Self:
-        for server in (self.api, self.objects):
-            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        self.api.__enter__()
+        threading.Thread(target=self.objects.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
-    def __exit__(self, *_about: object) -> None:
-        for server in (self.api, self.objects):
-            server.shutdown()
-            server.server_close()
-
-    @property
-    def api_url(self) -> str:
-        return f"http://127.0.0.1:{self.api.server_port}"
+    def __exit__(self, *about: Any) -> None:
+        self.api.__exit__(*about)
+        self.objects.shutdown()
+        self.objects.server_close()
 
     @property
     def objects_url(self) -> str:
@@ -173,15 +173,11 @@ class FakeObjectStore:
         return f"{self.objects_url}/o/{place}?token={self.token}"
 
     def environ(self) -> dict[str, str]:
-        return {
-            "BASETEN_API_KEY": KEY,
-            "BASETEN_REMOTE_URL": self.api_url,
-            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": self.api_url,
-        }
+        return self.api.environ()
 
     def client(self, attempts: int = 4) -> TrainingClient:
-        remote = Remote("test", self.api_url, self.api_url, key=SecretStr(KEY), key_origin="the test")
-        return TrainingClient(remote, retry=RetryPolicy(max_attempts=attempts, base_s=0.001, cap_s=0.001))
+        policy = RetryPolicy(max_attempts=attempts, base_s=0.001, cap_s=0.001)
+        return TrainingClient(remote_of(self.api), retry=policy)
 
     def credentials(self, **more: object) -> dict[str, object]:
         """What the platform answers to whoever wants to upload."""
@@ -204,38 +200,21 @@ class FakeObjectStore:
     def downloads(self) -> list[str]:
         return [unquote(each.path).split("/", 2)[2] for each in self.taken if each.name == "get"]
 
-    def _api(self, handler: BaseHTTPRequestHandler) -> None:
-        handler.rfile.read(int(handler.headers.get("content-length", 0)))
-        if handler.headers.get("authorization", "").split(" ")[-1] != KEY:
-            _send(handler, 401, {}, b"{}")
-            return
-        address = urlsplit(handler.path)
-        if address.path.endswith("/search"):
-            project = {"id": PROJECT, "name": "my project"}
-            job = {
-                "id": JOB,
-                "created_at": LISTED_TIME,
-                "updated_at": LISTED_TIME,
-                "current_status": "TRAINING_JOB_COMPLETED",
-                "training_project_id": PROJECT,
-                "training_project": project,
-            }
-            _send_json(handler, {"training_jobs": [job]})
-        elif address.path.endswith("/download"):
-            where = f"{self.objects_url}/archive?token={self.token}"
-            _send_json(handler, {"artifact_presigned_urls": [where] if self.archive is not None else []})
-        elif address.path.endswith("/checkpoint_files"):
-            self.listings += 1
-            _send_json(handler, self.page(int(parse_qs(address.query)["page_token"][0])))
-        elif address.path.endswith("/checkpoints"):
-            names = {file.name.partition("/")[0] for file in self.files if "/" in file.name}
-            listed = [{"checkpoint_id": name} for name in sorted({*names, "."} - self.no_checkpoints)]
-            _send_json(handler, {"checkpoints": listed})
-        else:
-            _send(handler, 404, {}, b"{}")
+    def _archives(self, _asked: ReceivedRequest) -> ApiAnswer:
+        url = f"{self.objects_url}/archive?token={self.token}"
+        return ApiAnswer({"artifact_presigned_urls": [url] if self.archive is not None else []})
+
+    def _checkpoints(self, _asked: ReceivedRequest) -> ApiAnswer:
+        names = {file.name.partition("/")[0] for file in self.files if "/" in file.name}
+        listed = [{"checkpoint_id": name} for name in sorted({*names, "."} - self.no_checkpoints)]
+        return ApiAnswer({"checkpoints": listed})
+
+    def _listing(self, asked: ReceivedRequest) -> ApiAnswer:
+        self.listings += 1
+        return ApiAnswer(self.page(int(asked.query["page_token"])))
 
     def page(self, offset: int) -> dict[str, object]:
-        end = offset + self.page_size
+        end = offset + PAGE_SIZE
         return {
             "presigned_urls": [
                 {
@@ -374,8 +353,6 @@ class FakeObjectStore:
             return self._complete(taken.body.decode())
         number = int(taken.query["partNumber"])
         self.tags[number] = hashlib.md5(taken.body).hexdigest()
-        if self.forgets_bodies:
-            taken.body = b""
         self.parts[number] = taken.body
         return 200, tag, b""
 
@@ -439,10 +416,6 @@ def _send(handler: BaseHTTPRequestHandler, status: int, headers: dict[str, str],
     handler.end_headers()
     if handler.command != "HEAD":
         handler.wfile.write(body)
-
-
-def _send_json(handler: BaseHTTPRequestHandler, value: object) -> None:
-    _send(handler, 200, {"Content-Type": "application/json"}, json.dumps(value).encode())
 
 
 def _cut(handler: BaseHTTPRequestHandler) -> None:

@@ -32,12 +32,11 @@ def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
     progress = ProgressFold()
     progress.add(_log(sickness))
     metrics = MetricsFold().fold(_metrics(sickness, nodes, gpus))
-    told = progress.snapshot()
     snapshot = RunSnapshot(
         job=subject,
         at=ONE_O_CLOCK,
         seen_at=ONE_O_CLOCK,
-        progress=told,
+        progress=progress.snapshot(),
         metrics=metrics,
         metrics_at=ONE_O_CLOCK,
         health_metrics=metrics,

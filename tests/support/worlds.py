@@ -214,9 +214,8 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
     progress = ProgressFold()
     progress.add([*EARLIER_STEPS, *log_lines()])
     folded = MetricsFold().fold(metrics if metrics is not None else job_metrics())
-    told = progress.snapshot()
     fields: dict[str, Any] = {
-        "progress": told,
+        "progress": progress.snapshot(),
         "history_known": True,
         "log_read": True,
         "metrics": folded,

@@ -48,8 +48,8 @@ def canned_response(fault: Fault, *, number: int, now: datetime) -> Response:
         headers["www-authenticate"] = "Bearer"
     if "html" in fault.options:
         return Response(PAGE, status_code=status, media_type="text/html", headers=headers)
-    told = {"code": HTTPStatus(status).name, "message": f"injected fault: {status}"}
-    return JsonAnswer(told, status_code=status, headers=headers)
+    content = {"code": HTTPStatus(status).name, "message": f"injected fault: {status}"}
+    return JsonAnswer(content, status_code=status, headers=headers)
 
 
 UNKNOWN_VALUE = "FROM_A_LATER_VERSION"
