@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.errors import ServerFault, Unreachable
-from api_client.http.retry import RetryPolicy, parse_retry_after
+from api_client.errors import BadRequest, ServerFault, Unreachable
+from api_client.http.retry import LASTING, RetryPolicy, parse_retry_after
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -26,6 +26,12 @@ def test_retry_after_goes_first_up_to_a_cap() -> None:
     for given_s, waited_s in ((7.0, 7.0), (86_400.0, 60.0), (0.0, 0.0), (endless_s, 60.0)):
         error = ServerFault("x", status=503, retry_after_s=given_s)
         assert RetryPolicy().delay_s(error, attempt=1, random=Random(1)) == waited_s
+
+
+def test_what_the_server_refuses_is_final_except_for_what_a_screen_shows() -> None:
+    refusal = BadRequest("x", status=400)
+    assert RetryPolicy().delay_s(refusal, attempt=1) is None
+    assert LASTING.delay_s(refusal, attempt=1) == 10.0
 
 
 @pytest.mark.parametrize(
