@@ -8,8 +8,11 @@ from functools import reduce
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 from rooms import REPOSITORY, imports, rooms
+
+from tui.cli import cli as program
 
 DOCUMENTS = (*(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY.glob("*.md")))
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -84,6 +87,21 @@ def test_each_step_is_a_function_and_the_way_is_short(title: str, most: int) -> 
         assert callable(reduce(getattr, name.split("."), import_module(module))), (module, name)
     view = [module for module, _ in steps if "log_pane" in module or "log_view" in module]
     assert len(view) <= MOST_STEPS_OF_THE_LOG_VIEW
+
+
+def test_every_command_is_on_the_page_and_no_other() -> None:
+    page = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
+    context = click.Context(program)
+    commands = {name: program.get_command(context, name) for name in program.list_commands(context)}
+    shown = {name for name, command in commands.items() if command and not command.hidden}
+    named: set[str] = set()
+    for cell in re.findall(r"^\| (`.+?) \|", page, re.MULTILINE):
+        words = [words.split() for words in re.findall(r"`([^`]+)`", cell)]
+        named |= {each[0] for each in words if each[0] in commands}
+        groups = [commands[each[0]] for each in words if isinstance(commands.get(each[0]), click.Group)]
+        below = {name for group in groups for name in group.list_commands(click.Context(group))}
+        assert [each for each in words if each[0] not in commands.keys() | below] == [], cell
+    assert shown - named == set()
 
 
 SECURITY = (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
