@@ -46,6 +46,7 @@ class Served:
         self.process = process
         self.address = address
         self.origin = address.partition("?")[0]
+        self.here = self.origin.replace("0.0.0.0", "127.0.0.1")
         self.page = ""
         """Where a visitor was led."""
 
@@ -152,7 +153,7 @@ async def visitor(served: Served) -> AsyncIterator[Any]:
 
 
 async def refuses_all_but_the_printed_address(served: Served, session: Any) -> None:
-    here = served.origin.replace("0.0.0.0", "127.0.0.1")
+    here = served.here
     token = served.address.partition("?token=")[2]
     assert len(token) >= 32
     assert token not in served.command_lines()
@@ -228,31 +229,27 @@ async def test_only_the_printed_address_opens_it_and_other_sites_are_refused(
                 assert answer.status == 200, found
 
 
-async def test_exposed_to_the_network_only_the_printed_address_opens_it(
+async def test_exposed_to_the_network_it_is_as_closed_and_no_other_server_of_the_host_is_sent_the_token(
     emulator: EmulatorChild, tmp_path: Path
 ) -> None:
-    environ = emulator.remote_environ()
-    async with serving(environ, tmp_path, "--host", "0.0.0.0", "--expose") as served, stranger() as session:
-        await refuses_all_but_the_printed_address(served, session)
-
-
-async def test_no_other_server_of_the_host_is_sent_the_token(emulator: EmulatorChild, tmp_path: Path) -> None:
     """Browsers keep cookies apart by host and path, not by port."""
     environ = emulator.remote_environ()
     async with (
         serving(environ, tmp_path) as first,
-        serving(environ, tmp_path) as second,
+        serving(environ, tmp_path, "--host", "0.0.0.0", "--expose") as second,
+        stranger() as nobody,
         visitor(first) as session,
     ):
+        await refuses_all_but_the_printed_address(second, nobody)
         async with session.get(first.address, allow_redirects=False) as answer:
             (cookie,) = answer.cookies.values()
         assert cookie["httponly"]
         assert cookie["samesite"] == "Strict"
         for path in ("", "ws", first.page.removeprefix(first.origin).partition("/")[0]):
-            assert not session.cookie_jar.filter_cookies(URL(second.origin + path))
-        async with session.get(second.origin) as answer:
+            assert not session.cookie_jar.filter_cookies(URL(second.here + path))
+        async with session.get(second.here) as answer:
             assert answer.status == 403
-        async with session.get(second.address) as answer:
+        async with session.get(second.address.replace(second.origin, second.here)) as answer:
             assert answer.status == 200
         async with session.get(first.page) as answer:  # the second's cookie does not replace the first's
             assert answer.status == 200
