@@ -1,8 +1,6 @@
 """Every setting has an effect that a person sees; notifications have tests of their own."""
 
-import ast
 import asyncio
-import re
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -99,36 +97,6 @@ async def test_keys_move_in_footer_help_sentences_and_under_the_fingers() -> Non
         await pressed(pilot, "f12", "f1")
         assert isinstance(app.screen, HelpScreen)
         assert "f7 Z" in text_of(app)
-
-
-KEY_IN_WORDS = re.compile(
-    r"(?:^|[\s;.,(])(esc|enter|space|tab|\^?[a-zB-Z*/=?.&@|]) (?:again )?"
-    r"(asks|tries|shows|clears|opens|downloads|compares|resumes|stops|marks|submits|next|to [a-z]+)\b"
-)
-FIXED = ("enter again to replace it", "esc closes")
-"""Keys of fields and boxes, which are no actions and always the same."""
-
-
-def test_no_sentence_spells_a_key_that_may_be_another() -> None:
-    spelt = []
-    tui = Path(__file__).parents[2] / "tui"
-    for path in sorted(path for room in ("app", "screens", "widgets") for path in (tui / room).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        docstrings = {
-            id(node.value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        }
-        spelt += [
-            f"{path.name}:{node.lineno}: {node.value}"
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in docstrings
-            and KEY_IN_WORDS.search(node.value)
-            and not any(words in node.value for words in FIXED)
-        ]
-    assert spelt == []
 
 
 def telling_lines() -> tuple[LogLine, ...]:

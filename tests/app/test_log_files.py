@@ -4,6 +4,7 @@ import os
 import stat
 from contextlib import nullcontext
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ ENTRIES: list[LogEntry] = [
     LogGap(STAMP, STAMP + 10**9, "no answer"),
     LogLine(STAMP + 10**9, "lone \ud800", None, None),
 ]
+
+
+shown = partial(
+    show_in_program, name="run", here=None, timezone=UTC, environ=os.environ, suspended=nullcontext
+)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -36,37 +42,29 @@ async def test_a_log_is_saved_as_text_for_oneself_alone(tmp_path: Path) -> None:
     assert files_of(tmp_path) == [path]
 
 
-async def test_what_is_there_is_replaced_only_when_that_is_meant(tmp_path: Path) -> None:
+async def test_what_is_there_is_replaced_only_when_that_is_meant_and_a_failure_leaves_nothing(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "run.log"
-    path.write_text("precious")
-    with pytest.raises(FileExistsError):
-        await save_entries(iter(ENTRIES), path)
-    assert path.read_text() == "precious"
-    await save_entries(iter(ENTRIES[:1]), path, replace=True)
-    assert "first" in path.read_text()
 
     def entries_meanwhile():
-        path.unlink(missing_ok=True)
         yield ENTRIES[0]
         path.write_text("precious")
 
-    path.unlink()
-    with pytest.raises(FileExistsError):
-        await save_entries(entries_meanwhile(), path)
-    assert path.read_text() == "precious"
-    assert files_of(tmp_path) == [path]
-
-
-async def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
-    def entries():
+    def broken():
         yield ENTRIES[0]
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        await save_entries(entries(), tmp_path / "run.log")
-    with pytest.raises(OSError, match="No such file"):
-        await save_entries(iter(ENTRIES), tmp_path / "nowhere" / "run.log")
+        await save_entries(broken(), path)
     assert files_of(tmp_path) == []
+    for entries in (entries_meanwhile(), iter(ENTRIES)):
+        with pytest.raises(FileExistsError):
+            await save_entries(entries, path)
+        assert path.read_text() == "precious"
+    await save_entries(iter(ENTRIES[:1]), path, replace=True)
+    assert "first" in path.read_text()
+    assert files_of(tmp_path) == [path]
 
 
 @pytest.mark.parametrize(
@@ -96,15 +94,9 @@ def test_without_one_it_is_what_the_machine_has(tmp_path: Path, monkeypatch: pyt
 async def test_a_program_gets_no_key_and_a_private_file_that_is_gone_afterwards(tmp_path: Path) -> None:
     kept, told = tmp_path / "kept", tmp_path / "told"
     keys = {"BASETEN_API_KEY": "s3cret", "BASETEN_TRUSS_AUTH_API_KEY": "s3cret", "LESS": "-R"}
-    environ = os.environ | keys
     script = f'cat "$2" > {kept}; env > {told}; stat -c "%a %n" "$2" >> {kept}; echo "$1" >> {kept}; exit 3'
     command = ["sh", "-c", script, "sh", "an argument"]
-    assert (
-        await show_in_program(
-            command, ENTRIES, "run", here=None, timezone=UTC, environ=environ, suspended=nullcontext
-        )
-        == 3
-    )
+    assert await shown(command, ENTRIES, environ=os.environ | keys) == 3
     *rows, facts, argument = kept.read_text("utf-8").splitlines()
     assert rows[0] == "2026-11-21 12:04:31.123Z  node-0  ERROR  first"
     assert len(rows) == len(ENTRIES)
@@ -120,22 +112,11 @@ async def test_a_program_gets_no_key_and_a_private_file_that_is_gone_afterwards(
 @pytest.mark.parametrize(("here", "row"), [(1, 2), (None, 4)])
 async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | None, row: int) -> None:
     """A message of several lines takes as many rows; who follows begins at the end."""
-    kept = tmp_path / "kept"
-    pager = tmp_path / "less"
+    kept, pager = tmp_path / "kept", tmp_path / "less"
     pager.write_text(f'#!/bin/sh\necho "$@" > {kept}; cat "$2" >> {kept}\n')
     pager.chmod(0o755)
-    entries = [
-        LogLine(STAMP + number, text, "node-0", None) for number, text in enumerate(("a", "b\nc", "d"))
-    ]
-    await show_in_program(
-        [str(pager)],
-        entries,
-        "run",
-        here=None if here is None else entries[here],
-        timezone=UTC,
-        environ=os.environ,
-        suspended=nullcontext,
-    )
+    entries = [LogLine(STAMP + at, text, "node-0", None) for at, text in enumerate(("a", "b\nc", "d"))]
+    await shown([str(pager)], entries, here=None if here is None else entries[here])
     arguments, *rows = kept.read_text("utf-8").splitlines()
     assert arguments.split()[0] == f"+{row}"
     assert rows[row - 1].endswith("abd"[2 if here is None else here])
@@ -145,9 +126,6 @@ async def test_a_program_that_does_not_start_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    missing = [str(tmp_path / "missing")]
     with pytest.raises(OSError, match="No such file"):
-        await show_in_program(
-            missing, ENTRIES, "run", here=None, timezone=UTC, environ=os.environ, suspended=nullcontext
-        )
+        await shown([str(tmp_path / "missing")], ENTRIES)
     assert files_of(tmp_path) == []

@@ -18,9 +18,7 @@ from support.dashboard import Dashboard, job_view, opened, pressed, settle, text
 from support.sick_runs import sick_log, sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
-from tui.analysis.series import EMPTY, Series
 from tui.screens.job.chart_grid import ChartGrid
-from tui.screens.job.chart_view import ChartView
 from tui.screens.job.charts import ChartBuilder
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
@@ -128,23 +126,9 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
             assert not nodes_of(text)
             await press(pilot, back)
             assert len(deck(app).shown) > 3
-        grid = deck(app)
-        grid.front = "util"
-        removal = grid.remove()
-        grid.arrangement = "lines"  # a chart per node, which can't be mounted any more
-        await removal
 
 
-def test_slow_steps_are_drawn_in_the_unit_of_the_header() -> None:
-    of = sick_run("healthy")
-    assert of.progress is not None
-    rates = Series("it/s", (NOW - 60, NOW), (0.05, 0.04))
-    told = replace(of.progress, rate_steps_per_s=0.04, rate_series=rates, tokens_per_s_series=EMPTY)
-    charts = ChartBuilder().charts(replace(of, progress=told), ChartView())
-    assert [chart.series[0].values for chart in charts if chart.unit == "s/it"] == [(20.0, 25.0)]
-
-
-async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
+async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_pointer_reads() -> None:
     app = metrics_tab("healthy")
     async with opened(app, WIDE) as pilot:
         begin = ChartBuilder().reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
@@ -160,32 +144,27 @@ async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
             assert window(app) == pytest.approx((start, end), abs=10)
         assert "charts: all" in await press(pilot, *("minus",) * 6)
         assert window(app) == pytest.approx((begin, NOW), abs=60)
-        assert asked(app)[-1] == pytest.approx(timedelta(seconds=NOW - begin), abs=timedelta(seconds=60))
+        whole_s = NOW - begin
+        assert asked(app)[-1] == pytest.approx(timedelta(seconds=whole_s), abs=timedelta(seconds=60))
 
-
-async def test_the_pointer_reads_the_wheel_zooms_around_it_and_dragging_pans() -> None:
-    app = metrics_tab("healthy")
-    async with opened(app, WIDE) as pilot:
-        await press(pilot, "v")
-        chart = first_chart(app)
+        newest, chart = await press(pilot, "v"), first_chart(app)
         middle = chart._picture().left + chart.raster_cells // 2
-        newest = text_of(app)
         await pilot.hover(chart, offset=(middle, 5))
-        assert await press(pilot) != newest  # the pointer reads values until it leaves
+        assert await press(pilot) != newest
         chart.post_message(Leave(chart))
         assert await press(pilot) == newest
         await pilot._post_mouse_events([MouseScrollUp], chart, offset=(middle, 5), button=0)
         await settle(pilot)
         start, end = window(app)
-        assert end - start == pytest.approx(2880, abs=20)
-        assert (start + end) / 2 == pytest.approx(NOW - 1800, abs=60)
+        assert end - start == pytest.approx(0.8 * whole_s, rel=0.01)
+        assert (start + end) / 2 == pytest.approx((begin + NOW) / 2, rel=0.01 * whole_s / NOW)
         await pilot.mouse_down(chart, offset=(middle, 5))
-        await pilot.hover(chart, offset=(middle + 10, 5))
-        await pilot.mouse_up(chart, offset=(middle + 10, 5))
+        await pilot.hover(chart, offset=(middle + 4, 5))
+        await pilot.mouse_up(chart, offset=(middle + 4, 5))
         await settle(pilot)
         dragged = window(app)
         assert dragged[1] - dragged[0] == pytest.approx(end - start)
-        assert start - dragged[0] == pytest.approx(10 * (end - start) / chart.raster_cells, rel=0.05)
+        assert start - dragged[0] == pytest.approx(4 * (end - start) / chart.raster_cells, rel=0.05)
         assert screen(app).metrics.view.cursor is None
 
 
@@ -329,14 +308,6 @@ async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
         await pilot.resize_terminal(12, 4)
         await press(pilot, *keys)
         assert isinstance(app.screen, JobScreen)
-
-
-async def test_a_taller_terminal_gives_each_node_its_line_though_nothing_new_is_heard() -> None:
-    app = job_view(sick_run("healthy", nodes=16), lines=())
-    async with opened(app) as pilot:
-        for height in (24, 70, 24):
-            await pilot.resize_terminal(80, height)
-            assert ("node-15" in await pressed(pilot)) == (height == 70)
 
 
 def colours(chart: LineChart) -> set[object]:

@@ -22,7 +22,7 @@ pytest.importorskip("textual_serve", reason="the extra web is not installed")
 from aiohttp import web  # noqa: E402
 from aiohttp.test_utils import TestClient, TestServer  # noqa: E402
 
-from tui.system.saved_files import Outbox, delivered_as, sweep_abandoned  # noqa: E402
+from tui.system.saved_files import Outbox, sweep_abandoned  # noqa: E402
 from tui.web.driver import WholeWrites  # noqa: E402
 from tui.web.server import Offer, Offers  # noqa: E402
 
@@ -127,12 +127,6 @@ async def test_one_that_is_being_sent_outlives_its_page(file: Path) -> None:
         assert len(await answer.read()) == LARGE_BYTES - CUT_AT
         async with browser.get("/") as late:
             assert late.status == 404
-
-
-def test_several_files_are_one_download() -> None:
-    assert delivered_as([Path("/o/jobs.csv")]) == "jobs.csv"
-    assert delivered_as([Path("/o/run-loss.csv"), Path("/o/run-gpu.csv")]) == "run.zip"
-    assert delivered_as([Path("/o/a.csv"), Path("/o/b.csv")]) == "files.zip"
 
 
 HOLDS = """

@@ -62,18 +62,6 @@ async def test_a_refresh_keeps_cursor_and_line_of_the_screen_by_key() -> None:
         assert [(key or "") in text for text in app.lines()] == line
 
 
-async def test_the_cursor_stays_near_when_its_row_goes() -> None:
-    app = TableApp(PLANETS[:3])
-    async with app.run_test(size=(40, 10)) as pilot:
-        await pilot.press("j", "j")
-        app.table.set_rows(PLANETS[:2])
-        assert app.table.cursor_key == "planet-001"
-        app.table.set_rows([])
-        assert app.table.cursor_key is None
-        await pilot.press("j", "enter")
-        assert app.heard == []
-
-
 async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign() -> None:
     app = TableApp(
         [Planet("a-planet-with-a-rather-long-name", 7), Planet("日本語のなまえ" * 6, 1), Planet("", 3)]

@@ -12,7 +12,7 @@ from widget_text import draw
 
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
-from tui.widgets.charts.spec import ChartSpec, Mark, block, read, trace, value_at
+from tui.widgets.charts.spec import ChartSpec, Mark, read, value_at
 from tui.widgets.charts.ticks import log_ticks
 
 END = 1_700_000_000.0
@@ -90,14 +90,6 @@ def test_a_single_sample_is_a_spot_that_is_seen_wherever_it_lies(place: float, v
     cells = "".join(text([Series("loss", (at,), (value,))], chart, 40, 9)[1:-1])
     dots = sum((ord(cell) - 0x2800).bit_count() for cell in cells if 0x2800 < ord(cell) < 0x2900)
     assert dots == 4
-
-
-def test_trace_spans_its_values() -> None:
-    assert trace([0.0, 1.0], 2) == "▁█"
-    assert trace([0.0, None, math.nan, 1.0], 4, low=0, high=1) == "▁··█"
-    assert trace([0.5] * 100, 10, low=0, high=1) == "▅" * 10
-    assert trace([1.0, 2.0], 10) == "▁█"
-    assert [block(value) for value in (2.0, -1.0, math.inf)] == ["█", "▁", "█"]
 
 
 def line(name: str, values: list[float]) -> Series:
