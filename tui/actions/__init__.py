@@ -6,10 +6,13 @@ action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a s
 
 from __future__ import annotations
 
+from functools import cache
+
 from tui.actions.table import ACTIONS, JOB_TABS, SCOPE_TITLES, Action, Mark, Scope
 
 __all__ = ["ACTIONS", "JOB_TABS", "SCOPE_TITLES", "Action", "Mark", "Scope", "actions_of"]
 
 
+@cache
 def actions_of(*scopes: Scope) -> tuple[Action, ...]:
     return tuple(action for action in ACTIONS if action.scope in scopes)

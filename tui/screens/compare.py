@@ -219,8 +219,7 @@ class CompareRunsScreen(AppScreen):
         self._show()
 
     def watch_layout_shown(self, layout: Layout) -> None:
-        for name in LAYOUTS:
-            self.set_class(name == layout, f"-only-{name}")
+        self.update_classes({f"-only-{name}": name == layout for name in LAYOUTS})
         self.query_one("#charts" if layout == "charts" else RowTable).focus()
         self.refresh_bindings()
         self._show_charts()

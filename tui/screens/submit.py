@@ -217,8 +217,7 @@ class SubmitScreen(AppScreen):
     def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:
         before = next((name for name in STAGES if self.has_class(f"-{name}")), "")
         stage = {"loading": "choosing", "submitted": "submitting"}.get(snapshot.stage, snapshot.stage)
-        for name in STAGES:
-            self.set_class(name == stage, f"-{name}")
+        self.update_classes({f"-{name}": name == stage for name in STAGES})
         self._show_header(snapshot)
         error = self.query_one("#error", WrappedText)
         error.display = bool(snapshot.error)

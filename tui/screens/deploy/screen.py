@@ -98,8 +98,8 @@ class DeployScreen(AppScreen):
         stage = snapshot.stage
         if stage == "following" and not self.has_class("-following"):
             self.call_after_refresh(self.query_one("#deployment-log").focus)
-        for name in ("loading", "asking", "working", "tried", "following"):
-            self.set_class(name == stage, f"-{name}")
+        stages = ("loading", "asking", "working", "tried", "following")
+        self.update_classes({f"-{name}": name == stage for name in stages})
         waiting = WAITING.get(stage, "")
         if stage == "loading" and snapshot.error:
             waiting += f"\n\n✗ {sanitize(snapshot.error)}\n{AGAIN.format(key=self.key_for('screen.refresh'))}"

@@ -213,8 +213,7 @@ class JobScreen(AppScreen):
     # View
 
     def watch_tab(self, tab: str) -> None:
-        for name in JOB_TABS:
-            self.set_class(name == tab, f"-tab-{name}")
+        self.update_classes({f"-tab-{name}": name == tab for name in JOB_TABS})
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
         self._show_hints()
