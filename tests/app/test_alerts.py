@@ -65,15 +65,6 @@ async def test_a_new_finding_is_in_the_header_without_a_notice_and_the_title_tel
     assert app.written[-1].endswith("\x1b[23;2t")
 
 
-async def test_nothing_is_told_before_the_log_was_read_and_the_title_can_be_left_alone() -> None:
-    app = watched(replace(HEALTHY, log_read=False), notifications={"title": False})
-    async with opened(app, SIZE, notifications=True) as pilot:
-        await show(pilot, replace(HEALTHY, log_read=False))
-        await show(pilot, STALLED)
-        assert len(app._notifications) == 0
-    assert app.written == []
-
-
 class FakeApp:
     """What the alerts need of the app; keeps what it is asked to show."""
 
@@ -134,15 +125,14 @@ def test_what_is_told_and_how_can_be_chosen(
 
 
 async def test_what_was_there_is_no_news_and_a_snooze_silences_it_until_it_is_woken() -> None:
-    app = watched(STALLED, notifications={"snooze_minutes": 45})
+    app = watched(replace(HEALTHY, log_read=False), notifications={"snooze_minutes": 45})
     async with opened(app, SIZE, notifications=True) as pilot:
+        await show(pilot, replace(HEALTHY, log_read=False))
         await show(pilot, STALLED)
         assert len(app._notifications) == 0
-        assert app.titles == ["✗ llama-70b-sft-v3 stalled – bt-tui"]
-        await pressed(pilot, "z")
-        screen = text_of(app)
-        assert "snoozed for 45m" in screen
-        assert "z snoozed: no step for 9m" in screen
+        assert app.titles[-1] == "✗ llama-70b-sft-v3 stalled – bt-tui"
+        screen = await pressed(pilot, "z")
+        assert "snoozed for 45m" in screen and "z snoozed: no step for 9m" in screen
         await show(pilot, STALLED)
         assert app.titles[-1] == "● llama-70b-sft-v3 46% – bt-tui"
         await pressed(pilot, "z")
@@ -167,12 +157,8 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         assert len(app._notifications) == 0
         leak = HealthFinding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
         job_previews = GLANCES | {"llama70": replace(GLANCES["llama70"], findings=(leak,))}
-        ended = tuple(
-            one.model_copy(update={"current_status": "TRAINING_JOB_COMPLETED"})
-            if one.id == "whisper"
-            else one
-            for one in JOBS
-        )
+        done = JOBS[2].model_copy(update={"current_status": "TRAINING_JOB_COMPLETED"})
+        ended = (*JOBS[:2], done, *JOBS[3:])
         screen.snapshot = FleetFold().fold(PROJECTS, ended, job_previews, ONE_O_CLOCK)
         await settle(pilot)
         told = sorted(f"{notice.title}: {notice.message}" for notice in app._notifications)

@@ -63,18 +63,16 @@ async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> N
 
 async def test_what_hides_jobs_and_how_many_pass_are_always_shown() -> None:
     app = home()
+    query = "llama status:running,failed gpu:h100,h200 age<20d"
     async with opened(app, SIZE) as pilot:
-        for query in ("is:alarmed", "llama status:running,failed gpu:h100,h200 age<20d"):
-            await pilot.press("slash")
-            app.screen.query_one("#filter", Input).value = query
-            await pilot.press("enter")
-            for size in ((120, 24), (80, 24), (60, 20), (40, 12)):
-                await pilot.resize_terminal(*size)
-                await settle(pilot)
-                top = " ".join(text_of(app).split())
-                assert f"/{query}" in top, size
-                assert f"{len(names(app))} of {len(JOBS)} jobs" in top, size
-        await pilot.resize_terminal(60, 20)
+        await pilot.press("slash")
+        app.screen.query_one("#filter", Input).value = query
+        await pilot.press("enter")
+        for size in ((120, 24), (40, 12), (60, 20)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            top = " ".join(text_of(app).split())
+            assert f"/{query}" in top and f"{len(names(app))} of {len(JOBS)} jobs" in top, size
         await pilot.press("escape")
         home_of(app).choose_project("p-qwen3-grpo")
         await settle(pilot)

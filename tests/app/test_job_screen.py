@@ -37,19 +37,9 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         screen, text = app.screen, text_of(app)
         assert isinstance(screen, JobScreen)
         assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  data 0s old  198 GPU·h ≈ $967" in text
-        assert "step 4,117/9,000 46 %" in text and "loss 1.1" in text
-        assert "checkpoint-4000 12m ago" in text
-        rows = [line for line in text.splitlines() if line.lstrip().startswith("node-")][:4]
-        assert ["▲" in row for row in rows] == [False, False, True, False] and "61 %" in rows[2]
         for number, tab in enumerate(TAB_IDS, start=1):
             await pilot.press(str(number))
             assert screen.tab == tab
-        lines = (await pressed(pilot, str(1 + TAB_IDS.index("checkpoints")))).splitlines()
-        saved = [line for line in lines if line.lstrip().startswith("checkpoint-")]
-        assert [line.split()[0] for line in saved] == [
-            f"checkpoint-{step}" for step in (4000, 3000, 2000, 1000)
-        ]
-        assert "LoRA r=16" in saved[0] and "uploading" in saved[0] and "uploading" not in saved[1]
         await pilot.press("1", "tab", "tab")
         assert screen.tab == "metrics"
         await pilot.press("shift+tab")

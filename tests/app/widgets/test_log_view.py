@@ -141,23 +141,23 @@ async def test_late_lines_stand_where_they_belong_and_gaps_are_seen() -> None:
 
 async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
+
+        async def of_nodes(*names: str, all_of_them: bool = False) -> None:
+            view.options = replace(view.options, nodes=None if all_of_them else frozenset(names))
+            await settled(view, pilot)
+
         view.viewport.go_to_time(START_NS + 100 * NS_PER_S)
-        view.options = replace(view.options, nodes=frozenset({"node-2"}))
-        await settled(view, pilot)
+        await of_nodes("node-2")
         assert messages(view)[0] == "line 102"
-        view.options = replace(view.options, nodes=None)
-        await settled(view, pilot)
+        await of_nodes(all_of_them=True)
         assert messages(view)[0] == "line 100"
         # A line gone to while others are hidden stays where it is as they come back: what is around it?
-        view.options = replace(view.options, nodes=frozenset({"node-2"}))
+        await of_nodes("node-2")
         await pilot.press("j", "j", "j")
-        assert messages(view)[3] == "line 114"
-        view.options = replace(view.options, nodes=None)
-        await settled(view, pilot)
+        await of_nodes(all_of_them=True)
         assert messages(view)[3] == "line 114"
         assert [row[0] for row in shown(view)].index("›") == 3
-        view.options = replace(view.options, nodes=frozenset())
-        await settled(view, pilot)
+        await of_nodes()
         assert any("No lines match the filter." in row for row in shown(view))
 
 
@@ -168,15 +168,9 @@ async def test_wrapping_and_panning_show_the_rest_of_long_lines() -> None:
         view.options = LogOptions(wrap=True)
         assert "word29" in "\n".join(shown(view)).replace("\n" + " " * 15, "")
         view.options = LogOptions()
-        await pilot.press("right")
-        assert shown(view)[1].startswith(" 22:13:21 n0   ")
-        for _ in range(20):
-            view.action_pan(1)
-        assert "word29" in shown(view)[1]
-        assert shown(view)[1].startswith(" 22:13:21 n0")
-        for _ in range(20):
-            view.action_pan(-1)
-        await pilot.press("left")
+        await pilot.press(*["right"] * 20)
+        assert shown(view)[1].startswith(" 22:13:21 n0") and "word29" in shown(view)[1]
+        await pilot.press(*["left"] * 20)
         assert shown(view)[0].endswith("short")
 
 
