@@ -103,13 +103,6 @@ async def test_the_code_is_there_before_what_is_published_is_created(platform: P
     assert all(SESSION_TOKEN not in str(asked) for asked in platform.asked)
 
 
-async def test_an_error_answered_to_job_creation_is_not_repeated(platform: Platform) -> None:
-    platform.on(*JOBS_ROUTE.split(), Answer({"message": "try again"}, status=503))
-    with pytest.raises(errors.ServerFault, match="try again"):
-        await platform.push(config())
-    assert platform.routes().count(JOBS_ROUTE) == 1
-
-
 async def test_a_workspace_that_cannot_be_archived_asks_for_no_credentials(platform: Platform) -> None:
     with pytest.raises(errors.ArchiveError, match="external_dirs"):
         await platform.push(config(workspace=Workspace(external_dirs=["../none"])))

@@ -17,6 +17,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 KEY = "fake-key-9f3c1a"
@@ -58,6 +59,7 @@ class ReceivedRequest:
     query: dict[str, str]
     body: dict[str, object]
     authorization: str
+    raw: bytes = b""
 
 
 Route = Callable[[ReceivedRequest], Answer]
@@ -144,7 +146,7 @@ class FakeBaseten:
             self._speak_tls(certificate)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
-    def __enter__(self) -> "FakeBaseten":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -255,6 +257,7 @@ class FakeBaseten:
                     query={name: values[-1] for name, values in parse_qs(address.query).items()},
                     body=_body(raw, self.headers.get("Content-Type", "")),
                     authorization=self.headers.get("Authorization", ""),
+                    raw=raw,
                 )
                 answer = baseten.answer(asked)
                 if answer.hangs:

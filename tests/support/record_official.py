@@ -16,15 +16,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 from truss.cli.cli import truss_cli
@@ -39,6 +35,7 @@ from deployable import CHECKPOINT_DATA, EXAMPLES, JOB_ID, LISTED_INSTANCES, PROJ
 from api_client.deployment import build_config, render_python  # noqa: E402
 from api_client.models import Checkpoint  # noqa: E402
 from support.example_configs import NAMES, example_config  # noqa: E402
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest  # noqa: E402
 
 TRUSS = (sys.executable, "-c", "from truss.cli.cli import truss_cli; truss_cli()", "train")
 REMOTE_URL = "http://localhost:8000"
@@ -128,80 +125,57 @@ def deploy_definition(config: Path) -> dict[str, Any]:
         return {"definition": definition}
 
 
-class Recorder(BaseHTTPRequestHandler):
-    """Answers what the official CLI asks, in absolute addresses, and keeps what it is sent."""
+class Recorder(FakeBaseten):
+    """Answer what the official CLI asks, in absolute addresses, and keep what it sends in ``caught``."""
 
-    protocol_version = "HTTP/1.1"
-    caught: dict[str, Any] = {}
+    def __init__(self) -> None:
+        super().__init__()
+        self.caught: dict[str, Any] = {}
 
-    def do_GET(self) -> None:
-        route = urlsplit(self.path).path
-        if route.endswith("/checkpoints"):
-            self._answer({"training_job": {"id": JOB_ID}, "checkpoints": CHECKPOINT_DATA})
-        elif route == "/v1/blobs/credentials/train":
-            creds = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "aws_session_token": "t"}
-            own_url = f"http://127.0.0.1:{self.server.server_address[1]}"
-            creds |= {"endpoint_url": own_url, "region_name": "us-east-1"}
-            self._answer(CREDENTIALS | {"creds": creds})
-        else:
-            assert route == "/v1/training_projects", self.path
-            self._answer({"training_projects": []})
-
-    def do_PUT(self) -> None:
-        with tarfile.open(fileobj=io.BytesIO(self._body())) as archive:
-            self.caught["archive"] = sorted(archive.getnames())
-        self._answer(None)
-
-    def do_POST(self) -> None:
-        body = json.loads(self._body())
-        if "teams" in body.get("query", ""):
-            self._answer({"data": {"teams": [{"id": "t1", "name": "Research", "default": True}]}})
-        elif "listed_instances" in body.get("query", ""):
-            self._answer({"data": {"listedInstances": LISTED_INSTANCES}})
-        elif "query" in body:
-            self.caught["deploying"] = body
-            rendered = json.dumps({"model_name": "dry", "resources": {}})
-            result = {"model_version": None, "truss_config": rendered}
-            self._answer({"data": {"create_model_version_from_inference_template": result}})
-        elif "training_project" in body:
-            self.caught |= {"path": urlsplit(self.path).path, "training_project": body["training_project"]}
-            self._answer({"training_project": {"id": "p1", **body["training_project"]}})
-        elif "training_job" in body:
-            del body["training_job"]["truss_user_env"]
-            self.caught["training_job"] = body["training_job"]
-            project = {"id": "p1", "name": self.caught["training_project"]["name"]}
-            self._answer({"training_job": {"id": "j1", "training_project": project}})
-        else:
-            project = {"id": PROJECT_ID, "name": "p"}
-            self._answer({"training_jobs": [{"id": JOB_ID, "training_project": project}]})
-
-    def _body(self) -> bytes:
-        return self.rfile.read(int(self.headers["Content-Length"]))
-
-    def _answer(self, body: Any) -> None:
-        payload = b"" if body is None else json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def recording() -> Iterator[dict[str, str]]:
-    """Serve; gives the environment in which the official CLI asks there (at ``http_proxy``)."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield {name: value for name, value in os.environ.items() if "proxy" not in name.lower()} | {
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment in which the official CLI asks here (at ``http_proxy``)."""
+        return {name: value for name, value in os.environ.items() if "proxy" not in name.lower()} | {
             "BASETEN_TRUSS_AUTH_REMOTE_URL": REMOTE_URL,
             "BASETEN_TRUSS_AUTH_API_KEY": "recorded-by-nobody",
             "TRUSS_NO_UPDATE_CHECK": "1",
-            "http_proxy": f"http://127.0.0.1:{server.server_address[1]}",
+            "http_proxy": self.url,
         }
-        server.shutdown()
+
+    def answer(self, asked: ReceivedRequest) -> Answer:
+        body: Any = asked.body
+        project = {"id": PROJECT_ID, "name": "p"}
+        if asked.method == "PUT":
+            with tarfile.open(fileobj=io.BytesIO(asked.raw)) as archive:
+                self.caught["archive"] = sorted(archive.getnames())
+            return Answer(b"")
+        if asked.path.endswith("/checkpoints"):
+            return Answer({"training_job": {"id": JOB_ID}, "checkpoints": CHECKPOINT_DATA})
+        if asked.path == "/v1/blobs/credentials/train":
+            creds = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "aws_session_token": "t"}
+            return Answer(
+                CREDENTIALS | {"creds": creds | {"endpoint_url": self.url, "region_name": "us-east-1"}}
+            )
+        if asked.method == "GET":
+            assert asked.path == "/v1/training_projects", asked.path
+            return Answer({"training_projects": []})
+        if "teams" in body.get("query", ""):
+            return Answer({"data": {"teams": [{"id": "t1", "name": "Research", "default": True}]}})
+        if "listed_instances" in body.get("query", ""):
+            return Answer({"data": {"listedInstances": LISTED_INSTANCES}})
+        if "query" in body:
+            self.caught["deploying"] = body
+            result = {"model_version": None, "truss_config": '{"model_name": "dry", "resources": {}}'}
+            return Answer({"data": {"create_model_version_from_inference_template": result}})
+        if "training_project" in body:
+            self.caught |= {"path": asked.path, "training_project": body["training_project"]}
+            return Answer({"training_project": {"id": "p1", **body["training_project"]}})
+        if "training_job" in body:
+            del body["training_job"]["truss_user_env"]
+            self.caught["training_job"] = body["training_job"]
+            project = {"id": "p1", "name": self.caught["training_project"]["name"]}
+            return Answer({"training_job": {"id": "j1", "training_project": project}})
+        return Answer({"training_jobs": [{"id": JOB_ID, "training_project": project}]})
 
 
 def run_truss(environment: dict[str, str], *arguments: str) -> bytes:
@@ -214,11 +188,11 @@ def run_truss(environment: dict[str, str], *arguments: str) -> bytes:
 def workstations() -> None:
     """What each command line sends and prints, and the names of the archive's files."""
     records = []
-    with recording() as environment:
+    with Recorder() as server:
         for case in WORKSTATIONS:
-            Recorder.caught.clear()
-            printed = json.loads(run_truss(environment, "workstation", *case.split(), "-o", "json"))
-            records.append({"arguments": case.split(), **Recorder.caught, "printed": printed})
+            server.caught.clear()
+            printed = json.loads(run_truss(server.environment, "workstation", *case.split(), "-o", "json"))
+            records.append({"arguments": case.split(), **server.caught, "printed": printed})
     write(TESTS / "cli" / "golden" / "workstation.json", records)
 
 
@@ -226,12 +200,12 @@ def requests() -> None:
     """The body of the deploying request of each example file, which are written from the answers first."""
     here = TESTS / "unit" / "deployment"
     checkpoints = [Checkpoint.model_validate(each) for each in CHECKPOINT_DATA]
-    with recording() as environment:
+    with Recorder() as server:
         for name, answers in EXAMPLES.items():
             example = here / "examples" / f"{name}.py"
             example.write_text(render_python(build_config(answers, checkpoints)), encoding="utf-8")
-            run_truss(environment, "deploy_checkpoints", "--config", str(example), "--dry-run")
-            write(here / "golden" / f"{name}.json", Recorder.caught.pop("deploying"))
+            run_truss(server.environment, "deploy_checkpoints", "--config", str(example), "--dry-run")
+            write(here / "golden" / f"{name}.json", server.caught.pop("deploying"))
 
 
 if __name__ == "__main__":
