@@ -2,12 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
 from support.cli import RunCli
-from support.fake_baseten import Answer, FakeBaseten, job
+from support.deploying_server import listed_checkpoint
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 
 CONFIG = """
 from truss_train import TrainingProject, TrainingJob, Image, Compute, Runtime, SecretReference
@@ -167,6 +169,27 @@ def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaset
     unsure = cli("stop job1")
     assert (unsure.code, "it may have taken effect" in unsure.err) == (8, True)
     assert "job job1 may not have been stopped: " in unsure.err
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_job_is_stopped_after_its_next_checkpoint(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
+    two = cli("stop job1 job2 --after-checkpoint")
+    listed: list[dict[str, Any]] = []
+
+    def checkpoints(_asked: ReceivedRequest) -> Answer:
+        assert changes(baseten) == [], "it is not stopped before"
+        listed.append(listed_checkpoint(f"checkpoint-{len(listed)}", sync_status="SYNCING"))
+        if len(listed) > 5:
+            listed[-1]["sync_status"] = "COMPLETE"
+        return Answer({"checkpoints": listed})
+
+    baseten.on("GET", "/v1/.*/job1/checkpoints", checkpoints)
+    baseten.on("POST", "/v1/.*/job1/stop", Answer({"training_job": job("job1", "STOPPED")}))
+    result = cli("stop job1 --after-checkpoint")
+    assert (two.code, result.code, result.out) == (2, 0, "job1\n")
+    assert "ctrl-c leaves the job running" in result.err and "stored checkpoint-5" in result.err
+    assert changes(baseten) == ["/v1/training_projects/proj1/jobs/job1/stop"]
 
 
 def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli: RunCli, baseten: FakeBaseten) -> None:
