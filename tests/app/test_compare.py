@@ -97,27 +97,24 @@ async def test_marked_jobs_are_read_and_compared(baseten: FakeBaseten) -> None:
         assert sum(asked.path.endswith("/logs") for asked in baseten.asked) == lines_asked
 
 
-async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(baseten: FakeBaseten) -> None:
+async def test_a_running_job_is_followed_beside_one_that_is_gone_and_one_that_fails(
+    baseten: FakeBaseten,
+) -> None:
     baseten.on("GET", r".*/jobs/two", Answer({"code": "NOT_FOUND", "message": "gone"}, status=404))
     baseten.on("GET", r".*/jobs/quiet", Answer({"code": "ODD", "message": "[bold]no[/]"}, status=400))
-    async with on_home(baseten) as (app, pilot):
-        await pilot.press("space", "j", "space", "j", "space", "c")
-        for words in ("second no longer exists", "[bold]no[/]", "loss of first"):
-            await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
-
-
-async def test_a_running_job_is_followed(baseten: FakeBaseten) -> None:
     now_ms = int(time.time() * 1000)
     baseten.jobs[0] |= {"current_status": "TRAINING_JOB_RUNNING"}
     baseten.logs["one"] = [
         line(f"step {n}/900 loss={3 - n / 100}", at_ms=now_ms - 60_000 + 10 * n) for n in range(1, 30)
     ]
     async with on_home(baseten) as (app, pilot):
-        await pilot.press("space", "j", "space", "c")
+        await pilot.press("space", "j", "space", "j", "space", "c")
 
         def steps() -> list[Any]:
-            return [one.progress.step for one in getattr(app.screen, "runs", ())]
+            return [one.progress.step for one in getattr(app.screen, "runs", ()) if one.progress]
 
+        for words in ("second no longer exists", "[bold]no[/]", "loss of first"):
+            await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]
         await until(pilot, lambda: 29 in steps())
         baseten.logs["one"].append(line("step 30/900 loss=1.5", at_ms=int(time.time() * 1000)))
         await until(pilot, lambda: 30 in steps())

@@ -11,8 +11,7 @@ from textual.pilot import Pilot
 
 from api_client.transfers import FileProgress, FileState
 from support.dashboard import Dashboard, Heard, home, pressed, settle, text_of
-from support.worlds import JOBS
-from tui.analysis.transfers import DownloadRequest, Transfer, Transfers, TransferState, outcome_text
+from tui.analysis.transfers import Transfer, Transfers, TransferState, outcome_text
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import CancelDownloadRequested, RetryDownloadRequested
 
@@ -129,10 +128,3 @@ def test_what_became_of_a_download_is_a_sentence_that_says_what_to_do() -> None:
     assert "Press T, then t to resume." in outcome_text(FAILED)
     done = Transfer("3", "x", "/there", TransferState.DONE, size_bytes=MIB, files=GOING.files[:1])
     assert outcome_text(done) == "Downloaded x to /there: 1.00 MiB, 1 file."
-
-
-def test_a_download_is_called_by_what_it_holds() -> None:
-    run = JOBS[0]
-    assert DownloadRequest(run, archive=True).title == "source of llama-70b-sft-v3"
-    assert DownloadRequest(run, ("checkpoint-1",)).title == "checkpoint-1 of llama-70b-sft-v3"
-    assert DownloadRequest(run, ("a", "b")).title == "2 checkpoints of llama-70b-sft-v3"
