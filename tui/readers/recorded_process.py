@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -134,6 +135,7 @@ def analyze(
 
 
 def main(descriptor: int) -> None:
+    os.nice(10)  # the whole log takes minutes; the server and the dashboard come first
     with Connection(descriptor) as connection, suppress(EOFError, ConnectionError):
         analyze(connection, *connection.recv())
 
