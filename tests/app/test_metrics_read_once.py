@@ -56,7 +56,7 @@ async def test_checks_read_what_the_charts_lack_and_the_last_hour_is_known_by_th
     assert len({int(at // MINUTE_S) for at in known.cpu.times}) == len(known.cpu.times) >= 60
 
 
-async def test_the_charts_of_many_nodes_are_read_in_parts_the_newest_first() -> None:
+async def test_the_newest_metrics_of_many_nodes_are_shown_first_then_all_are_read_in_parts() -> None:
     with FakeBaseten() as server:
         now_s = time.time()
         server.jobs = [job("wide", "RUNNING", created_at=iso(now_s - DAY_MIN * MINUTE_S), node_count=64)]
@@ -75,11 +75,12 @@ async def test_the_charts_of_many_nodes_are_read_in_parts_the_newest_first() -> 
     assert run.metrics is not None
     starts = [int(query["start_epoch_millis"]) for query in asked]
     ends = [int(query.get("end_epoch_millis", 0)) for query in asked]
-    newest = ends.index(0)  # the first one that follows
-    assert newest > 1
-    assert starts[: newest - 1] == ends[1:newest]
-    assert (ends[0] - starts[newest - 1]) // 60_000 == 60
-    assert (ends[0] - starts[newest]) // 1000 == 120
+    following = ends.index(0)
+    assert following > 2
+    assert (ends[0] - starts[0]) // 1000 == 300
+    assert (ends[following - 1], ends[0] - starts[1]) == (ends[0], 3_600_000)
+    assert starts[2:following] == ends[1 : following - 1]
+    assert (ends[0] - starts[following]) // 1000 == 120
 
 
 async def test_parts_have_about_the_same_size_and_no_sample_is_missing(
@@ -108,5 +109,5 @@ async def test_parts_have_about_the_same_size_and_no_sample_is_missing(
     found = [len(part.per_node_metrics[0].metrics.gpu_utilization["0"]) async for part in parts]
     assert len(times) <= sum(found) <= len(times) + len(asked)
     assert 10 < max(found) <= 22
-    assert [start for start, _ in asked[:-1]] == [end for _, end in asked[1:]]
-    assert (asked[0][1], asked[-1][0]) == (900, 0)
+    assert [end for _, end in asked[:-1]] == [start for start, _ in asked[1:]]
+    assert (asked[0][0], asked[-1][1]) == (0, 900)

@@ -56,6 +56,8 @@ MAX_METRIC_POINTS = 1400
 """Maximum number of samples read per series, which matters if a short window is far in the past."""
 MAX_METRIC_POINTS_MANY_NODES = 480
 """The same for a job with more than ``FEW_NODES`` nodes."""
+NEWEST_SAMPLES = timedelta(minutes=5)
+"""The part of the metrics of many nodes to show first."""
 LATE_SAMPLES = timedelta(minutes=2)
 """The last part of the history to read again, because samples may be late."""
 REREAD_S = 3600.0
@@ -368,17 +370,17 @@ class RunFeed:
             step_s = new_step_s
 
     async def _read_metrics(self, fold: MetricsFold, start: datetime, end: datetime, step_s: int) -> None:
-        """Read the metrics of many nodes in parts; show each of them unless more is shown already."""
-        is_first = not self._metrics.snapshot.nodes
-        async for answer in metrics_in_parts(self._session.client, self._job, start, end, step_s):
+        """Read the metrics of many nodes in parts. Unless some are shown already, show the newest first."""
+        client, job = self._session.client, self._job
+        if not self._metrics.snapshot.nodes:
+            async for answer in metrics_in_parts(client, job, max(start, end - NEWEST_SAMPLES), end, step_s):
+                await asyncio.to_thread(self._metrics.fold, answer, step_s)
+                self._throttle.request()
+        async for answer in metrics_in_parts(client, job, start, end, step_s):
             await asyncio.to_thread(fold.fold, answer, step_s)
             self._got(METRICS)
-            if is_first:
-                self._metrics = fold
-                self._throttle.request()
-            if not self._job.is_finished:
-                now = self._session.clock.now()
-                await asyncio.to_thread(self._health_metrics.take, answer, now)
+            if not job.is_finished:
+                await asyncio.to_thread(self._health_metrics.take, answer, end)
 
     async def _take_health_metrics(self, answer: JobMetrics, start: datetime) -> None:
         """Take the samples for health checks; before the first, read those before ``start``."""

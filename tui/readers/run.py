@@ -28,7 +28,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 
 METRICS = "metrics"
 """Key of the metrics in ``LoadedRun.unread``."""
-LINES_AT_ONCE = 250
+LINES_AT_ONCE = 100
 """Lines to fold per turn of the event loop."""
 
 OnPart = Callable[[float | None, int], object]
@@ -262,7 +262,7 @@ PART_GROWTH = 4.0
 async def metrics_in_parts(
     client: TrainingClient, job: TrainingJob, start: datetime, end: datetime, step_s: int
 ) -> AsyncIterator[JobMetrics]:
-    """Yield the samples of a time range, the newest first; those between two parts may be repeated.
+    """Yield the samples of a time range in time order; those between two parts may be repeated.
 
     Few nodes are one part. Raises RequestError.
     """
@@ -270,14 +270,14 @@ async def metrics_in_parts(
     width_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
     densest = 0.0
     while start_ms < end_ms:
-        since_ms = max(start_ms, end_ms - width_ms)
+        until_ms = min(end_ms, start_ms + width_ms)
         answer = await client.metrics.get(
-            job.project_id, job.id, start_ms=since_ms, end_ms=end_ms, step_s=step_s
+            job.project_id, job.id, start_ms=start_ms, end_ms=until_ms, step_s=step_s
         )
         yield answer
-        densest = max(densest, _sample_count(answer) / (end_ms - since_ms))
+        densest = max(densest, _sample_count(answer) / (until_ms - start_ms))
         width_ms = int(min(width_ms * PART_GROWTH, PART_SAMPLES / densest if densest else math.inf)) + 1
-        end_ms = since_ms
+        start_ms = until_ms
 
 
 def _sample_count(answer: JobMetrics) -> int:
