@@ -267,7 +267,7 @@ async def metrics_in_parts(
     Few nodes are one part. Raises RequestError.
     """
     start_ms, end_ms = epoch_ms(start), epoch_ms(end)
-    width_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
+    width_ms = first_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
     densest = 0.0
     while start_ms < end_ms:
         until_ms = min(end_ms, start_ms + width_ms)
@@ -276,7 +276,8 @@ async def metrics_in_parts(
         )
         yield answer
         densest = max(densest, _sample_count(answer) / (until_ms - start_ms))
-        width_ms = int(min(width_ms * PART_GROWTH, PART_SAMPLES / densest if densest else math.inf)) + 1
+        fitting_ms = PART_SAMPLES / densest if densest else math.inf
+        width_ms = int(min(width_ms * PART_GROWTH, max(fitting_ms, first_ms)))
         start_ms = until_ms
 
 
