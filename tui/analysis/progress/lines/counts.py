@@ -11,11 +11,11 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
-    r"(?=[gtsibnuo])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
+    r"(?=[gtsibmnuo])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
     r"(?<!episode )(?<!fps )"
     r"(?:(?P<updates>num[ _]updates|nupdates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
-    r"|(?P<plain>(?:train(?:ing)?|optim(?:izer)?)[ _]step|steps?(?:_i)?)"
-    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|batch|updates?|i(?=\s?=\s?\d+\s?/)))"
+    r"|(?P<plain>(?:train(?:ing)?|opt(?:im(?:izer)?)?)[ _]step|steps?(?:_i)?)"
+    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|(?:mini)?batch(?:_idx)?|updates?|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )

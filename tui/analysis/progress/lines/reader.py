@@ -240,7 +240,7 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetri
     else:
         return None
     text = strip_ansi(message.rstrip("\r\n")).replace("\b", "")  # Keras moves the cursor with backspaces.
-    if "：" in text or "，" in text:
+    if not text.isascii() and ("：" in text or "，" in text):
         text = text.translate(_WIDE)
     if "\n" not in text:
         return _read_line(text)

@@ -23,7 +23,8 @@ _SAVING_MODEL = re.compile(
     r"|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
     r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
-    r"|\bsaving gaussians$|\bsaving at (?:step|epoch|iteration) \d"
+    r"|\bsav(?:ing|ed) (?:the )?(?:new )?best model\b|\bsaving gaussians$"
+    r"|\bsaving at (?:step|epoch|iteration) \d"
     r"|\bsaved? the (?:agent|policy|learner) (?:to|in|at) \S|\bsaving checkpoints?\s?\.{2,3}$"
     r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
 )

@@ -124,9 +124,9 @@ def read_keras(text: str) -> ParsedMetrics | None:
             return None
         whole = max(0, number - 1)
         return ParsedMetrics(epoch=float(whole), total_epochs=float(epochs), whole_epochs=whole)
-    bar = _BAR.match(text)
+    bar = _BAR.match(text) if "/" in text else None
     if bar is None:
-        quiet = _QUIET.match(text)
+        quiet = _QUIET.match(text) if "- loss: " in text else None
         return None if quiet is None else from_values(dict(_KERAS_ITEM.findall(quiet["rest"])))
     told = from_values(dict(_KERAS_ITEM.findall(bar["rest"])))
     done, total = to_step(bar["done"]), to_step(bar["total"])
