@@ -238,37 +238,19 @@ async def test_what_is_no_digest_of_the_file_fails_nothing(folder: Folder, heade
     assert report.files[0].verified_by == "size"
 
 
-async def cancel_half_way(folder: Folder, content: bytes, **headers: str) -> None:
-    """Run until half is here, then cancel; the store holds back the other half until then."""
-    store = folder.serve(Stored("ckpt/a.bin", content, headers=headers))
-    half = len(content) // 2
-    is_half, go_on = asyncio.Event(), threading.Event()
-
-    def hold(sent_bytes: int) -> None:
-        if sent_bytes >= half:
-            go_on.wait(20)
-            raise ConnectionResetError
-
-    def look(progress: DownloadProgress) -> None:
-        if progress.done_bytes >= half:
-            is_half.set()
-
-    store.behaviour.before_piece = hold
-    async with store.client() as client:
-        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder.path)
-        running = asyncio.create_task(client.downloads.run(plan, on_progress=look))
-        await is_half.wait()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-    go_on.set()
-    store.behaviour.before_piece = lambda _sent_bytes: None
+async def fetch_half(folder: Folder, content: bytes, **headers: str) -> None:
+    """Run until half is here; then the store hangs up."""
+    file = Stored("ckpt/a.bin", content, headers=headers)
+    cuts = {0: len(content) // 2}
+    report = await folder.download(file, attempts=1, cut_after=lambda number: cuts.get(number, 0))
+    assert not report.is_complete
     assert not folder.file.exists()
+    folder.store.behaviour = Behaviour()
 
 
-async def test_a_cancelled_download_resumes_where_it_stopped(folder: Folder) -> None:
+async def test_a_download_that_broke_off_resumes_where_it_stopped(folder: Folder) -> None:
     content, store = some_bytes(8 * UNIT), folder.store
-    await cancel_half_way(folder, content)
+    await fetch_half(folder, content)
     before = store.sent_bytes
     seen: list[DownloadProgress] = []
     async with store.client() as client:
@@ -297,7 +279,7 @@ DAMAGE: dict[str, Damage] = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_journal_that_does_not_fit_starts_the_file_over(folder: Folder, damage: str) -> None:
-    await cancel_half_way(folder, some_bytes(4 * UNIT))
+    await fetch_half(folder, some_bytes(4 * UNIT))
     part, journal = part_paths(folder.file)
     head, *rest = journal.read_text().splitlines()
     assert rest[0].startswith("[")
@@ -321,7 +303,7 @@ async def test_another_time_of_the_same_object_is_no_other_file_but_a_replaced_o
     folder: Folder, before: str, now: str, listed: str, should_continue: bool
 ) -> None:
     new = some_bytes(4 * UNIT, 1 if should_continue else 2)
-    await cancel_half_way(folder, some_bytes(4 * UNIT, 1), **({"ETag": before} if before else {}))
+    await fetch_half(folder, some_bytes(4 * UNIT, 1), **({"ETag": before} if before else {}))
     _part, journal = part_paths(folder.file)
     journal.write_text(journal.read_text().replace(LISTED_TIME, listed))
     folder.serve(Stored("ckpt/a.bin", new, headers={"ETag": now} if now else {}))
@@ -484,7 +466,7 @@ async def test_files_that_are_gone_are_said_so(folder: Folder) -> None:
 async def test_a_digest_is_remembered_until_the_file_is_whole(folder: Folder) -> None:
     """Its answer may have been read by a process that has been killed since."""
     content = some_bytes(4 * UNIT)
-    await cancel_half_way(folder, content, **{"x-amz-checksum-sha256": in_base64("sha256", content)})
+    await fetch_half(folder, content, **{"x-amz-checksum-sha256": in_base64("sha256", content)})
     with part_paths(folder.file)[0].open("r+b") as damaged:
         damaged.write(b"damage")
     await folder.download_whole(Stored("ckpt/a.bin", content))

@@ -4,17 +4,20 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from api_client import LogBatch, LogEnd, LogGap, LogLine, TrainingClient
 from api_client.clock import SystemClock
+from api_client.recordings.reading import Recording
 from support.cli import Result
 from support.faulty import FaultyServer
-from support.log_server import NS_PER_S, FakeLog, FastClock, JobServer, hostile_lines
+from support.log_server import NS_PER_S, FakeLog, FastClock, JobServer, ServedLine, hostile_lines
 from support.remotes import remote_of
 from tui.cli import main
+from tui.readers.recorder import Recorder
 
 LASTING_S = 40.0
 BURST_LINES = 1_600
@@ -83,7 +86,7 @@ def test_the_command_follows_to_the_end_and_then_reads_it_all(
         return Result(code, printed.out, printed.err)
 
     with served(faulty, clock, seed=5, end="inclusive", status="FAILED") as log:
-        followed, read = logs("--follow", "--drain", "30"), logs()
+        followed, read = logs("--follow", "--drain", "120"), logs()
     assert (followed.code, read.code) == (3, 0), followed.err + read.err
     assert "job job1 ended: failed, waiting for late lines" in followed.err
     for result in (followed, read):
@@ -94,3 +97,22 @@ def test_the_command_follows_to_the_end_and_then_reads_it_all(
         stamps = [int(each["timestamp"]) for each in result.ndjson if not each.get("late")]
         assert stamps == sorted(stamps)
     assert not any(each.get("late") for each in read.ndjson)
+
+
+async def test_a_running_job_is_recorded_to_its_end(faulty: FaultyServer, tmp_path: Path) -> None:
+    clock = FastClock()
+    now_ns = clock.server_ns()
+    stamps = [now_ns + 10 * step * NS_PER_S for step in range(-100, 10)]
+    lines = [ServedLine(stamp, f"step {stamp}", arrives_ns=stamp) for stamp in stamps]
+    faulty.app = JobServer(FakeLog(lines, clock.server_ns, stamps[0], stamps[-1] + 1, "FAILED")).app
+    faulty.set_faults(
+        "503;skip=2;times=1|reset@during;skip=5;times=2|html;skip=12;times=1|429;skip=20;times=1"
+    )
+    async with TrainingClient(remote_of(faulty), clock=clock) as client:
+        recorder = Recorder(client, await client.jobs.find("job1"), tmp_path / "run.btrun")
+        await recorder.run(follow=True)
+    assert len(faulty.struck()) == 5
+    with Recording(tmp_path / "run.btrun") as recording:
+        assert len(list(recording.log.entries())) == recorder.line_count == len(lines)
+        assert recording.job.current_status == "TRAINING_JOB_FAILED"
+        assert recording.manifest.ended

@@ -84,9 +84,7 @@ def test_every_public_method_is_in_the_matrix_or_elsewhere(faulty: FaultyServer)
     found = {
         f"{prefix}{name}"
         for prefix, kind in named
-        if kind.__module__.startswith(
-            ("api_client.client", "api_client.resources", "api_client.transfers.uploads")
-        )
+        if kind.__module__.startswith(OWN_MODULES)
         for name, _ in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }

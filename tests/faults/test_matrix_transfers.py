@@ -36,7 +36,7 @@ PASSING = (
     "reset@during", "reset@after", "cut@before", "cut@during", "stall=2ms",
     "slow=4ms", "restart=1ms",
 )  # fmt: skip
-"""Silence for ever has a test below; that of an upload is in test_upload_faults."""
+"""Silence for ever has a test below; that of an upload, and uploads in parts, are in test_upload_faults."""
 
 
 class Transfer:
@@ -67,13 +67,6 @@ class Transfer:
         head = await self.client.checkpoint_contents.read(*self.world.job, file, length=1000)
         return head == CONTENT[:1000]
 
-    async def upload(self) -> bool:
-        path = self.folder / "code.tgz"
-        path.write_bytes(ARCHIVE)
-        credentials = await self.client.blobs.training_credentials()
-        await self.client.blobs.upload(path, credentials)
-        return self._is_stored(credentials.s3_bucket, credentials.s3_key)
-
     async def push(self) -> bool:
         (self.folder / "train.py").write_text("print()")
         job = TrainingJob(image=Image(base_image="x"), runtime=Runtime(start_commands=["true"]))
@@ -82,18 +75,15 @@ class Transfer:
         submission = await self.client.push(config, source_dir=self.folder)
         (spec,) = self.world.served.backend.specs[before:]
         (artifact,) = spec["runtime"]["artifacts"]
-        return bool(submission.training_job.id) and self._is_stored(artifact["s3_bucket"], artifact["s3_key"])
-
-    def _is_stored(self, bucket: str, key: str) -> bool:
-        return self.world.served.platform.stores.blobs.path(bucket, key) is not None
+        stored = self.world.served.platform.stores.blobs.path(artifact["s3_bucket"], artifact["s3_key"])
+        return bool(submission.training_job.id) and stored is not None
 
 
-UPLOADS = {"blobs.upload": Transfer.upload, "push": Transfer.push}
 TRANSFERS: dict[str, Callable[[Transfer], Awaitable[bool]]] = {
     "downloads.plan_checkpoints": Transfer.download,
     "downloads.plan_archive": Transfer.download_archive,
     "checkpoint_contents.read": Transfer.preview,
-    **UPLOADS,
+    "push": Transfer.push,
 }
 
 
@@ -152,7 +142,7 @@ Runner = Callable[[str, str], Awaitable[Run]]
 async def test_transient_faults_are_retried(fault: str, run: Runner, faulty: FaultyServer) -> None:
     wrong = []
     # obstore waits by the wall clock, on which a restart never ends.
-    for name in TRANSFERS.keys() - (UPLOADS if fault.startswith("restart") else ()):
+    for name in TRANSFERS.keys() - ({"push"} if fault.startswith("restart") else set()):
         done = await run(name, f"{fault};times=1")
         if not done.is_all or not faulty.struck():
             wrong.append(f"{name}: {done}, struck {faulty.struck()}")
@@ -182,7 +172,7 @@ UNNOTICED = {
     # The half that came holds what was asked for.
     "checkpoint_contents.read": {"truncated"},
     # A store's answer to an upload has no body to lose.
-    **{name: {"truncated", "empty", "reset@during"} for name in UPLOADS},
+    "push": {"truncated", "empty", "reset@during"},
 }
 
 
@@ -196,7 +186,7 @@ async def test_lasting_faults_are_reported(fault: str, run: Runner, world: World
             continue
         jobs = len(world.served.backend.specs)
         done = await run(name, fault)
-        if name in UPLOADS:
+        if name == "push":
             is_told = isinstance(done.error, errors.UploadFailed)
         elif name == "checkpoint_contents.read":
             is_told = isinstance(done.error, kind) and words in str(done.error)

@@ -286,3 +286,16 @@ async def test_where_the_remote_is_shows_the_address_that_its_answers_come_from(
             else:
                 assert await client.projects.list() == []
                 assert await client.objects.read(file, length=1) == b"{"
+
+
+async def test_a_server_with_an_unknown_certificate_gets_neither_key_nor_request(tmp_path: Path) -> None:
+    with Trap(certificate=own_certificate(tmp_path)) as server:
+        async with client_of(server.url) as client:
+            with pytest.raises(Unreachable, match="certificate"):
+                await client.projects.list()
+            with pytest.raises(Unreachable, match="certificate"):
+                await client.objects.read(f"{server.url}/object", length=1)
+            with pytest.raises(UploadFailed, match="certificate"):
+                await client.blobs.upload(Path(__file__), credentials(server.url))
+    assert server.connections
+    assert server.heard == []
