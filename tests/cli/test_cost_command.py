@@ -83,9 +83,12 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
     assert all(timedelta(0) < end - start <= timedelta(days=31) for start, end in asked)
 
 
-def test_a_table_of_one_project(cli: RunCli, account: FakeBaseten) -> None:
+def test_the_jobs_of_a_project_and_of_a_time(cli: RunCli, account: FakeBaseten) -> None:
     account.send_bill(billed("runs", 120, 240))
     header, runs, ended = cli("cost", "--project", "llama-sft").out.splitlines()[:3]
     assert header.endswith("GPU·H  BILLED  MINUTES  NOT BILLED YET")
     assert "$120" in runs and "240" in runs and "≈ $60" in runs
     assert "–" in ended
+    recent = cli("cost --since 2d -o json").json
+    assert {each["id"] for each in recent} == {"runs", "waits"}
+    assert cli("cost ended --since 2d").code == 2
