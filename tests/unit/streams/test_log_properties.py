@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from itertools import takewhile
 from unittest.mock import patch
 
@@ -10,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_api import BEGIN_S, ModelApi, at, gaps_of, gather, multiset, read_between, world
 
-from api_client.models.logs import LogLine
+from api_client.models.logs import NS_PER_MS, LogLine
 from api_client.streams import follow, pages
+from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.follow import Follower
 from support.log_server import FastClock, ServedLine
 
@@ -201,3 +203,37 @@ async def test_history_and_following_at_once_meet_exactly(old, live, server, ske
 
     assert multiset(older) + multiset(followed.entries) == world(lines)
     assert gaps_of(older) == gaps_of(followed.entries) == []
+
+
+READS = st.lists(
+    st.tuples(
+        st.integers(0, 2500),
+        st.lists(st.tuples(st.sampled_from([0, 1, 400, 999, 1000, 1001, 2400]), st.sampled_from("ab"))),
+    ),
+    max_size=8,
+)
+"""What each read brings, (millisecond, message), and from which millisecond on it is to be remembered."""
+
+
+@settings(max_examples=120)
+@given(READS)
+def test_as_many_of_each_line_are_told_as_one_read_has_brought_most(reads):
+    """What a repeated read brings again is counted, not merged, in a single reading."""
+    deduplicator = LineDeduplicator()
+    most: Counter[LogLine] = Counter()
+    from_ms = 0
+    for until_ms, brought in reads:
+        kept = sorted((one for one in brought if one[0] >= from_ms), key=lambda one: one[0])
+        lines = [LogLine(at_ms * NS_PER_MS, message, "node-0", None) for at_ms, message in kept]
+
+        fresh = deduplicator.new_lines(lines, 0)
+
+        assert Counter(fresh) == Counter(lines) - most
+        left = iter(lines)
+        assert all(one in left for one in fresh), "in their order"
+        most |= Counter(lines)
+        if until_ms > from_ms and not until_ms % 3:
+            from_ms = until_ms
+            deduplicator.forget_before(from_ms)
+            most = Counter({one: most[one] for one in most if one.timestamp_ns >= from_ms * NS_PER_MS})
+        assert deduplicator.line_count == most.total()

@@ -152,6 +152,12 @@ def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
     assert step.default == ("checkpoint-200",)
     assert "written after the loss became NaN (2026-03-01 12:00 UTC): checkpoint-300" in step.remark
     assert step.problem(("checkpoint-300",)) == ""
+    none = to(judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED]), CHECKPOINTS).step
+    sound = to(judged(*SAVED), CHECKPOINTS).step
+    assert (none.default, none.is_open) == (("checkpoint-300",), True), "the newest, where all are faulty"
+    assert (sound.default, sound.is_open) == (("checkpoint-200",), False), (
+        "the best, though a newer one is sound"
+    )
 
 
 def test_what_could_not_be_judged_is_said_and_not_claimed() -> None:
@@ -161,16 +167,6 @@ def test_what_could_not_be_judged_is_said_and_not_claimed() -> None:
     state = to(walk, REVIEW).state
     (found,) = (one for one in findings(state, deploy_config(state)) if "checkpoints" in one.field)
     assert (found.severity, found.problem.startswith(unchecked)) == ("info", True)
-
-
-@pytest.mark.parametrize(
-    ("faulty", "proposed", "is_open"), [(SAVED, "checkpoint-300", True), ((), "checkpoint-200", False)]
-)
-def test_the_best_is_proposed_even_if_a_newer_one_is_sound_and_else_the_newest(
-    faulty: tuple[Checkpoint, ...], proposed: str, is_open: bool
-) -> None:
-    step = to(judged(*SAVED, faulty=[one.checkpoint_id for one in faulty]), CHECKPOINTS).step
-    assert (step.default, step.is_open) == ((proposed,), is_open)
 
 
 def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else() -> None:
