@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,78 +16,39 @@ from support.fake_runs import live_run
 from tui.commands.support.exit_codes import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
-FOLLOW = ("logs", "job1", "--follow", "--drain", "0")
-Provoke = Callable[[FakeBaseten], tuple[str, ...]]
-
-
-def ended(status: str, *words: str) -> Provoke:
-    """The job is followed to that end."""
-
-    def provoke(baseten: FakeBaseten) -> tuple[str, ...]:
-        baseten.jobs = [job("job1", status)]
-        return words
-
-    return provoke
-
-
-def answered(status: int) -> Provoke:
-    def provoke(baseten: FakeBaseten) -> tuple[str, ...]:
-        baseten.on("GET", "/v1/training_projects", Answer({"message": "no"}, status=status))
-        return ("projects",)
-
-    return provoke
-
-
-def watched(use: float, silent_s: float) -> Provoke:
-    """``health`` of a run whose GPUs are that busy and whose log has been silent for that long."""
-
-    def provoke(baseten: FakeBaseten) -> tuple[str, ...]:
-        live_run(baseten, "runs", silent_s=silent_s, use=use)
-        return ("health", "runs")
-
-    return provoke
-
-
-def interrupted(baseten: FakeBaseten) -> tuple[str, ...]:
-    """Ctrl-c comes while an answer is waited for."""
-
-    def press(_asked: ReceivedRequest) -> Answer:
-        os.kill(os.getpid(), signal.SIGINT)
-        return Answer(hangs=True)
-
-    baseten.on("GET", "/v1/training_projects", press)
-    return ("projects",)
-
-
-def nowhere(_baseten: FakeBaseten) -> tuple[str, ...]:
-    return ("job", "nosuch")
-
-
-WAYS: list[tuple[ExitCode, Provoke]] = [
-    (ExitCode.OK, ended("COMPLETED", *FOLLOW)),
-    (ExitCode.UNEXPECTED, answered(422)),
-    (ExitCode.USAGE, ended("RUNNING", "--readonly", "stop", "job1")),
-    (ExitCode.JOB_FAILED, ended("FAILED", *FOLLOW)),
-    (ExitCode.JOB_FAILED, ended("OF_THE_FUTURE", *FOLLOW)),
-    (ExitCode.JOB_STOPPED, ended("STOPPED", *FOLLOW)),
-    (ExitCode.JOB_STOPPED, ended("PREEMPTED", *FOLLOW)),
-    (ExitCode.DEPLOY_FAILED, ended("DEPLOY_FAILED", *FOLLOW)),
-    (ExitCode.AUTH, answered(401)),
-    (ExitCode.NOT_FOUND, nowhere),
-    (ExitCode.UNREACHABLE, answered(503)),
-    (ExitCode.TIMED_OUT, ended("RUNNING", "wait", "job1", "--timeout", "0s")),
-    (ExitCode.WARNING, watched(use=0.0, silent_s=0)),
-    (ExitCode.CRITICAL, watched(use=0.95, silent_s=1800)),
-    (ExitCode.INTERRUPTED, interrupted),
-]
+ENDS = ("COMPLETED", "FAILED", "OF_THE_FUTURE", "STOPPED", "PREEMPTED", "DEPLOY_FAILED", "RUNNING")
+WAYS = {
+    "logs completed -f --drain 0": ExitCode.OK,
+    "--readonly stop running": ExitCode.USAGE,
+    "logs failed -f --drain 0": ExitCode.JOB_FAILED,
+    "logs of_the_future -f --drain 0": ExitCode.JOB_FAILED,
+    "logs stopped -f --drain 0": ExitCode.JOB_STOPPED,
+    "logs preempted -f --drain 0": ExitCode.JOB_STOPPED,
+    "logs deploy_failed -f --drain 0": ExitCode.DEPLOY_FAILED,
+    "job nosuch": ExitCode.NOT_FOUND,
+    "wait running --timeout 0s": ExitCode.TIMED_OUT,
+    "health idle": ExitCode.WARNING,
+    "health silent": ExitCode.CRITICAL,
+    "projects": ExitCode.INTERRUPTED,
+}
+OF_FAULTS = {ExitCode.UNEXPECTED, ExitCode.AUTH, ExitCode.UNREACHABLE}
+"""Those that every command has: test_faults.py."""
 
 
 @pytest.mark.usefixtures("no_waits")
-@pytest.mark.parametrize(("code", "provoke"), WAYS)
-def test_the_code_of(cli: RunCli, baseten: FakeBaseten, code: ExitCode, provoke: Provoke) -> None:
-    result = cli(*provoke(baseten))
-    assert result.code == code, result.err
-    assert "Traceback" not in result.err
+@pytest.mark.parametrize("command", WAYS)
+def test_the_code_of(cli: RunCli, baseten: FakeBaseten, command: str) -> None:
+    def interrupted(_asked: ReceivedRequest) -> Answer:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Answer(hangs=True)
+
+    if WAYS[command] == ExitCode.INTERRUPTED:
+        baseten.on("GET", "/v1/training_projects", interrupted)
+    baseten.jobs = [job(status.lower(), status) for status in ENDS]
+    for name, silent_s in (("idle", 0), ("silent", 1800)):
+        live_run(baseten, name, silent_s=silent_s, use=0.0)
+    result = cli(command)
+    assert (result.code, "Traceback" in result.err) == (WAYS[command], False), result.err
 
 
 def test_every_code_has_a_way_and_is_published() -> None:
@@ -96,7 +56,7 @@ def test_every_code_has_a_way_and_is_published() -> None:
     assert rows is not None
     cells = re.findall(r"^\| ([\d, ]+) \|", rows[0], re.MULTILINE)
     told = {int(number) for cell in cells for number in cell.split(",")}
-    assert told == {code for code, _ in WAYS} == set(ExitCode)
+    assert told == OF_FAULTS.union(WAYS.values()) == set(ExitCode)
 
 
 def test_without_a_remote_or_with_a_wrong_key_the_way_is_named(cli: RunCli, baseten: FakeBaseten) -> None:
