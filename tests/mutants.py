@@ -40,7 +40,7 @@ class Mutant:
 
 
 TABLE = r"""
-tests/unit/streams/test_log_properties.py
+tests/unit/streams/test_log_properties.py::test_as_many_of_each_line_are_told_as_one_read_has_brought_most
 dedupe: of identical new lines one is told at a time @ api_client/streams/deduplicator.py
 -            missing[fingerprint] -= 1
 +            missing[fingerprint] = 0
