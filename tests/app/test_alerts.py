@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from support.dashboard import opened, pressed, settle, text_of
 from support.waiting import until
-from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
+from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post, run_command
 from tui.analysis.fleet.snapshot import FleetFold
@@ -156,7 +156,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         assert app.titles[-1] == "✗ 1 needs attention – bt-tui"
         assert len(app._notifications) == 0
         leak = HealthFinding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
-        job_previews = GLANCES | {"llama70": replace(GLANCES["llama70"], findings=(leak,))}
+        job_previews = JOB_PREVIEWS | {"llama70": replace(JOB_PREVIEWS["llama70"], findings=(leak,))}
         done = JOBS[2].model_copy(update={"current_status": "TRAINING_JOB_COMPLETED"})
         ended = (*JOBS[:2], done, *JOBS[3:])
         screen.snapshot = FleetFold().fold(PROJECTS, ended, job_previews, ONE_O_CLOCK)

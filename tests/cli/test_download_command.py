@@ -16,7 +16,7 @@ import pytest
 from api_client.transfers.part_file import part_paths
 from support.archives import packed
 from support.cli import Result, RunCli
-from support.fake_object_store import JOB, FakeObjectStore, Stored, serving
+from support.fake_object_store import JOB, FakeObjectStore, Stored
 
 MIB = 1024 * 1024
 SIZE_BYTES = 24 * MIB
@@ -29,7 +29,7 @@ DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
 
 @pytest.fixture
 def store() -> Iterator[FakeObjectStore]:
-    with serving(Stored("ckpt-1/a.json", b"{}"), Stored("ckpt-2/b.bin", b"b" * 100)) as store:
+    with FakeObjectStore(Stored("ckpt-1/a.json", b"{}"), Stored("ckpt-2/b.bin", b"b" * 100)) as store:
         yield store
 
 
@@ -73,7 +73,7 @@ def test_all_or_some_checkpoints_and_files(cli: RunCli, store: FakeObjectStore, 
 
 def test_names_that_the_file_system_cannot_hold_are_changed(cli_process: Start, tmp_path: Path) -> None:
     ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    with serving(Stored("Zürich/日本.json", b"{}"), Stored("long/" + "é" * 200, b"x")) as store:
+    with FakeObjectStore(Stored("Zürich/日本.json", b"{}"), Stored("long/" + "é" * 200, b"x")) as store:
         running = cli_process(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=store.environ() | ascii_only)
         _out, err = running.communicate(timeout=PATIENCE_S)
     assert (running.returncode, "Unicode" in err) == (0, False)
@@ -131,7 +131,7 @@ def slow_store() -> Iterator[FakeObjectStore]:
     chance = random.Random(3)
     content = chance.randbytes(SIZE_BYTES)
     cuts = [chance.randrange(1, 3 * MIB) for _ in range(8)]
-    with serving(Stored("ckpt/model.bin", content)) as store:
+    with FakeObjectStore(Stored("ckpt/model.bin", content)) as store:
         store.behaviour.cut_after = lambda number: cuts[number] if number < len(cuts) else None
         store.behaviour.before_piece = lambda sent: (
             sent >= len(content) * 3 // 4 and store.go_on.wait(PATIENCE_S)

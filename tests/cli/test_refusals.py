@@ -9,7 +9,7 @@ import pytest
 
 from support.cli import RunCli
 from support.fake_baseten import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
-from support.fake_object_store import JOB, Stored, serving
+from support.fake_object_store import JOB, FakeObjectStore, Stored
 from support.fake_runs import metrics_of, node, serve_metrics
 from support.terminal import AtTerminal
 
@@ -148,7 +148,7 @@ def test_a_status_is_a_known_one_or_one_of_the_servers(cli: RunCli, baseten: Fak
 
 
 def test_a_checkpoint_that_is_not_there(cli: RunCli) -> None:
-    with serving(Stored("checkpoint-1/a.json", b"{}"), Stored("checkpoint-2/a.json", b"{}")) as store:
+    with FakeObjectStore(Stored("checkpoint-1/a.json", b"{}"), Stored("checkpoint-2/a.json", b"{}")) as store:
         store.no_checkpoints = {"."}
         for command in ("show", "files", "snippet", "download"):
             result = cli("checkpoints", command, "checkpoint-9", "--job-id", JOB, environ=store.environ())

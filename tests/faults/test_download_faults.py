@@ -35,7 +35,6 @@ from support.fake_object_store import (
     FakeObjectStore,
     Stored,
     error,
-    serving,
 )
 
 UNIT = 128 * 1024
@@ -94,7 +93,7 @@ class Folder:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
-    with serving() as store:
+    with FakeObjectStore() as store:
         yield Folder(tmp_path, store)
 
 
@@ -139,7 +138,7 @@ async def test_a_url_that_expires_in_the_middle_is_renewed_once_for_all(folder: 
 
 async def test_nothing_of_ours_reaches_the_store(folder: Folder) -> None:
     store = folder.serve(Stored("ckpt/a.bin", b"a"), Stored("ckpt/b.bin", b"b" * UNIT))
-    with serving(Stored("elsewhere", b"a")) as other:
+    with FakeObjectStore(Stored("elsewhere", b"a")) as other:
         where = other.url(other.files[0])
         store.behaviour.answer = lambda number: (307, {"Location": where}, b"") if number == 0 else None
         assert (await folder.download()).is_complete

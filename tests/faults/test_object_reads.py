@@ -12,7 +12,7 @@ from api_client.addresses import Destinations
 from api_client.errors import InvalidAnswer, RedirectRefused, RequestError, UrlExpired
 from api_client.http.retry import RetryPolicy
 from api_client.transfers.objects import Objects
-from support.fake_object_store import Behaviour, FakeObjectStore, Stored, error, serving
+from support.fake_object_store import Behaviour, FakeObjectStore, Stored, error
 
 CONTENT = bytes(range(256)) * 4096
 QUICK = RetryPolicy(max_attempts=3, base_s=0.001, cap_s=0.001)
@@ -20,7 +20,7 @@ QUICK = RetryPolicy(max_attempts=3, base_s=0.001, cap_s=0.001)
 
 @pytest.fixture
 def store() -> Iterator[FakeObjectStore]:
-    with serving(Stored("ckpt/model.safetensors", CONTENT)) as store:
+    with FakeObjectStore(Stored("ckpt/model.safetensors", CONTENT)) as store:
         yield store
 
 
@@ -58,7 +58,7 @@ async def test_a_store_that_ignores_ranges_is_hung_up_on(objects: Objects) -> No
     go_on = threading.Event()
     behaviour = Behaviour(ignores_ranges=True)
     behaviour.before_piece = lambda sent_bytes: sent_bytes >= 256 * 1024 and go_on.wait(30)
-    with serving(Stored("a", CONTENT), behaviour=behaviour) as store:
+    with FakeObjectStore(Stored("a", CONTENT), behaviour=behaviour) as store:
         # The store holds back the rest: whoever waits for it does not come back.
         assert await objects.read(store.url(store.files[0]), start=100, length=500) == CONTENT[100:600]
         assert not go_on.is_set()

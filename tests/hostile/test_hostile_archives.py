@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from api_client.transfers import DownloadError, downloads
-from support.fake_object_store import JOB, PROJECT, serving
+from support.fake_object_store import JOB, PROJECT, FakeObjectStore
 
 NAME = f"my project_{JOB}"
 VICTIM = b"nobody writes here"
@@ -126,7 +126,7 @@ def packed(members: list[Member]) -> bytes:
 
 
 async def fetch(archive: bytes, into: Path) -> Path:
-    with serving() as store:
+    with FakeObjectStore() as store:
         store.archive = archive
         async with store.client() as client:
             plan = await client.downloads.plan_archive(
@@ -306,7 +306,7 @@ async def test_an_archive_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def test_the_archive_s_url_is_renewed(tmp_path: Path) -> None:
-    with serving() as store:
+    with FakeObjectStore() as store:
         store.archive = SOUND
         async with store.client() as client:
             plan = await client.downloads.plan_archive(PROJECT, JOB, tmp_path, unpack=True)

@@ -13,7 +13,7 @@ from hostile_answers import HARM, hidden_in
 from textual.pilot import Pilot
 
 from support.dashboard import READ_ONLY, text_of
-from support.fake_object_store import JOB, FakeObjectStore, Stored, serving
+from support.fake_object_store import JOB, FakeObjectStore, Stored
 from support.remotes import remote_of
 from support.waiting import until, until_quiet
 from tui.app import BtTuiApp
@@ -85,7 +85,7 @@ def stored() -> list[Stored]:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[FakeObjectStore]:
-    with serving(*stored()) as running:
+    with FakeObjectStore(*stored()) as running:
         running.no_checkpoints = {"."}
         yield running
 

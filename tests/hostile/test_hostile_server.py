@@ -62,12 +62,12 @@ def server() -> Iterator[HostileServer]:
 
 
 @pytest.fixture
-def led_there(server: HostileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> HostileServer:
-    lead_to(server, monkeypatch, tmp_path)
+def configured(server: HostileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> HostileServer:
+    configure(server, monkeypatch, tmp_path)
     return server
 
 
-def lead_to(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def configure(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in server.environ().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
@@ -123,7 +123,7 @@ def named(line: tuple[str, ...]) -> str:
 
 @pytest.mark.parametrize("line", LINES, ids=named)
 def test_no_command_lets_any_of_it_out(
-    line: tuple[str, ...], led_there: HostileServer, capsys: pytest.CaptureFixture[str]
+    line: tuple[str, ...], configured: HostileServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(line)
     said = capsys.readouterr()
@@ -139,7 +139,7 @@ def test_no_refusal_lets_any_of_it_out(
     status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with refusing(status) as server:
-        lead_to(server, monkeypatch, tmp_path)
+        configure(server, monkeypatch, tmp_path)
         for line in (("projects",), ("job", "x"), ("cache", "summarize", "x"), ("deploy", "--job-id", "x")):
             assert main(line) != 0
             said = capsys.readouterr()

@@ -10,7 +10,7 @@ import pytest
 
 from api_client.transfers import DownloadReport, Existing, FileState
 from api_client.transfers.part_file import part_paths
-from support.fake_object_store import JOB, PROJECT, FakeObjectStore, Stored, serving
+from support.fake_object_store import JOB, PROJECT, FakeObjectStore, Stored
 
 CONTENT = bytes(range(256)) * 1024
 VICTIM = "nobody writes here"
@@ -50,7 +50,7 @@ async def test_what_is_planted_is_not_written_to(tmp_path: Path, kind: str, plac
     os.utime(victim, (1000, 1000))
     path.parent.mkdir(parents=True)
     PLANTED[kind](names(path)[place], victim)
-    with serving(Stored("ckpt/a.bin", CONTENT)) as store:
+    with FakeObjectStore(Stored("ckpt/a.bin", CONTENT)) as store:
         # The first time the store cuts the file, so that the journal is written, too.
         store.behaviour.cut_after = lambda number: 100_000 if number == 0 else 0
         await download(store, tmp_path / "in")
@@ -71,7 +71,7 @@ async def test_the_folder_itself_may_be_a_link_of_ours_only(tmp_path: Path, is_o
         if os.geteuid() != 0:
             pytest.skip("only root can make a link somebody else's")
         os.lchown(inside, 12345, 12345)
-    with serving(Stored("ckpt/a.bin", CONTENT)) as store:
+    with FakeObjectStore(Stored("ckpt/a.bin", CONTENT)) as store:
         report = await download(store, inside)
     assert report.is_complete == is_ours
     assert (outside / "ckpt/a.bin").exists() == is_ours
@@ -89,7 +89,7 @@ async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(tmp_path: 
             (inside / folder).rename(tmp_path / "moved")
             (inside / folder).symlink_to(outside)
 
-    with serving(Stored("ckpt/deep/a.bin", CONTENT)) as store:
+    with FakeObjectStore(Stored("ckpt/deep/a.bin", CONTENT)) as store:
         store.behaviour.before_piece = swap
         report = await download(store, inside)
     assert [file.state for file in report.files] == [FileState.DONE]

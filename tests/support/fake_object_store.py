@@ -11,8 +11,7 @@ import hmac
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape, unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -394,12 +393,6 @@ class FakeObjectStore:
             return 200, headers, body
         start, end = asked
         return 206, headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(body)}"}, body[start:end]
-
-
-@contextmanager
-def serving(*files: Stored, behaviour: Behaviour | None = None) -> Iterator[FakeObjectStore]:
-    with FakeObjectStore(*files, behaviour=behaviour) as store:
-        yield store
 
 
 def _range(handler: BaseHTTPRequestHandler, size_bytes: int) -> tuple[int, int] | None:

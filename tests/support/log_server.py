@@ -92,7 +92,7 @@ def hostile_lines(seed: int, begin_ns: int, lasting_s: float, *, burst: int = 2_
         add(second, f"step at {second:.1f}", dice.uniform(1, LATEST_S) if is_late else 0.0)
         second += dice.uniform(0.2, 3.0)
     for number in range(5):
-        add(lasting_s - 0.1, f"straggler {number}", LATEST_S * number / 5)
+        add(lasting_s - 0.1, f"late {number}", LATEST_S * number / 5)
     return lines
 
 

@@ -102,7 +102,7 @@ PROJECTS = tuple(
     TrainingProject(id=f"p-{name}", name=name)
     for name in ("llama-sft", "qwen3-grpo", "whisper", "evals", "flux")
 )
-GLANCES = {
+JOB_PREVIEWS = {
     "llama70": JobPreview(
         ProgressSnapshot(step=4120, total_steps=9000, eta_s=25_840.0, loss=0.9132),
         (0.9, 0.95, 0.97, 0.6, 0.95, 0.97, 0.96, 0.97),
@@ -119,7 +119,7 @@ GLANCES = {
 
 
 def fleet(jobs: tuple[TrainingJob, ...] = JOBS) -> FleetSnapshot:
-    return FleetFold().fold(PROJECTS, jobs, GLANCES, ONE_O_CLOCK)
+    return FleetFold().fold(PROJECTS, jobs, JOB_PREVIEWS, ONE_O_CLOCK)
 
 
 class StubFleetFeed:
