@@ -69,11 +69,27 @@ def nodes_of(text: str) -> dict[str, str]:
     return {line.split()[0]: line for line in text.splitlines() if line.startswith(" node-")}
 
 
-async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there() -> None:
+async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_and_shown_alone() -> None:
     app = metrics_tab()
+
+    def drawn() -> list[str]:
+        return [one.name for one in deck(app).current_data()[0].series]
+
     async with opened(app, WIDE) as pilot:
-        newest = await press(pilot, "m", "v", "left", "left")
+        assert "· node-1" in await press(pilot, "m", "v", "down", "down", "space")
         assert [table.id for table in deck(app).shown] == ["util"]
+        assert screen(app).metrics.view.hidden == {"node-1"}
+        assert drawn() == ["node-0", "node-2", "node-3"]
+        await press(pilot, "a", "i")
+        assert drawn() == ["node-1"]
+        lines = (await press(pilot, "i")).splitlines()
+        assert len(drawn()) == 4
+        y = next(y for y, text in enumerate(lines) if "━ node-3" in text)
+        await pilot.click(offset=(lines[y].index("━ node-3") + 3, y))
+        await settle(pilot)
+        assert screen(app).metrics.view.hidden == {"node-3"}
+
+        newest = await press(pilot, "a", "left", "left")
         at = screen(app).metrics.view.cursor
         assert at is not None and NOW - 200 < at < NOW
         assert "at │" in newest
@@ -166,26 +182,6 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
         assert dragged[1] - dragged[0] == pytest.approx(end - start)
         assert start - dragged[0] == pytest.approx(4 * (end - start) / chart.raster_cells, rel=0.05)
         assert screen(app).metrics.view.cursor is None
-
-
-async def test_lines_are_chosen_switched_off_and_shown_alone() -> None:
-    app = metrics_tab()
-
-    def drawn() -> list[str]:
-        return [one.name for one in deck(app).current_data()[0].series]
-
-    async with opened(app, WIDE) as pilot:
-        assert "· node-1" in await press(pilot, "m", "v", "down", "down", "space")
-        assert screen(app).metrics.view.hidden == {"node-1"}
-        assert drawn() == ["node-0", "node-2", "node-3"]
-        await press(pilot, "a", "i")
-        assert drawn() == ["node-1"]
-        lines = (await press(pilot, "i")).splitlines()
-        assert len(drawn()) == 4
-        y = next(y for y, text in enumerate(lines) if "━ node-3" in text)
-        await pilot.click(offset=(lines[y].index("━ node-3") + 3, y))
-        await settle(pilot)
-        assert screen(app).metrics.view.hidden == {"node-3"}
 
 
 async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() -> None:

@@ -102,6 +102,7 @@ def broken(why: str) -> TrainingJob:
             SIZES,
         ),
         (lambda: home(fleet((broken(PULL),))), PULL, SIZES),
+        (lambda: without_progress(broken(LONG_PULL), tab="details"), LONG_PULL, [(60, 40)]),
         (lambda: job_view(lines=(line(60, CAUSE, 0, "ERROR"),), tab="logs"), CAUSE, SIZES[:3]),
         (lambda: loading_home(Connection(ConnectionState.LOST, reason=LOST)), LOST, SIZES),
         (lambda: Dashboard(lambda: WelcomeScreen(NO_REMOTE)), NO_REMOTE, SIZES[:3]),
@@ -114,7 +115,16 @@ def broken(why: str) -> TrainingJob:
         (lambda: deploy_view(to(walk_of(lora(NAME)), REVIEW, hf_secret=NO_SECRET)), GATED, SIZES),
     ],
     ids=[
-        *("failure", "queue", "failure on Home", "first error", "connection", "no remote", "download"),
+        *(
+            "failure",
+            "queue",
+            "failure on Home",
+            "details",
+            "first error",
+            "connection",
+            "no remote",
+            "download",
+        ),
         *("cache", "capacity", "why unknown", "why", "question", "review"),
     ],
 )
@@ -159,15 +169,6 @@ async def test_a_tip_and_a_notification() -> None:
             toast = [row.split("▌", 1)[1] for row in text_of(app).splitlines() if "▌" in row]
             assert flowing(saved) == flowing("".join(toast)), size
             app.clear_notifications()
-
-
-async def test_the_details_have_the_whole_reason_however_long_its_words() -> None:
-    app = without_progress(broken(LONG_PULL), tab="details")
-    async with opened(app, (60, 40)):
-        rows = text_of(app).splitlines()
-        first = next(y for y, row in enumerate(rows) if row.startswith(" message "))
-        column = rows[first].index("Failed")
-        assert flowing(LONG_PULL) in flowing("".join(row[column:] for row in rows[first:]))
 
 
 async def test_all_answers_to_the_question_when_to_stop() -> None:

@@ -54,24 +54,9 @@ async def choose(pilot: Pilot[Any], app: Dashboard, name: str) -> None:
         await pressed(pilot, "enter")
 
 
-async def test_the_list_of_themes_marks_the_one_in_use_and_tries_on_the_one_under_the_cursor() -> None:
-    app = home()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await open_themes(pilot, app)
-        assert "● bt-dark" in text_of(app)
-        assert app.theme == "bt-dark"
-        await pilot.press("down")
-        await until(pilot, lambda: app.theme != "bt-dark")
-        await pressed(pilot, "escape")
-        assert app.theme == "bt-dark"
-        await open_themes(pilot, app)
-        await pilot.press(*"nord")
-        await until(pilot, lambda: app.theme == "nord")
-        await pressed(pilot, "escape")
-        assert app.theme == "bt-dark"
-
-
-async def test_the_chosen_theme_stays_for_the_next_start_unless_the_settings_name_one(tmp_path: Path) -> None:
+async def test_a_theme_is_tried_on_in_its_list_and_stays_for_the_next_start_unless_the_settings_name_one(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "config.toml"
     file.write_text('[theme]\nname = "dracula"\n')
     memory, named = tmp_path / "layout.json", load({"BT_TUI_CONFIG": str(file)})
@@ -81,8 +66,13 @@ async def test_the_chosen_theme_stays_for_the_next_start_unless_the_settings_nam
 
     app = start()
     async with app.run_test(size=(80, 24)) as pilot:
+        await open_themes(pilot, app)
+        assert "● bt-dark" in text_of(app)
+        await pilot.press(*"nord")
+        await until(pilot, lambda: app.theme == "nord")
+        await pressed(pilot, "escape")
+        assert app.theme == "bt-dark"
         await choose(pilot, app, "bt-light")
-        assert app.theme == "bt-light"
     assert start().theme == "bt-light"
     app = start(named)
     assert app.theme == "dracula"

@@ -53,9 +53,9 @@ async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -
         assert "✗" in text_of(app)
 
 
-async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> None:
-    app = deploy_view(to(walk_of(lora("checkpoint-1")), "environment"))
-    async with opened(app, SIZE) as pilot:
+async def test_variables_are_read_a_line_each_and_the_review_copies_the_config_in_each_form() -> None:
+    app, copied = deploy_view(to(walk_of(lora("checkpoint-1")), "environment")), Heard(CopyRequested)
+    async with opened(app, (100, 50), message_hook=copied) as pilot:
         assert "is not NAME=value" in await pressed(pilot, *"NAME", "ctrl+s")
         assert isinstance(app.screen, DeployScreen)
         app.screen.watch_snapshot(app.screen.snapshot)  # as when the feed reads new facts
@@ -63,6 +63,11 @@ async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> Non
         assert "is not NAME=value" in text_of(app)
         await pressed(pilot, *"=1", "ctrl+s")
         assert step_of(app.screen) == REVIEW
+        await pilot.press("down", "down", "down")
+        for words in ('"model_name":', "--model-name", "DeployCheckpointsConfig("):
+            await pressed(pilot, "enter", "ctrl+y")
+            assert words in text_of(app)
+    assert [one.what for one in copied.messages] == ["json", "command", "python"]
 
 
 async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
@@ -136,13 +141,3 @@ async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None
         await settle(pilot)
         assert step_of(screen) == "model_name"
         assert screen.query_one("#text", Input).has_focus
-
-
-async def test_the_review_shows_and_copies_the_config_in_each_form() -> None:
-    app, copied = deploy_view(to(walk_of(lora("checkpoint-1")), "review")), Heard(CopyRequested)
-    async with opened(app, (100, 50), message_hook=copied) as pilot:
-        await pilot.press("down", "down", "down")
-        for words in ('"model_name":', "--model-name", "DeployCheckpointsConfig("):
-            await pressed(pilot, "enter", "ctrl+y")
-            assert words in text_of(app)
-    assert [one.what for one in copied.messages] == ["json", "command", "python"]
