@@ -75,17 +75,6 @@ def test_a_file_that_cannot_be_made_drops_too(monkeypatch: pytest.MonkeyPatch) -
     assert store.dropped == 1_000 - len(store)
 
 
-def test_lines_put_between_older_ones_do_not_make_the_file_grow() -> None:
-    store = LogStore(IN_MEMORY)
-    given = lines(0, 4_000)
-    fill(store, [one for one in given if one.message[-1] != "7"])
-    before = store.spilled_bytes
-    for late in [one for one in given if one.message[-1] == "7"]:
-        store.append([late])
-    assert list(LogModel(store).entries(filtered=False)) == given
-    assert store.spilled_bytes < 1.5 * before
-
-
 def test_the_file_of_older_lines_has_no_name_and_is_its_owners_alone() -> None:
     store = LogStore(IN_MEMORY)
     store.append(lines(0, 5000))
