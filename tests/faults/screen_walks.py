@@ -62,14 +62,14 @@ training_project = definitions.TrainingProject(
 """
 
 
-class HastyClock(SystemClock):
+class QuickRetryClock(SystemClock):
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds if seconds <= TICK_S else LONGEST_PAUSE_S)
 
 
-class HastyDashboard(BtTuiApp):
+class QuickRetryApp(BtTuiApp):
     def session_with(self, remote: Remote) -> Session:
-        return Session(remote, clock=HastyClock(), on_connection=partial(setattr, self, "connection"))
+        return Session(remote, clock=QuickRetryClock(), on_connection=partial(setattr, self, "connection"))
 
 
 def furnish(served: Served, folder: Path) -> None:
@@ -186,19 +186,19 @@ WALKS = {
 
 
 @asynccontextmanager
-async def home_of(faulty: FaultyServer) -> AsyncIterator[tuple[HastyDashboard, Pilot[Any]]]:
+async def home_of(faulty: FaultyServer) -> AsyncIterator[tuple[QuickRetryApp, Pilot[Any]]]:
     """The dashboard on Home, while nothing is wrong with the server."""
     faulty.set_faults()
-    app = HastyDashboard(remote_of(faulty))
+    app = QuickRetryApp(remote_of(faulty))
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: WALKS["home"].words in text_of(app))
         yield app, pilot
 
 
-def words_on(app: HastyDashboard) -> str:
+def words_on(app: QuickRetryApp) -> str:
     return " ".join(text_of(app).split())
 
 
-def shows(app: HastyDashboard, *words: str) -> bool:
+def shows(app: QuickRetryApp, *words: str) -> bool:
     text = words_on(app)
     return all(each in text for each in words)

@@ -16,7 +16,7 @@ import pytest
 from screen_walks import (
     LONGEST_PAUSE_S,
     WALKS,
-    HastyDashboard,
+    QuickRetryApp,
     faulty_world,
     first_job,
     home_of,
@@ -71,12 +71,12 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
         yield server
 
 
-def is_well(app: HastyDashboard, words: str) -> bool:
+def is_well(app: QuickRetryApp, words: str) -> bool:
     """Whether nothing is wrong, and what the screen is for is on it."""
     return shows(app, words, "● live") and "✗" not in words_on(app)
 
 
-async def strike(app: HastyDashboard, pilot: Pilot[Any], faulty: FaultyServer, fault: str) -> None:
+async def strike(app: QuickRetryApp, pilot: Pilot[Any], faulty: FaultyServer, fault: str) -> None:
     faulty.set_faults(fault)
     await pilot.press("r")
     await until(pilot, partial(shows, app, FAULTS[fault]))

@@ -140,7 +140,6 @@ class FakeObjectStore:
         self.trouble: dict[str, list[Trouble]] = {}
         self.parts: dict[int, bytes] = {}
         self.object: bytes | None = None
-        self.tags: dict[int, str] = {}
         self.is_open = False
         self.most_at_once = self._at_once = 0
         self.lock = threading.Lock()
@@ -346,13 +345,11 @@ class FakeObjectStore:
         if taken.query.get("uploadId") != UPLOAD_ID or not self.is_open:
             return error(404, "NoSuchUpload")
         if name == "abort":
-            self.is_open, self.parts, self.tags = False, {}, {}
+            self.is_open, self.parts = False, {}
             return 204, {}, b""
         if name == "complete":
             return self._complete(taken.body.decode())
-        number = int(taken.query["partNumber"])
-        self.tags[number] = hashlib.md5(taken.body).hexdigest()
-        self.parts[number] = taken.body
+        self.parts[int(taken.query["partNumber"])] = taken.body
         return 200, tag, b""
 
     def _complete(self, body: str) -> Answer:
@@ -362,10 +359,11 @@ class FakeObjectStore:
             for number in re.findall(r"<PartNumber>(\d+)</PartNumber>", part)
             for tag in re.findall(r"<ETag>(.*?)</ETag>", part)
         ]
-        if listed != sorted(self.tags.items()):
+        parts = sorted(self.parts.items())
+        if listed != [(number, hashlib.md5(content).hexdigest()) for number, content in parts]:
             return error(400, "InvalidPart", "no such part")
-        self.object = b"".join(content for _, content in sorted(self.parts.items()))
-        self.is_open, self.parts, self.tags = False, {}, {}
+        self.object = b"".join(content for _, content in parts)
+        self.is_open, self.parts = False, {}
         xml = b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>"
         return 200, {}, xml
 

@@ -39,7 +39,7 @@ class World:
     session: str
     deployment: dict[str, Any]
 
-    def doomed(self) -> str:
+    def project_to_delete(self) -> str:
         """The id of a project to delete."""
         platform = self.served.platform
         return platform.upsert_project("doomed", platform.team(self.team_id)).id
@@ -66,7 +66,7 @@ NAMES_ALONE = cast(
         session_job="job1",
         session="session1",
         deployment={},
-        doomed=lambda: "proj1",
+        project_to_delete=lambda: "proj1",
     ),
 )
 """Ids for calls that no platform answers."""
@@ -117,7 +117,7 @@ READING: dict[str, Call] = {
 }
 CHANGING: dict[str, Call] = {
     "projects.upsert": lambda c, w: c.projects.upsert("llama-sft"),
-    "projects.delete": lambda c, w: c.projects.delete(w.doomed()),
+    "projects.delete": lambda c, w: c.projects.delete(w.project_to_delete()),
     "jobs.create": lambda c, w: c.jobs.create(w.served.project_id, JOB),
     "jobs.update": lambda c, w: c.jobs.update(w.served.project_id, WAITING, priority=3),
     "jobs.stop": lambda c, w: c.jobs.stop(*w.job),
