@@ -202,9 +202,10 @@ async def test_a_running_job_is_recorded_until_the_key_is_pressed_again(
             await pilot.press("ctrl+r")
             await until(pilot, lambda: _was_told(app, "Recording to"))
             await until(pilot, path.exists)
+            await until(pilot, lambda: "● rec" in text_of(app))
             await pilot.press("ctrl+r")
             await until(pilot, lambda: _was_told(app, "Recording stopped"))
-            await until(pilot, lambda: not _is_recording(app))
+            await until(pilot, lambda: not _is_recording(app) and "● rec" not in text_of(app))
             with Recording(path) as recording:
                 assert not recording.manifest.ended
             running |= {"current_status": "TRAINING_JOB_COMPLETED", "updated_at": iso(time.time())}
@@ -214,6 +215,21 @@ async def test_a_running_job_is_recorded_until_the_key_is_pressed_again(
     with Recording(path) as recording:
         assert recording.manifest.ended
         assert len(list(recording.log.entries())) == 50
+
+
+async def test_a_recording_that_cannot_begin_says_only_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run1.btrun").mkdir()
+    with FakeBaseten() as baseten:
+        finished_run(baseten, "run1", losses=[2.0] * 5, total=5)
+        app = BtTuiApp(remote_of(baseten), job_id="run1")
+        async with app.run_test(size=(120, 36)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: any(one.title == "Can't record" for one in app._notifications))
+            assert not _was_told(app, "Recording to")
 
 
 def _was_told(app: BtTuiApp, start: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,19 @@ PROGRESS_EVERY_S = 10.0
 
 
 class Recorders:
-    """The recordings that are made; a second request for a job ends its recording."""
+    """The recordings that are made; a second request for a job ends its recording.
 
-    def __init__(self, app: App[Any], session: Session | None) -> None:
+    ``share`` is called with the ids of the jobs being recorded when they change.
+    """
+
+    def __init__(
+        self, app: App[Any], session: Session | None, *, share: Callable[[frozenset[str]], object]
+    ) -> None:
         self._app = app
         self._session = session
+        self._share = share
         self._running: dict[str, Worker[None]] = {}
+        self._recording: frozenset[str] = frozenset()
 
     @property
     def handlers(self) -> messages.Handlers:
@@ -63,9 +71,12 @@ class Recorders:
                 told_at = time.monotonic()
                 self._app.notify(f"Recording {path.name}: {percent(part)}, {count(lines)} lines.")
 
-        until = "" if job.is_finished else " until the job ends"
-        self._app.notify(f"Recording to {path}{until}; the same key stops it.")
-        recorder = Recorder(session.client, job, path, on_lines=show)
+        def begin() -> None:
+            until = "" if job.is_finished else " until the job ends"
+            self._app.notify(f"Recording to {path}{until}; the same key stops it.")
+            self._show_recording(self._recording | {job.id})
+
+        recorder = Recorder(session.client, job, path, on_begin=begin, on_lines=show)
         try:
             await recorder.run(follow=not job.is_finished)
         except (RequestError, RecordingError) as error:
@@ -78,6 +89,12 @@ class Recorders:
             self._fail(f"{path}: {why_not_written(error)}")
         else:
             self._report(recorder)
+        finally:
+            self._show_recording(self._recording - {job.id})
+
+    def _show_recording(self, job_ids: frozenset[str]) -> None:
+        self._recording = job_ids
+        self._share(job_ids)
 
     def _fail(self, reason: str) -> None:
         self._app.notify(sanitize(reason), title="Can't record", severity="error")

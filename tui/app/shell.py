@@ -86,6 +86,7 @@ class BtTuiApp(App[WelcomeChoice]):
     transfers: var[Transfers] = var(Transfers())
     snoozed: var[Snoozed] = var(Snoozed())
     stopping: var[frozenset[str]] = var(frozenset[str]())
+    recording: var[frozenset[str]] = var(frozenset[str]())
 
     def __init__(
         self,
@@ -152,7 +153,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
         self.downloads = Downloads(self, session, self._keys, self.outbox, self.files)
         self.jobs = JobCommands(self, session, share=partial(setattr, self, "stopping"))
-        self.recorders = Recorders(self, session)
+        self.recorders = Recorders(self, session, share=partial(setattr, self, "recording"))
         self._handlers = self._handlers_of(session)
 
     def _handlers_of(self, session: Session | None) -> messages.Handlers:
@@ -257,13 +258,14 @@ class BtTuiApp(App[WelcomeChoice]):
     def _share_with(self, screen: AppScreen) -> None:
         screen.connection, screen.downloads = self.connection, self.transfers
         screen.snoozed, screen.stopping = self.snoozed, self.stopping
+        screen.recording = self.recording
 
     def _share(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen):
                 self._share_with(screen)
 
-    watch_connection = watch_transfers = watch_snoozed = watch_stopping = _share
+    watch_connection = watch_transfers = watch_snoozed = watch_stopping = watch_recording = _share
 
     def _take_transfers(self, message: messages.DownloadsChanged) -> None:
         self.transfers = message.downloads

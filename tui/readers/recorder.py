@@ -62,7 +62,10 @@ OnLines = Callable[[float | None, int], object]
 
 @dataclass
 class Recorder:
-    """Records one job. ``problems`` are the parts that the server refuses, and why."""
+    """Records one job. ``problems`` are the parts that the server refuses, and why.
+
+    ``on_begin`` is called once the file can be written.
+    """
 
     client: TrainingClient
     job: TrainingJob
@@ -70,6 +73,7 @@ class Recorder:
     since: datetime | None = None
     with_messages: bool = True
     on_lines: OnLines = lambda _part, _count: None
+    on_begin: Callable[[], object] = lambda: None
     problems: dict[str, str] = field(default_factory=dict)
     _files: list[CheckpointFile] = field(default_factory=list)
 
@@ -82,6 +86,7 @@ class Recorder:
         documents = {MANIFEST: self._current_manifest(), JOB: _dump(self.job), **await self._documents()}
         self._writer = await asyncio.to_thread(RecordingWriter, self.path, documents, scrub)
         try:
+            self.on_begin()
             if follow and not self.job.is_finished:
                 await self._follow()
             else:

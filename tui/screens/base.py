@@ -71,6 +71,8 @@ class AppScreen(Screen[None]):
     """Snoozed findings, as pairs of a job's id and the finding's key."""
     stopping: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that will be stopped after their next checkpoint."""
+    recording: var[frozenset[str]] = var(frozenset[str]())
+    """Ids of the jobs that are being recorded."""
     unhinted: var[frozenset[str]] = var(frozenset[str](), init=False)
     """Actions of no use now. The footer does not offer them; their keys still work, to say why."""
 

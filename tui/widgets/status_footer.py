@@ -1,4 +1,4 @@
-"""The footer: key hints on the left, downloads and connection status on the right."""
+"""The footer: key hints on the left; recordings, downloads and connection status on the right."""
 
 from __future__ import annotations
 
@@ -54,6 +54,27 @@ class DownloadBadge(Widget):
 
     def on_click(self) -> None:
         self.post_message(self.Pressed())
+
+
+class RecordBadge(Widget):
+    """``● rec`` while a run is being recorded to a file."""
+
+    DEFAULT_CSS = """
+    RecordBadge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }
+    """
+
+    words: reactive[str] = reactive("", layout=True)
+
+    def on_mount(self) -> None:
+        if hasattr(self.screen, "recording"):
+            self.watch(self.screen, "recording", self._show)
+
+    def _show(self, job_ids: frozenset[str]) -> None:
+        self.words = "● rec" if len(job_ids) == 1 else f"● rec {len(job_ids)}"
+        self.display = bool(job_ids)
+
+    def render(self) -> Text:
+        return Text(self.words, tone_styles(self.app)["bad"], no_wrap=True, end="")
 
 
 HELP_ACTION = "help"
@@ -262,7 +283,7 @@ class ConnectionBadge(Widget):
 
 
 class StatusFooter(Horizontal):
-    """Key hints on the left; downloads, if any, and connection status on the right."""
+    """Key hints on the left; recordings and downloads, if any, and connection status on the right."""
 
     DEFAULT_CSS = """
     StatusFooter {
@@ -275,5 +296,6 @@ class StatusFooter(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield KeyHints()
+        yield RecordBadge()
         yield DownloadBadge()
         yield ConnectionBadge().data_bind(StatusFooter.connection)
