@@ -21,6 +21,8 @@ from tui.readers.recorder import Recorder
 
 LASTING_S = 40.0
 BURST_LINES = 1_600
+DRAIN_S = 120.0
+"""Concurrent sleepers move the clock on while a request is under way, so wait for long."""
 FAULTS = (
     "429", "429(retry-after=0)", "429(retry-date=0)", "500", "502(html)", "503", "reset@before",
     "reset@during", "cut@during", "truncated", "html", "empty", "stall=5ms", "slow=5ms",
@@ -59,7 +61,7 @@ async def test_following_and_then_reading_it_all(
     clock = FastClock(skew_s)
     with served(faulty, clock, **how) as log:
         async with TrainingClient(remote_of(faulty), clock=clock) as client:
-            *batches, end = [item async for item in client.logs.follow("proj1", "job1")]
+            *batches, end = [item async for item in client.logs.follow("proj1", "job1", drain_s=DRAIN_S)]
             history = client.logs.history("proj1", "job1", start=clock.now() - timedelta(days=20))
             read = [entry async for batch in history for entry in batch.entries]
     assert isinstance(end, LogEnd)
@@ -86,7 +88,7 @@ def test_the_command_follows_to_the_end_and_then_reads_it_all(
         return Result(code, printed.out, printed.err)
 
     with served(faulty, clock, seed=5, end="inclusive", status="FAILED") as log:
-        followed, read = logs("--follow", "--drain", "120"), logs()
+        followed, read = logs("--follow", "--drain", f"{DRAIN_S:.0f}"), logs()
     assert (followed.code, read.code) == (3, 0), followed.err + read.err
     assert "job job1 ended: failed, waiting for late lines" in followed.err
     for result in (followed, read):
