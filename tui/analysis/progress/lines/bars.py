@@ -131,6 +131,9 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     if done is None or not total or done > total or _NOT_TRAINING.search(title):
         return None
     known = _measures(text[: match.start()]) | found_in(_items(match["rest"]))
+    after = text[match.end() :].lstrip(" ,|")[:_TITLE_CHARACTERS]
+    if "loss" not in known and after[:4] in ("loss", "Loss"):
+        known |= _measures(after)
     if match["rest"].strip(" ,") and not known and not _TRAINING_TITLE.search(title):
         return None  # measures of something else
     if match["unit"] in _EPOCH_UNITS and "loss" in known:
@@ -191,7 +194,7 @@ def _read_endless(text: str) -> ParsedMetrics | None:
     match = _ENDLESS.search(text)
     if match is None or _NOT_TRAINING.search(_title(text[: match.start()])):
         return None
-    known = found_in(_items(match["rest"]))
+    known = _measures(text[: match.start()]) | found_in(_items(match["rest"]))
     if "loss" not in known:
         return None
     return ParsedMetrics(

@@ -23,6 +23,7 @@ _SAVING_MODEL = re.compile(
     r"|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
     r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
     r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
+    r"|\bsav(?:ing|ed) (?:[\w-]+ ){1,3}(?:model|weights|state dict|state) (?:to|in|at) \S{0,400}[/.]"
     r"|\bsav(?:ing|ed) (?:the )?(?:new )?best model\b|\bsaving gaussians$"
     r"|\bsaving at (?:step|epoch|iteration) \d"
     r"|\bsaved? the (?:agent|policy|learner) (?:to|in|at) \S|\bsaving checkpoints?\s?\.{2,3}$"
@@ -31,7 +32,9 @@ _SAVING_MODEL = re.compile(
 _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
     r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b"
-    r"|\bcheckpoint (?:successfully )?created at\b",
+    r"|\bcheckpoint (?:successfully )?created at\b"
+    r"|\b(?:weights|ckpt|snapshot) saved (?:to|in|at) \S|\bbest model saved\b"
+    r"|^\W*model saved[.!]?\s*$",
 )
 _ANNOUNCED = re.compile(
     # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".
@@ -45,6 +48,8 @@ _SAVED_PATH = re.compile(
 )
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
+    r"|sav(?:ing|ed) (?:the )?(?:\w+ )?(?:result|sample|prediction|image|figure|plot|video|metric)s?\b"
+    r"|\.(?:png|jpe?g|gif|mp4|wav|csv)\b"
     r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert|written \d)",
 )
 _CODE = re.compile(r"^\s*(?:#|//|[\"']{3}|assert )|\w\(f?[\"']|, f[\"']")  # comments, calls with a text

@@ -69,8 +69,9 @@ _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z]:)|\binfo\s{1,8})"
-    r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test|dev|held-?out)"
-    r"(?: ?[\]):|]| - | ?\.{3}| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
+    r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test(?:ing)?|dev|held-?out)"
+    r"(?: ?(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
+    r"| - | ?\.{3}| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
     r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
@@ -131,7 +132,7 @@ _MEASURE = re.compile(
 _TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d|\btook \d")
 _SETTING = re.compile(
     r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
-    r"|epochs|warmup)\b"
+    r"|config|epochs|warmup)\b"
 )
 _STEP_RATE = re.compile(r"\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)/s(?:ec)?\s?[:=]")
 _ITEMS = re.compile(r"[,|;\t]|\s{2,}")

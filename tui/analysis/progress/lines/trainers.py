@@ -76,6 +76,7 @@ _FORMATS = (
             rf"(?P<loss>{NUMBER})"
         ),
     ),
+    ("| Tot: ", re.compile(rf"\] +Step: \S{{1,12}} \| Tot: \S{{1,16}} \| Loss: (?P<loss>{NUMBER}) ")),
     ("Score at iteration ", re.compile(rf"\bScore at iteration (?P<step>\d{{1,12}}) is (?P<loss>{NUMBER})")),
     # PyTorch's tutorials
     ("LOSS train ", re.compile(rf"^LOSS train (?P<loss>{NUMBER}) valid (?P<eval_loss>{NUMBER})\s*$")),
