@@ -93,6 +93,7 @@ def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, baseten: De
     assert cli("deployments", "show", "nobody").code == 7
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_a_log_is_followed_until_it_serves_or_has_failed(cli: RunCli, baseten: DeployingServer) -> None:
     baseten.lines = [line("pulling"), line("pulled", at_ms=LONG_AGO_MS + 1000)]
     for end, code in (("ACTIVE", 0), ("BUILD_FAILED", 5)):
