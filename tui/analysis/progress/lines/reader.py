@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 
-from tui.analysis.progress.lines import bars, saves, structured, text, trainers
+from tui.analysis.progress.lines import bars, saves, structured, tables, text, trainers
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.text.sanitize import last_carriage_segment, strip_ansi
@@ -121,7 +121,7 @@ class _Context:
     has_counted: bool = False
     rates: int = 0
     in_table: bool = False
-    table: text.Table | None = None
+    table: tables.Table | None = None
     evaluation_bars: int = 0
     evaluation_steps: int | None = None
     training_steps: int | None = None
@@ -179,7 +179,7 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         return row
     if len(message) > _LONGEST_HEADING:
         return None
-    if ("oss" in message or "LOSS" in message) and (table := text.table_below(message)) is not None:
+    if ("oss" in message or "LOSS" in message) and (table := tables.table_below(message)) is not None:
         context.table, context.block = table, 0
         return None
     key = _KEY.match(message)
