@@ -150,9 +150,18 @@ class Context:
         if self.progress.loss is not None or self.progress.step is not None:
             return None
         uses = [node.mean_utilization for node in self.metrics.nodes if node.mean_utilization.values]
-        if uses and not any(value >= self.rules.active_from for use in uses for value in use.values):
+        if not uses:
+            return self.attempt_since
+        begun = [
+            time
+            for use in uses
+            for time, value in zip(use.times, use.values, strict=True)
+            if value >= self.rules.active_from and time >= self.attempt_since
+        ]
+        if not begun:
             return None
-        return self.attempt_since
+        has_seen_start = min(begun) > min(use.times[0] for use in uses)
+        return min(begun) + _WARM_UP_S if has_seen_start else self.attempt_since
 
     def has_paused_since(self, since: float) -> bool:
         """Return True if the run made no steps for a while since then: nodes do different work in a pause."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from math import isfinite
 from statistics import median
 
@@ -62,7 +62,7 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
     before = losses[:-count]
     if held is not None and held.since is not None:
         before = _finite(series.values[: bisect_left(series.times, held.since.timestamp())])
-    usual = _baseline(before, rules.loss_history)
+    usual = _baseline(before, rules.loss_history) if held is None else _lowest(before, rules.loss_history)
     if usual is not None and newest:
         now, level = median(newest), median(usual)
         spread = max(_DEVIATION * median(abs(value - level) for value in usual), _MIN_SPREAD * abs(level))
@@ -159,6 +159,8 @@ def _diverged(values: Sequence[float], newest: int, factor: float) -> tuple[floa
         return None
     levels, level = [median(part) for part in stages], median(now)
     best = min(levels)
+    if _has_come_back(levels, (best + level) / 2):
+        return None
     # Some trainers' single losses spike throughout the run.
     noisy_up_to = median(max(part) for part in stages)
     rises = factor < _FALLEN and levels[-3:] == sorted(levels[-3:])
@@ -166,6 +168,11 @@ def _diverged(values: Sequence[float], newest: int, factor: float) -> tuple[floa
     if best > 0 and level > least and (rises or level > levels[0] or level > _SURE * best):
         return level, best
     return None
+
+
+def _has_come_back(levels: Sequence[float], height: float) -> bool:
+    """Return True if the loss has risen above a height and fallen again before, as of two adversaries."""
+    return sum(earlier > height >= later for earlier, later in pairwise(levels)) > 1
 
 
 def _norms_rise(values: Sequence[float], newest: int) -> bool:
@@ -195,6 +202,12 @@ def _baseline(before: Sequence[float], least: int) -> Sequence[float] | None:
     if len(before) < least:
         return None
     return before[: max(least, len(before) // 2)]
+
+
+def _lowest(before: Sequence[float], size: int) -> Sequence[float] | None:
+    """Return the values in a row with the lowest median: where a loss that has diverged came from."""
+    parts = [before[start : start + size] for start in range(0, len(before) - size + 1, size)]
+    return min(parts, key=median, default=None)
 
 
 def _broken_at_end(values: Sequence[float]) -> int:

@@ -45,6 +45,8 @@ OTHER_MEMORY = 0.75
 SWINGS, SWINGING = 3.0, 0.03
 """Nodes do other work if one changes this many times as much from bin to bin, and by more than this."""
 
+_MIN_SWINGS = 6  # Means; fewer differ by chance.
+
 ALIKE_SPREAD = 0.15
 """Nodes within this range of each other all do the same work, so the details need no check."""
 
@@ -87,7 +89,7 @@ def _same_work(
         turns = _work_alternately(worked, rules.straggler_share)
         return turns or leads or _holds_something_else(one, others)
 
-    largest = max(groups, key=len)
+    largest = max(groups, key=lambda group: (len(group), len(group) > 1 or group[0] is not nodes[0]))
     kept, others = [largest], tuple(largest)
     for group in groups:
         if group is largest:
@@ -130,7 +132,9 @@ def _share_workload(one: Bins, other: Bins, rules: HealthRules) -> bool:
 
 def _swing(means: Sequence[float]) -> float:
     """Return the usual change from one mean to the next."""
-    return median(abs(later - earlier) for earlier, later in pairwise(means)) if len(means) > 2 else 0.0
+    if len(means) < _MIN_SWINGS:
+        return 0.0
+    return median(abs(later - earlier) for earlier, later in pairwise(means))
 
 
 def _paired_means(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:

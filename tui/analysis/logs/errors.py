@@ -31,6 +31,8 @@ MAX_CHARACTERS = 8192
 _RAISED = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::\s|$)"
 )
+_HARMLESS = re.compile(r"Unable to register cu\w+ (?:plugin )?factory|computation placer already registered")
+"""TensorFlow prints these as errors whenever it is imported."""
 _VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
 
 
@@ -63,7 +65,7 @@ def error_text(message: str, level: str | None) -> str | None:
     """
     if "\x1b" in message:
         message = strip_ansi(message[:MAX_CHARACTERS])
-    if RANKS[level_of(message, level)] < RANKS["ERROR"]:
+    if RANKS[level_of(message, level)] < RANKS["ERROR"] or _HARMLESS.search(message, 0, MAX_CHARACTERS):
         return None
     lines = [line for line in message[:MAX_CHARACTERS].splitlines() if line.strip()]
     if not lines:

@@ -140,12 +140,17 @@ def announces_phase(message: str) -> RunPhaseKind | None:
             break
     else:
         return None
-    kind: RunPhaseKind | None = (
-        "evaluation" if _EVALUATION.search(head) else "other" if _OTHER.search(head) else None
+    found: tuple[tuple[re.Pattern[str], RunPhaseKind], ...] = (
+        (_EVALUATION, "evaluation"),
+        (_OTHER, "other"),
+        (_LOADING, "loading"),
     )
-    if kind is None and _LOADING.search(head):
-        kind = "loading"
-    return None if kind is None or _NO_BEGINNING.search(head) else kind
+    for pattern, kind in found:
+        match = pattern.search(head)
+        if match is not None:
+            clause = head[max(head.rfind(mark, 0, match.start()) for mark in (", ", "; ", "! ")) + 1 :]
+            return None if _NO_BEGINNING.search(clause) else kind
+    return None
 
 
 _SAVE_EVERY = re.compile(
