@@ -10,7 +10,7 @@ from math import isfinite
 from statistics import median
 
 from tui.analysis.health.context import Context, finding, start_of_condition
-from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
+from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series
 from tui.text.units import number
 
@@ -52,9 +52,14 @@ def broken_loss(context: Context) -> Iterator[HealthFinding]:
 
 
 def exploding_loss(context: Context) -> Iterator[HealthFinding]:
-    """Report losses that rose far above their usual level and stay there."""
-    rules, series = context.rules, _of_attempt(context, context.progress.loss_series)
-    held = context.held.get(str(FindingKind.LOSS_EXPLODING))
+    """Report losses that rose far above their usual level and stay there, or far above their best."""
+    series = _of_attempt(context, context.progress.loss_series)
+    found = [one for one in (_above_usual(context, series), _above_best(context, series)) if one is not None]
+    yield from sorted(found, key=lambda one: SEVERITIES.index(one.severity))[:1]
+
+
+def _above_usual(context: Context, series: Series) -> HealthFinding | None:
+    rules, held = context.rules, context.held.get(str(FindingKind.LOSS_EXPLODING))
     count = rules.loss_readings
     losses = _finite(series.values)
     newest = losses[-count:]
@@ -63,28 +68,32 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
     if held is not None and held.since is not None:
         before = _finite(series.values[: bisect_left(series.times, held.since.timestamp())])
     usual = _baseline(before, rules.loss_history) if held is None else _lowest(before, rules.loss_history)
-    if usual is not None and newest:
-        now, level = median(newest), median(usual)
-        spread = max(_DEVIATION * median(abs(value - level) for value in usual), _MIN_SPREAD * abs(level))
-        spreads = context.with_hysteresis(rules.loss_spreads, 0.0, held=held is not None)
-        factor = context.with_hysteresis(rules.loss_factor, 1.0, held=held is not None)
-        least = level + max(spreads * spread, (factor - 1) * abs(level), _MIN_RISE)
-        if now > least:
-            since = _since(series, level + spreads * spread)
-            sure = now > level + (_SURE - 1) * abs(level) and not _is_by_design(context, now, usual)
-            if sure or held is not None or _lasts(context, series, since, usual, now):
-                text = f"loss diverging: {number(now)}, was {number(level)}"
-                severity: Severity = "critical" if sure else "warning"
-                yield finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=since)
-                return
+    if usual is None or not newest:
+        return None
+    now, level = median(newest), median(usual)
+    spread = max(_DEVIATION * _noise(usual, level), _MIN_SPREAD * abs(level))
+    spreads = context.with_hysteresis(rules.loss_spreads, 0.0, held=held is not None)
+    factor = context.with_hysteresis(rules.loss_factor, 1.0, held=held is not None)
+    if now <= level + max(spreads * spread, (factor - 1) * abs(level), _MIN_RISE):
+        return None
+    since = _since(series, level + spreads * spread)
+    sure = now > level + (_SURE - 1) * abs(level) and not _is_by_design(context, now, usual)
+    if not sure and held is None and not _lasts(context, series, since, usual, now):
+        return None
+    text = f"loss diverging: {number(now)}, was {number(level)}"
+    return finding(FindingKind.LOSS_EXPLODING, "critical" if sure else "warning", text, since_s=since)
+
+
+def _above_best(context: Context, series: Series) -> HealthFinding | None:
+    count = context.rules.loss_readings
     with_norms = _norms_rise(_of_attempt(context, context.progress.grad_norm_series).values, count)
-    diverged = _diverged(series.values, count, rules.loss_factor if with_norms else _FALLEN)
-    if diverged is not None and not _is_by_design(context, diverged[0], losses[:-count]):
-        now, best = diverged
-        text = f"loss diverging: {number(now)}, best was {number(best)}"
-        since = _since(series, (now + best) / 2)
-        severity = "critical" if now > _FALLEN * best else "warning"
-        yield finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=since)
+    diverged = _diverged(series.values, count, context.rules.loss_factor if with_norms else _FALLEN)
+    if diverged is None or _is_by_design(context, diverged[0], _finite(series.values)[:-count]):
+        return None
+    now, best = diverged
+    text = f"loss diverging: {number(now)}, best was {number(best)}"
+    severity: Severity = "critical" if now > _FALLEN * best else "warning"
+    return finding(FindingKind.LOSS_EXPLODING, severity, text, since_s=_since(series, (now + best) / 2))
 
 
 def exploding_norm(context: Context) -> Iterator[HealthFinding]:
@@ -202,6 +211,12 @@ def _baseline(before: Sequence[float], least: int) -> Sequence[float] | None:
     if len(before) < least:
         return None
     return before[: max(least, len(before) // 2)]
+
+
+def _noise(values: Sequence[float], level: float) -> float:
+    """Return the usual distance from the level, or from the value before, as a falling loss is not noisy."""
+    around = median(abs(value - level) for value in values)
+    return min(around, median(abs(later - earlier) for earlier, later in pairwise(values)))
 
 
 def _lowest(before: Sequence[float], size: int) -> Sequence[float] | None:

@@ -170,6 +170,9 @@ WAITED_FOR = 0.5
 ALIKE = 0.15
 """The idle others must be within this range of each other, and at least three (two prove nothing)."""
 
+CLOSE, CLOSE_SHARE = 0.05, 0.9
+"""If the others are this close to each other, they wait for a node already below this share of its use."""
+
 _PARTS = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
 _STEPS_PER_PART = 2
 _MIN_WAITING_NODES = 3
@@ -267,8 +270,14 @@ def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | N
     usual = (others[(len(others) - 1) // 2] + others[len(others) // 2]) / 2
     if usual >= busy and own < share * usual:
         return Lag(own, usual)
-    alike = others[-1] - others[0] <= ALIKE
-    if len(others) >= _MIN_WAITING_NODES and alike and own >= WAITED_FOR and usual < share * own:
+    apart = others[-1] - others[0]
+    waits_below = max(share, CLOSE_SHARE) if apart <= CLOSE else share
+    if (
+        len(others) >= _MIN_WAITING_NODES
+        and apart <= ALIKE
+        and own >= WAITED_FOR
+        and usual < waits_below * own
+    ):
         return Lag(own, usual, busier=True)
     return None
 
@@ -310,7 +319,9 @@ def _slow_by_their_gpus(context: Context, *, throughout: bool) -> Iterator[Healt
     for group in _same_work(context, replace(metrics, nodes=tuple(active)), held):
         for name, lag in _lagging_nodes(context, group, held, throughout=throughout).items():
             since = _lag_started_at(context, group, name, lag)
-            if not _is_usual(context, group, name, lag, since):
+            if not _is_usual(context, group, name, lag, since) and not _was_always_so(
+                context, group, lag, since
+            ):
                 yield _by_its_gpus(context, group, name, lag, since)
 
 
@@ -327,6 +338,13 @@ def _is_usual(context: Context, group: MetricsSnapshot, name: str, lag: Lag, sin
     before = [far for at, far in worked.items() if (at + 1) * BIN_S <= since]
     during = [far for at, far in worked.items() if at * BIN_S >= since]
     return sum(before) > _OFTEN * len(before) or sum(during) < _THROUGHOUT * len(during)
+
+
+def _was_always_so(context: Context, group: MetricsSnapshot, lag: Lag, since: float) -> bool:
+    """Return True if a node is a little busier since the beginning: it may do more than the others."""
+    begun = min(node.mean_utilization.times[0] for node in group.nodes if node.mean_utilization.times)
+    is_small = lag.others > context.rules.straggler_share * lag.own
+    return lag.busier and is_small and since < begun + FIRST_BINS * BIN_S
 
 
 def _is_comparable(context: Context) -> bool:
