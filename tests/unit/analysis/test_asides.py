@@ -14,7 +14,8 @@ Evaluating iter 1/8
 (skyrl_entrypoint pid=12) Started: 'eval'
 Saving the checkpoint (or staging if async is enabled).
 Saving the consolidated state dict to /mnt/ckpts/step_120 ...
-Uploading 14 files to s3://bucket/run""".splitlines()
+Uploading 14 files to s3://bucket/run
+training finished, uploading the model""".splitlines()
 AGAIN = [
     *steps(600),
     (601.0, EVALUATION),

@@ -1,5 +1,6 @@
 """Each kind of finding: what brings it, what ends it, and what looks like it and is none."""
 
+import math
 import random
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -303,6 +304,9 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "restarts warning run 2000: restarted 2 times, last 5m ago"),
     "by the history": (lambda: look(1100, queue=RESTARTED), "restarts warning run 500"),
     "by the count": (lambda: look(job={"retry_count": 3}), "restarts warning run None"),
+    "what TensorFlow always prints": (
+        lambda: run(sorted([*steps(3600), (3000.0, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to "
+                                                   "register cuDNN factory: already registered")]), 3600), ""),
     "errors": (lambda: run(sorted([*steps(3600), *ERRORS]), 3600),
         "errors warning run 3000: 2 errors in the log, first 10m ago: ERROR: no server"),
     "an error that training survives": (lambda: run(sorted([*steps(3600), FAILED]), 3600),
@@ -360,6 +364,12 @@ def test_what_was_found_is_held_until_it_is_clearly_over(bad: Any, wavering: Any
     held = nodes(*[WELL] * 3, wavering, at_s=3700, previous=found)
     assert [(one.key, one.since) for one in held] == [(one.key, one.since) for one in found]
     assert nodes(*[WELL] * 3, well, at_s=3700, previous=found) == ()
+
+
+def test_a_loss_that_rose_slowly_stays_diverged() -> None:
+    lines = steps(4900, every_s=10, loss=lambda step: 2.4 + 7 * 0.98**step + max(0, step - 400) * 0.05)
+    found = run(lines, 4900)
+    assert kinds(found) == kinds(run(lines, 4900, previous=found)) == ["loss-exploding"]
 
 
 def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:
@@ -501,6 +511,7 @@ GOES_ON = [(3605.0 + 5 * n, f"step={604 + n}/90000 loss=1.0") for n in range(9)]
 SETTINGS = (1.0, "TrainingArguments(save_strategy=steps, save_steps=200)")
 STILL = {"health_metrics": metrics(series(range(0, 1440, 60), gpu=0.0))}
 Look = Callable[[], tuple[HealthFinding, ...]]
+WAITS, BUSY = series(gpu=lambda at: 0.97 if at < 1800 else 0.83), series(gpu=0.97)
 PAIRS: dict[str, tuple[Look, str, Look]] = {
     "longer inputs in tokens": (slower, "slowdown", lambda: slower(" tokens_per_s=41000")),
     "longer inputs by memory": (
@@ -528,6 +539,12 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
         by_losses(lambda step: -0.9 + (step % 90) / 150)),
     "a slow rise of the loss alone": (lambda: drifting(growing=True), "loss-exploding",
         lambda: drifting(growing=False)),
+    "two adversaries": (by_losses(lambda step: 9.0 * 0.99**step + step / 250), "loss-exploding",
+        by_losses(lambda step: 1.25 + 0.55 * math.cos(step / 17))),
+    "the tops of a close group": (lambda: nodes(*[WAITS] * 3, BUSY), "straggler",
+        lambda: nodes(*[series(gpu=0.83)] * 3, BUSY)),
+    "what fills before it works": (lambda: nodes(series(disk=lambda at: 0.3 + at / 7200)), "disk-filling",
+        lambda: nodes(series(gpu=lambda at: 0.95 if at > 3400 else 0.0, disk=lambda at: 0.3 + at / 7200))),
     "a pause that is over": (resting, "gpu-idle", lambda: resting(*COMPILES, *GOES_ON)),
     "loading again": (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
 }  # fmt: skip

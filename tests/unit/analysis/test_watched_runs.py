@@ -84,6 +84,10 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
     "rollouts beside trainers": (named(*[TRAINER] * 2, *[steady(0.3)] * 2), set()),
     "three of eight serve": (named(*[steady(0.12)] * 3, *[steady(0.97)] * 5), set()),
     "a leader that schedules": (named(ROLLOUT, *[TRAINER] * 3), set()),
+    "a leader that trains while two serve": (
+        named(steady(0.37), TRAINER, {"gpu": lambda at: 0.95 if at % 300 < 150 else 0.88}),
+        set(),
+    ),
     "turns of two and two": (named(*[phases(0.95, 0.08)] * 2, *[phases(0.1, 0.97)] * 2), set()),
     "a light node beside one": (named(TRAINER, steady(0.35) | MEMORY[2]), set()),
     "turns of one": (named(phases(0.95, 0.08, **MEMORY[0]), phases(0.1, 0.97, **MEMORY[1])), set()),

@@ -85,7 +85,7 @@ def _same_work(
             return True
         one = group[0]
         worked = _paired_means(bins[one.name], bins[others[0].name], rules.straggler_busy)
-        leads = one is nodes[0] and len(others) >= _MIN_GROUP_SIZE
+        leads = one is nodes[0] and len(nodes) > _MIN_GROUP_SIZE
         turns = _work_alternately(worked, rules.straggler_share)
         return turns or leads or _holds_something_else(one, others)
 
