@@ -1,12 +1,16 @@
-"""``bt-tui emulator`` as a person uses it: start it, paste its lines, use it, end it."""
+"""``bt-tui emulator`` and ``--remote local``, which starts one that goes on until it is stopped."""
 
 import re
 import signal
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from api_client.emulator.processes import ensure_running
 from support.cli import RunCli
 
 LIMIT_S = 60
@@ -37,3 +41,35 @@ def test_serve_use_and_end(cli: RunCli, cli_process: Start, clean_environ: Any, 
     assert (refused.code, "another emulator is already using" in refused.err) == (1, True)
     assert exports["BASETEN_API_KEY"] not in out + err
     assert "unsandboxed" in err
+
+
+@pytest.fixture
+def home(cli: RunCli, clean_environ: dict[str, str], tmp_path: Path) -> Iterator[dict[str, str]]:
+    environ = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    yield environ
+    assert cli("emulator stop", environ=environ).code == 0
+
+
+def test_it_starts_when_needed_goes_on_and_is_stopped(cli: RunCli, home: dict[str, str]) -> None:
+    assert cli("emulator status", environ=home).code == 7
+    first = cli("projects --remote local -o json", environ=home)
+    assert (first.code, first.json) == (0, [])
+    assert "starting the emulator" in first.err
+    [running] = cli("emulator status -o json", environ=home).json
+    assert running["url"] in cli("emulator status", environ=home).out
+    again = cli("projects --remote local", environ=home)
+    assert again.code == 0
+    assert "starting" not in again.err
+    assert cli("emulator status -o json", environ=home).json == [running]
+    assert "its data is kept" in cli("emulator stop", environ=home).err
+    assert cli("emulator status -o json", environ=home).json == []
+
+
+def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path: Path) -> None:
+    data = tmp_path / "emulator"
+    ensure_running(data)
+    stop = "import pathlib, sys; from api_client.emulator.processes import stop_running as stop; "
+    stopped = subprocess.run(
+        [sys.executable, "-c", stop + "sys.exit(not stop(pathlib.Path(sys.argv[1])))", str(data)], check=False
+    )
+    assert stopped.returncode == 0

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from api_client.http.retry import RetryPolicy
 from support.cli import RunCli
+from support.fake_backend import START
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import live_run
+from support.faulty import FaultyServer, faulty_server
+from support.served_platform import KEY, served_platform
 from tui.commands.support.exit_codes import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -32,7 +37,7 @@ WAYS = {
     "projects": ExitCode.INTERRUPTED,
 }
 OF_FAULTS = {ExitCode.UNEXPECTED, ExitCode.AUTH, ExitCode.UNREACHABLE}
-"""Those that every command has: test_faults.py."""
+"""Those that every command has, as is tested with each fault."""
 
 
 @pytest.mark.usefixtures("no_waits")
@@ -51,12 +56,14 @@ def test_the_code_of(cli: RunCli, baseten: FakeBaseten, command: str) -> None:
     assert (result.code, "Traceback" in result.err) == (WAYS[command], False), result.err
 
 
-def test_every_code_has_a_way_and_is_published() -> None:
+def test_every_code_has_a_way_and_is_published(cli: RunCli) -> None:
     rows = re.search(r"^\| Exit code \|.*?\n\n", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert rows is not None
     cells = re.findall(r"^\| ([\d, ]+) \|", rows[0], re.MULTILINE)
     told = {int(number) for cell in cells for number in cell.split(",")}
     assert told == OF_FAULTS.union(WAYS.values()) == set(ExitCode)
+    shown = cli("-h").out
+    assert all(f" {code}  " in shown for code in told) and "bt-tui logs JOB_ID --follow" in shown
 
 
 def test_without_a_remote_or_with_a_wrong_key_the_way_is_named(cli: RunCli, baseten: FakeBaseten) -> None:
@@ -82,12 +89,51 @@ def test_our_own_faults_are_a_sentence(cli: RunCli, baseten: FakeBaseten, monkey
     assert ("Traceback" in brief.err, "Traceback" in detailed.err) == (False, True)
 
 
-def test_help_lists_every_exit_code_and_the_examples(cli: RunCli) -> None:
-    result = cli("-h")
-    assert result.code == 0
-    for code in ("0", "1", "2", "3", "4", "5", "6", "7", "8", "130"):
-        assert f" {code}  " in result.out
-    assert "bt-tui logs JOB_ID --follow" in result.out
-    assert cli("logs -h").out.startswith("Usage: bt-tui logs")
-    version = cli("--version")
-    assert (version.code, version.out.startswith("bt-tui ")) == (0, True)
+OF_A_JOB = ["job", "logs", "metrics", "stop", "cost", "recreate", "download", "health", "wait"]
+COMMANDS = [f"{name} job00001" for name in OF_A_JOB]
+COMMANDS += ["projects", "jobs", "capacity view", "deployments", "delete job00001 --yes"]
+COMMANDS += ["checkpoints list --job-id job00001", "cache summarize llama-sft"]
+FAULTS = {
+    "401": (6, "refused the key of remote"),
+    "403": (6, "refused the key of remote"),
+    "404": (7, ""),
+    "422": (1, "422"),
+    "429": (8, "429"),
+    "503": (8, "503"),
+    "html": (1, "HTML"),
+    "malformed": (1, "unexpected data"),
+    "reset": (8, "broke off its response"),
+    "redirect": (1, "elsewhere.invalid"),
+}
+PATIENT = {"logs job00001", "wait job00001"}
+"""They wait for what may pass, as the streams do …"""
+LASTING = {"401", "403", "404", "422", "redirect"}
+"""… and this will not."""
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
+    with faulty_server() as server, served_platform(server, tmp_path_factory.mktemp("platform")) as served:
+        served.clock.moment = START
+        yield server
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_command_tells_it_by_its_exit_code(
+    fault: str, faulty: FaultyServer, cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = RetryPolicy.__init__.__defaults__
+    monkeypatch.setattr(RetryPolicy.__init__, "__defaults__", (1, *defaults[1:]))
+    code, words = FAULTS[fault]
+    wrong = []
+    for command in COMMANDS:
+        if command in PATIENT and fault not in LASTING:
+            continue
+        faulty.set_faults(fault)
+        result = cli(command, environ=faulty.environ())
+        if result.code != code or words not in result.err or result.out or "Traceback" in result.err:
+            wrong.append(f"{command}: {result.code} {result.out[:60]!r} {result.err[-300:]!r}")
+        if KEY in result.out + result.err:
+            wrong.append(f"{command} shows the key")
+    assert wrong == []

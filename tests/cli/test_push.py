@@ -1,6 +1,7 @@
-"""push, recreate and stop: against a server that we did not write, and the whole way on an emulator."""
+"""push, recreate and stop: asked, answered at a terminal, and the whole way on an emulator."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from api_client.emulator.processes import EmulatorChild
 from support.cli import RunCli
 from support.deploying_server import listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from support.terminal import AtTerminal
 
 CONFIG = """
 from truss_train import TrainingProject, TrainingJob, Image, Compute, Runtime, SecretReference
@@ -130,6 +132,48 @@ def test_errors_stop_it_unless_checks_are_skipped(cli: RunCli, account: FakeBase
         wrong = cli("push", str(config), *flags)
         assert (wrong.code, flags[1] in wrong.err) == (2, True)
     assert changes(account) == []
+
+
+RISKY = """
+from truss_train import TrainingProject, TrainingJob, Image, Compute, Runtime
+job = TrainingJob(
+    image=Image(base_image="a"),
+    compute=Compute(node_count=2),
+    runtime=Runtime(start_commands=["echo hello"]),
+)
+project = TrainingProject(name="risky", job=job)
+"""
+QUESTION = "submit anyway?"
+
+
+@pytest.fixture
+def risky(tmp_path: Path) -> Path:
+    """Two nodes without checkpoints: something to be asked about."""
+    path = tmp_path / "config.py"
+    path.write_text(RISKY)
+    return path
+
+
+def test_a_no_sends_nothing(
+    cli: RunCli, baseten: FakeBaseten, typed: Callable[[str], None], risky: Path
+) -> None:
+    baseten.on("GET", "/v1/teams", Answer({"teams": []}))
+    typed("n")
+    result = cli("push", str(risky))
+    assert (result.code, result.out) == (130, "")
+    assert "checkpointing is off for 2" in result.err and QUESTION in result.err
+    assert {each.method for each in baseten.asked} == {"GET"}
+
+
+def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(emulator: EmulatorChild, risky: Path) -> None:
+    environ = {**os.environ, **emulator.remote_environ(), "COLUMNS": "100", "TERM": "xterm"}
+    with AtTerminal("push", str(risky), environ=environ, output_apart=True) as push:
+        push.answers((QUESTION, b"y\n"))
+        code, out = push.end(), push.output
+    assert (code, b"risky" in out, b"\x1b" in out) == (0, True, False)
+    assert b"--follow" in push.shown
+    assert "█".encode() in push.shown
+    assert b"\r\x1b[K" in push.shown.split(b"uploading")[-1]
 
 
 def test_from_the_starter_project_to_the_end(cli: RunCli, emulator: EmulatorChild, tmp_path: Path) -> None:
