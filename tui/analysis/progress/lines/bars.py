@@ -91,6 +91,10 @@ _NOT_TRAINING = re.compile(
     re.IGNORECASE,
 )
 _TRAINING_TITLE = re.compile(r"(?i)train|epoch|step|fit|iter|\bv_num")
+_SETTINGS = re.compile(
+    r" (?:\[[A-Za-z]\w{0,20}[=:][^\]<]{1,60}\]|[\[(]train(?:ing)?[\])]) "
+)  # Epoch 4 [lr=1e-3]
+_EVALUATION = re.compile(r"(?i)[\[(](?:eval|val|test|dev)[a-z]*[\])]")
 _TITLE_CHARACTERS = 160
 _MEASURES = frozenset({"loss", "eval_loss", "learning_rate", "grad_norm"})
 _TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
@@ -128,7 +132,8 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
         return None
     title = _title(text[: match.start()])
     done, total = to_step(match["done"]), to_step(match["total"])
-    if done is None or not total or done > total or _NOT_TRAINING.search(title):
+    evaluates = _EVALUATION.search(text[: match.start()][-_TITLE_CHARACTERS:]) is not None
+    if evaluates or done is None or not total or done > total or _NOT_TRAINING.search(title):
         return None
     known = _measures(text[: match.start()]) | found_in(_items(match["rest"]))
     after = text[match.end() :].lstrip(" ,|")[:_TITLE_CHARACTERS]
@@ -259,4 +264,4 @@ def _measures(before: str) -> dict[str, Any]:
 
 
 def _title(before: str) -> str:
-    return before[-_TITLE_CHARACTERS:].rpartition("] ")[2].rpartition(") ")[2].strip(" :")
+    return _SETTINGS.sub(" ", before[-_TITLE_CHARACTERS:]).rpartition("] ")[2].rpartition(") ")[2].strip(" :")

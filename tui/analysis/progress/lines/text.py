@@ -23,11 +23,13 @@ _NO_BEGINNING = re.compile(
     r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   "
     r"|-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
 )
-# … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[12:04] bob: …", a quotation, a diff, a list of
-# things to do, a subtitle …
+# … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[2024-03-01 12:04] bob: …" (a logger prints
+# seconds), a quotation, a diff, a list of things to do, a subtitle …
 _SPEAKER = re.compile(
-    r"\s*(?:[\[(]?\d[\d:.,t -]{3,24}[\])]?\s+)?(?:<@?[a-z][\w.-]{0,30}>\s|@[a-z]\S{0,30} |[\w.-]{1,30} -> #)"
-    r"|\s*\[?\d+:\d+\]? (?!info|debug|warn|train|epoch|step|iter|val|eval|test)[a-z][\w.-]{1,20}: "
+    r"\s*(?:[\[(]?\d[\d:.,t -]{2,24}[\])]?\s+)?(?:<@?[a-z][\w.-]{0,30}>\s|@[a-z]\S{0,30} |[\w.-]{1,30} -> #)"
+    r"|\s*\[?(?:(?:[\d./-]{2,10}[ t])?\d+:\d+(?: ?[ap]m)?\]? "
+    r"|[\d./-]{2,10}, \d+:\d+(?::\d+)?(?: ?[ap]m)?(?:\]| -) (?:(?!train|eval|test|info)[a-z]\w{1,20} )?)"
+    r"(?!info|debug|warn|train|epoch|step|iter|loss|val|eval|test)[a-z][\w.-]{1,20}(?:#\d{1,4})?: "
     r"|\s*(?:[$%>#] ?(?=[\w.])|\+\s{0,20}(?=[\w.])|@@ |[*+-] \[[ x]\]\s)"
     r"|.{0,24}\d --> \d"
 )
@@ -97,7 +99,8 @@ _EVALUATION_ALONE = re.compile(
 )
 _TRAINING_ALONE = re.compile(
     r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch| metrics:)?[ _]loss"
-    rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=[\d.]+(?:$|\s+\|)))(?P<value>{NUMBER.lower()})"
+    rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=[\d.]+(?:$|\s+(?:\||(?:test|val|valid|dev)[ _](?:acc|loss)))))"
+    rf"(?P<value>{NUMBER.lower()})"
     r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )
 _EVALUATION_BESIDE = re.compile(
@@ -123,10 +126,11 @@ _MEASURED_STEP = re.compile(
 _COUNT_FIRST = re.compile(
     # A line that begins with what it counts, after a prefix of its logger: "INFO: [x][epoch: 3, iter: 100, …"
     r"(?:^|[\]>|)=:.-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?|end of )?(?:global[ _])?"
-    r"(?P<what>epoch|it(?:er(?:ation)?)?|steps?|batch)[\s:=#\[(]{0,10}\d(?P<percent> ?\[\s?\d{1,3}%\])?"
+    r"(?P<what>epoch|it(?:er(?:ation)?)?(?:s(?=:))?|steps?|batch)[\s:=#\[(]{0,10}\d"
+    r"(?P<percent> ?\[\s?\d{1,3}%\])?"
 )
 _MEASURE = re.compile(
-    r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity)"
+    r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity|training error)"
     r"[\w@]{0,16}(?: [a-z]\b)?\s{0,4}[:=]\s{0,8}[\[(]?\d"
 )
 _TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d|\btook \d")
@@ -176,7 +180,9 @@ _HEADING = re.compile(
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
     r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}(?:days?, [\d:]{1,12})?){0,4}\]:?\s*$"
     r"|={5,200} Step (?P<step2>\d{1,12})/(?P<total2>\d{1,12}) ={5,200}\s*$"
-    r"|^(?:─{5,200} Step|\*{5,40} Iteration) (?P<step3>\d{1,12}) [─*]{5,200}\s*$"
+    r"|^(?:─{5,200} Step|[*=#-]{3,200} "
+    r"(?i:(?:\[\S{1,60}\] - )?(?:train(?:ing)? |metrics )step|iteration)) #?(?P<step3>\d{1,12})"
+    r" [─*=#-]{3,200}\s*$"
     r"|^(?:Epoch|EPOCH) {1,2}(?P<epoch3>\d{1,9}):?\s*$"
 )
 _SAMPLES = re.compile(
@@ -443,7 +449,7 @@ def _read_alone(text: str) -> ParsedMetrics | None:
     Stable-Baselines3: ``|    loss   | 0.0123  |``.
     """
     heading = None
-    if text.startswith(("─", "***", "Epoch ", "EPOCH ")) or (
+    if text.startswith(("─", "***", "===", "###", "---", "Epoch ", "EPOCH ")) or (
         "/" in text and text.rstrip(": ").endswith(("]", "="))
     ):
         heading = _HEADING.search(text)

@@ -107,9 +107,9 @@ _BAR = re.compile(
     r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"
 )
 _QUIET = re.compile(
-    r"^ ?(?:- )?\d+s (?:\d+[mu]?s/(?:step|epoch|sample) )?(?P<rest>- loss: {1,2}\d.*)$"
-)  # verbose=2
-_KERAS_ITEM = re.compile(rf"- ([a-z_]{{1,40}}): {{1,2}}({NUMBER})")
+    r"^ ?(?:- )?\d+m?s (?:\d+[mu]?s/(?:step|epoch|sample) (?=- )|(?=- (?:loss|acc(?:uracy)?): ))(?P<rest>.*)$"
+)  # verbose=2, and TensorFlow.js with equals signs
+_KERAS_ITEM = re.compile(rf"(?:- |(?<= ))([a-z_]{{1,40}})(?:: {{1,2}}|=)({NUMBER})")
 _STEP_TIME = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)/(?:step|epoch)\b")
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -127,8 +127,9 @@ def read_keras(text: str) -> ParsedMetrics | None:
         return ParsedMetrics(epoch=float(whole), total_epochs=float(epochs), whole_epochs=whole)
     bar = _BAR.match(text) if "/" in text else None
     if bar is None:
-        quiet = _QUIET.match(text) if "- loss: " in text else None
-        return None if quiet is None else from_values(dict(_KERAS_ITEM.findall(quiet["rest"])))
+        quiet = _QUIET.match(text) if " - " in text and "loss" in text else None
+        told = from_values(dict(_KERAS_ITEM.findall(quiet["rest"] if quiet is not None else "")))
+        return None if told == ParsedMetrics() else told
     told = from_values(dict(_KERAS_ITEM.findall(bar["rest"])))
     done, total = to_step(bar["done"]), to_step(bar["total"])
     if told.loss is None or done is None:

@@ -41,7 +41,7 @@ _SEPARATORS = (
 )
 _SENTENCE = re.compile(r"^.*\w{6}\. ")  # not "Val. loss"
 _VERBS = (" is", " reached")  # "loss is 2.31", "val_loss reached 0.5"
-_WRAPPERS = ("tensor", "float64", "float32")
+_WRAPPER = re.compile(r"(?:\b[a-z]{2,5}\.)?\b(?:[Tt]ensor|(?:Device)?Array|array|float(?:16|32|64))$")
 _AFTER = re.compile(r"\s{0,2}([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}[=:/]|\s{1,8}\d)")
 _UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/])")
 _MILLISECONDS = re.compile(r"\s?ms\b")
@@ -135,10 +135,7 @@ def read_values(slots: Slots, numbers: Sequence[str]) -> dict[str, float]:
 def _name(gap: str) -> tuple[str, bool]:
     """Return the name at the end of the text before a number, and whether a sign separates the two."""
     name = gap.removesuffix("'").rstrip(" [(") if gap.endswith("': '") else gap.rstrip(" [(")
-    if name.endswith(_WRAPPERS):
-        name = name[:-7].removesuffix(".np").rstrip("np. t(")
-    elif name.endswith("Array"):
-        name = name[:-5].rstrip()
+    name = _WRAPPER.sub("", name).rstrip(" (")
     marked = name.endswith((":", "="))
     if marked:
         name = name[:-1].rstrip(" '\"")

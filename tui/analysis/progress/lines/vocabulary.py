@@ -38,11 +38,11 @@ _SCOPES = word_set(
 )
 _STATISTICS = word_set(
     "mean avg average avr running batch minibatch epoch curr current cur iter smoothed smooth ema reduced"
-    " last all main"
+    " last all main sample"
 )
 _TRAINING_LOSSES = word_set(
     "total tot global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
-    " word language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen"
+    " grpo word language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen"
     " generator reward step final"
 )
 _NOT_AN_EVALUATION = word_set(
@@ -171,7 +171,7 @@ def _loss(words: list[str]) -> Meaning | None:
 _LR_WORDS = (
     _TRAIN
     | _SCOPES
-    | word_set("actor policy group pg cur current curr last step main model param params average avg")
+    | word_set("actor policy group pg cur current curr last step main model param params average avg rl")
 )
 _NOT_LR = re.compile(
     r"^(?:\d+|pg\d*|group\d*|w|[a-z]*(?:adam|sgd|lion|muon|adafactor|lamb|decoupled)[a-z0-9]*)$"
