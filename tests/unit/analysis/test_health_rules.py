@@ -291,6 +291,9 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a full disk": (lambda: nodes(series(disk=0.97)), "disk-filling warning run 0: disk is 97 % full"),
     "a checkpoint every twenty minutes": (lambda: nodes(series(disk=lambda at: 0.45 + (at // 1200) * 0.12)),
         "disk-filling warning run 0"),
+    "saves that are kept elsewhere, or nowhere": (lambda: run(
+        sorted([*steps(4000), *((n * 900.5, f"Saving model checkpoint to /x/checkpoint-{n}") for n in (1, 2))]),
+        4000, checkpoints=()), "checkpoint-overdue info run 900: 2 saves in the log, none stored"),
     "overdue": (lambda: run(steps(5600), 5600, checkpoints=SAVED),
         "checkpoint-overdue warning run 5000: no checkpoint for 26m, usually every 16m"),
     "a run that got slower saves later": (lambda: run(SLOW_STEPS, 5800, checkpoints=SAVED),

@@ -58,6 +58,12 @@ def _never_came(context: Context) -> Iterator[HealthFinding]:
             short = f"{len(lost)} saves announced, none stored"
             yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, short=short, since_s=lost[0])
             return
+    if listed is not None and not listed and len(progress.saves) >= _LOST:
+        since_s = progress.saves[0][1] / NS_PER_S
+        if context.now_s - progress.saves[_LOST - 1][1] / NS_PER_S > _LISTED_AFTER_S:
+            text = f"{len(progress.saves)} saves in the log, none stored: not in $BT_CHECKPOINT_DIR?"
+            yield finding(FindingKind.CHECKPOINT_OVERDUE, "info", text, since_s=since_s)
+        return
     since, every = context.training_since, progress.save_every
     if not every or since is None or progress.step is None or listed or progress.saves:
         return
