@@ -10,6 +10,7 @@ import struct
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -202,23 +203,15 @@ async def test_names_that_the_disk_takes_for_one_are_refused(
 ) -> None:
     """As on a disk that knows no difference of upper and lower case: WAY and way are one there."""
 
-    def folded(call: Callable[..., int]) -> Callable[..., int]:
-        def folding(path: str, *arguments: object, dir_fd: int | None = None, **options: object) -> int:
-            name = path if dir_fd is None else path.casefold()
-            return call(name, *arguments, dir_fd=dir_fd, **options)
+    def folded(call: Callable[..., Any], place: int) -> Callable[..., Any]:
+        def folding(*given: Any, dir_fd: int | None = None, **options: Any) -> Any:
+            name = given[place] if dir_fd is None else given[place].casefold()
+            return call(*given[:place], name, *given[place + 1 :], dir_fd=dir_fd, **options)
 
         return folding
 
-    monkeypatch.setattr(os, "open", folded(os.open))
-    monkeypatch.setattr(os, "mkdir", folded(os.mkdir))
-    symlink = os.symlink
-    monkeypatch.setattr(
-        os,
-        "symlink",
-        lambda target, name, dir_fd=None: symlink(
-            target, name if dir_fd is None else name.casefold(), dir_fd=dir_fd
-        ),
-    )
+    for name, place in (("open", 0), ("mkdir", 0), ("symlink", 1)):
+        monkeypatch.setattr(os, name, folded(getattr(os, name), place))
     for members in (
         [link("WAY", "src"), file("src/a"), file("way/victim")],
         [file("Train.py", b"one"), file("train.py", b"two")],
@@ -228,6 +221,13 @@ async def test_names_that_the_disk_takes_for_one_are_refused(
             await fetch(packed(members), tmp_path / "in")
         (tmp_path / "in" / f"{NAME}.tgz").unlink()
     assert (outside / "victim").read_bytes() == VICTIM
+
+
+def checked(header: bytearray) -> bytes:
+    """The header with the sum that belongs to it."""
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
 
 
 def pax_of(size_bytes: int) -> bytes:
@@ -241,28 +241,22 @@ def sparse_without_end(blocks: int) -> bytes:
     """An old sparse file whose list of holes goes on for that many blocks."""
     header = bytearray(tarfile.TarInfo("holes").tobuf(tarfile.GNU_FORMAT))
     header[156:157], header[482] = tarfile.GNUTYPE_SPARSE, 1
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header) + (b"00000000001\0" * 42 + b"\1" + b"\0" * 7) * blocks
+    return checked(header) + (b"00000000001\0" * 42 + b"\1" + b"\0" * 7) * blocks
 
 
 def of_size(size_bytes: int) -> bytes:
-    info = tarfile.TarInfo("a")
-    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header = bytearray(tarfile.TarInfo("a").tobuf(tarfile.GNU_FORMAT))
     header[124:136] = struct.pack(">Iq", 0xFFFFFFFF if size_bytes < 0 else 0x80000000, size_bytes)
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header)
+    return checked(header)
 
 
 def headers_for_all(members: int) -> bytes:
     """Before each member a header that holds for all that follow; each has another name."""
-    pairs = [
+    return b"".join(
         tarfile.TarInfo.create_pax_global_header({f"key{number}": "x" * 10_000})
         + tarfile.TarInfo(f"file{number}").tobuf(tarfile.USTAR_FORMAT)
         for number in range(members)
-    ]
-    return b"".join(pairs)
+    )
 
 
 BROKEN = {

@@ -142,33 +142,29 @@ def elsewhere() -> TrainingClient:
     return client_of(NOWHERE, httpx.MockTransport(lambda _request: empty))
 
 
-SPELLINGS = ["http://127.0.0.1", "http://localhost", "http://x.localhost", "http://[::ffff:127.0.0.1]"]
-
-
-@pytest.mark.parametrize("start", SPELLINGS)
-async def test_presigned_urls_of_this_machine_are_not_requested(trap: Trap, start: str) -> None:
+async def test_presigned_urls_of_this_machine_are_not_requested(trap: Trap) -> None:
     async with elsewhere() as client:
         assert await client.projects.list() == []
-        with pytest.raises((AddressRefused, InvalidAnswer)):
-            await client.objects.read(f"{start}:{trap.port}/a?token=secret", length=1)
+        for host in ("127.0.0.1", "localhost", "x.localhost", "[::ffff:127.0.0.1]"):
+            with pytest.raises((AddressRefused, InvalidAnswer)):
+                await client.objects.read(f"http://{host}:{trap.port}/a?token=secret", length=1)
     assert trap.connections == 0
 
 
-@pytest.mark.parametrize("host", ODD)
-@pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_odd_spellings_of_addresses_are_no_hosts(trap: Trap, host: str, scheme: str) -> None:
+async def test_odd_spellings_of_addresses_are_no_hosts(trap: Trap) -> None:
     async with client_of(f"http://127.0.0.1:{trap.port}") as client:
-        with pytest.raises(InvalidAnswer, match="an invalid host"):
-            await client.objects.read(f"{scheme}://{host}:{trap.port}/a", length=1)
+        for start in (f"{scheme}://{host}" for scheme in ("http", "https") for host in ODD):
+            with pytest.raises(InvalidAnswer, match="an invalid host"):
+                await client.objects.read(f"{start}:{trap.port}/a", length=1)
     assert trap.connections == 0
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "fd00::1"])
-async def test_names_that_lead_there_are_not_requested(trap: Trap, names: Names, address: str) -> None:
-    names[NAME] = [["8.8.8.8", address]]
+async def test_names_that_lead_there_are_not_requested(trap: Trap, names: Names) -> None:
     async with elsewhere() as client:
-        with pytest.raises(AddressRefused, match=rf"not connected to {NAME} \({address}\)"):
-            await client.objects.read(f"https://{NAME}:{trap.port}/a", length=1)
+        for address in ("127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "fd00::1"):
+            names[NAME] = [["8.8.8.8", address]]
+            with pytest.raises(AddressRefused, match=rf"not connected to {NAME} \({address}\)"):
+                await client.objects.read(f"https://{NAME}:{trap.port}/a", length=1)
     assert trap.connections == 0
 
 

@@ -103,23 +103,19 @@ class Page:
         except TimeoutError:
             raise AssertionError(f"not in time; the end of what was drawn: {self.drawn[-3000:]!r}") from None
 
-    async def picture(self) -> bytes:
-        return base64.b64decode((await self.ask("Page.captureScreenshot", format="png"))["data"])
-
 
 @asynccontextmanager
 async def browsing(program: str, folder: Path, address: str) -> AsyncIterator[Page]:
     """A page on that address; what it downloads lands in ``folder / "downloads"``."""
     profile, downloads = folder / "profile", folder / "downloads"
     downloads.mkdir()
-    options = [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+    options += [
         "--remote-debugging-port=0",
+        f"--user-data-dir={profile}",
+        f"--window-size={WIDTH},{HEIGHT}",
+        "about:blank",
     ]
-    options += [f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
     process = await asyncio.create_subprocess_exec(
         program,
         *options,

@@ -7,19 +7,12 @@ from typing import Any
 
 import httpx
 
-MUTATION = """
-        mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
-            create_model_version_from_inference_template(request: $request) {
-                model_version {
-                    id
-                    name
-                    model_id
-                }
-                truss_config
-            }
-        }
-        """
 DEPLOY = "create_model_version_from_inference_template"
+MUTATION = f"""
+    mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {{
+        {DEPLOY}(request: $request) {{ model_version {{ id name model_id }} truss_config }}
+    }}
+    """
 MACHINE_ID = "h100-2-52x468"
 
 

@@ -126,10 +126,7 @@ class StubFleetFeed:
     """Says one snapshot, then waits to be cancelled."""
 
     def __init__(self, snapshot: FleetSnapshot | None, publish: Callable[[FleetSnapshot], object]) -> None:
-        self.snapshot = snapshot
-        self.publish = publish
-        self.asked = 0
-        self.watched = True
+        self.snapshot, self.publish = snapshot, publish
 
     async def run(self) -> None:
         if self.snapshot is not None:
@@ -137,16 +134,15 @@ class StubFleetFeed:
         await asyncio.Event().wait()
 
     def refresh(self) -> None:
-        self.asked += 1
-
-
-def metric(value: float | None, seconds_ago: float) -> MetricSample:
-    return MetricSample(ONE_O_CLOCK - timedelta(seconds=seconds_ago), value)
+        """All is said."""
 
 
 def series(level: float, dip: float = 0.0) -> list[MetricSample]:
     """An hour at one sample a minute: a steady level with a dip every quarter of an hour."""
-    return [metric(level - (dip if minute % 15 == 5 else 0.0), 60.0 * minute) for minute in range(60, -1, -1)]
+    return [
+        MetricSample(ONE_O_CLOCK - timedelta(minutes=age), level - (dip if age % 15 == 5 else 0.0))
+        for age in range(60, -1, -1)
+    ]
 
 
 def job_metrics(levels: tuple[float, ...] = (0.97, 0.96, 0.61, 0.97), gpus: int = 8) -> JobMetrics:
