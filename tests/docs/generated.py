@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -110,15 +111,11 @@ def health_page(page: str) -> str:
 
 
 def keys_page(page: str) -> str:
-    """Return the page with the current tables of keys."""
-    return _KEYS.sub(lambda _: f"<!-- keys -->\n{keys()}<!-- end -->\n", page)
-
-
-def keys() -> str:
-    """Return a table of keys for every scope."""
-    return "\n".join(
+    """The page with a table of keys for every scope."""
+    keys = "\n".join(
         f"## {SCOPE_TITLES[scope]}\n\n| Key | Action |\n|---|---|\n" + _keys_of(scope) for scope in Scope
     )
+    return _KEYS.sub(lambda _: f"<!-- keys -->\n{keys}<!-- end -->\n", page)
 
 
 def _keys_of(scope: Scope) -> str:
@@ -141,10 +138,8 @@ def thresholds(kind: str) -> str:
 
 def trainers() -> str:
     """What is read of one line of each trainer, by reading it."""
-    rows = [
-        f"| {name} | `{line.strip().replace('|', chr(92) + '|')}` | {_read(line)} |\n"
-        for name, line in TRAINERS
-    ]
+    cells = [(name, line.strip().replace("|", "\\|"), _read(line)) for name, line in TRAINERS]
+    rows = [f"| {name} | `{line}` | {read} |\n" for name, line, read in cells]
     return "| Trainer | A line | What is read |\n|---|---|---|\n" + "".join(rows)
 
 
@@ -156,10 +151,10 @@ def _read(line: str) -> str:
     reading = parse(line)
     assert reading is not None, line
     told = {field.name: getattr(reading, field.name) for field in fields(ParsedMetrics)}
-    shown = {name: value for name, value in told.items() if value is not None and name not in _INNER}
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in shown.items()
+        for name, value in told.items()
+        if value is not None and name not in _INNER
     )
 
 
@@ -179,19 +174,13 @@ defaults and shows a warning; the other commands exit with code 2.
 def configuration_page(_page: str) -> str:
     """The settings, all of it made from the model."""
     parts = [INTRODUCTION]
-    section = None
-    for entry in entries():
-        if entry.is_table or (entry.section != section and entry.section):
-            section = entry.name if entry.is_table else entry.section
-            about = entry.text if entry.is_table else section_text(section)
-            parts.append(f"\n## `[{section}]`\n\n{about}\n" + ("" if entry.is_table else "\n"))
-            if not entry.is_table:
-                parts.append(_HEAD)
-        elif section is None:
-            section = ""
-            parts.append("\n## Top level\n\n" + _HEAD)
-        if not entry.is_table:
-            parts.append(_setting_row(entry))
+    for section, found in groupby(entries(), lambda entry: entry.name if entry.is_table else entry.section):
+        own = [*found]
+        title, about = (f"`[{section}]`", f"{section_text(section)}\n\n") if section else ("Top level", "")
+        if own[0].is_table:
+            parts.append(f"\n## {title}\n\n{own[0].text}\n")
+        else:
+            parts += [f"\n## {title}\n\n{about}{_HEAD}", *map(_setting_row, own)]
     parts.append(f"\n## `[[patterns]]`\n\n{one_line(PatternSettings.__doc__ or '')}\n\n{_HEAD}")
     texts = attribute_docstrings(PatternSettings)
     for key, field in PatternSettings.model_fields.items():
@@ -230,9 +219,7 @@ def _kind_words(kind: Any) -> str:
     inner = [one for one in get_args(kind) if one is not type(None)]
     if len(inner) == 1 and get_origin(kind) is not list:
         return _kind_words(inner[0])
-    if get_origin(kind) is dict:
-        return "table"
-    return "list of strings"
+    return "table" if get_origin(kind) is dict else "list of strings"
 
 
 PAGES: Mapping[str, Callable[[str], str]] = {

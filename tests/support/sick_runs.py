@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 from api_client.models import Checkpoint, JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 from api_client.models.logs import LogLine
@@ -24,40 +26,34 @@ _BROKEN_S = 600
 @cache
 def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
     """The last six hours of a run up to one o'clock, as the fold of its log and its metrics."""
+    known: dict[str, Any] = {
+        "at": ONE_O_CLOCK,
+        "seen_at": ONE_O_CLOCK,
+        "history_known": True,
+        "log_read": True,
+    }
     if sickness == "queue":
-        return _queued()
-    subject = (
-        JOBS[0] if nodes == 4 else job("large", name="llama-405b-pretrain", node_count=nodes, hours_ago=6.2)
-    )
+        waiting = job("ablate", "PENDING", name="llama-8b-ablate", node_count=2, hours_ago=0.4)
+        return judged(RunSnapshot(waiting, checkpoints=(), **known))
+    large = job("large", name="llama-405b-pretrain", node_count=nodes, hours_ago=6.2)
     progress = ProgressFold()
     progress.add(_log(sickness))
     metrics = MetricsFold().fold(_metrics(sickness, nodes, gpus))
     snapshot = RunSnapshot(
-        job=subject,
-        at=ONE_O_CLOCK,
-        seen_at=ONE_O_CLOCK,
+        JOBS[0] if nodes == 4 else large,
         progress=progress.snapshot(),
         metrics=metrics,
         metrics_at=ONE_O_CLOCK,
         health_metrics=metrics,
         checkpoints=_late_checkpoints() if sickness == "overdue" else CHECKPOINTS,
-        history_known=True,
-        log_read=True,
         price_per_minute=0.65,
+        **known,
     )
     return judged(snapshot)
 
 
 def sick_log(sickness: str) -> tuple[LogLine, ...]:
     return () if sickness == "queue" else tuple(_log(sickness)[-60:])
-
-
-def _queued() -> RunSnapshot:
-    subject = job("ablate", "PENDING", name="llama-8b-ablate", node_count=2, hours_ago=0.4)
-    snapshot = RunSnapshot(
-        job=subject, at=ONE_O_CLOCK, seen_at=ONE_O_CLOCK, history_known=True, log_read=True, checkpoints=()
-    )
-    return judged(snapshot)
 
 
 def _late_checkpoints() -> tuple[Checkpoint, ...]:
@@ -105,23 +101,16 @@ def _log(sickness: str) -> list[LogLine]:
 
 
 def _metrics(sickness: str, nodes: int, gpus: int) -> JobMetrics:
-    return JobMetrics(
-        per_node_metrics=[
-            NodeMetrics(
-                node_id=f"node-{rank}",
-                metrics=_node(
-                    sickness if rank == min(2, nodes - 1) and sickness in _ON_ONE_NODE else "", rank, gpus
-                ),
-            )
-            for rank in range(nodes)
-        ]
-    )
+    series = [_node("", rank, gpus) for rank in range(nodes)]
+    if sickness in _ON_ONE_NODE:
+        sick = min(2, nodes - 1)
+        series[sick] = _node(sickness, sick, gpus)
+    found = [NodeMetrics(node_id=f"node-{rank}", metrics=each) for rank, each in enumerate(series)]
+    return JobMetrics(per_node_metrics=found)
 
 
 def _node(sickness: str, rank: int, gpus: int) -> NodeSeries:
-    ages_s = range(3600, -1, -STEP_S)
-    if sickness == "silent":
-        ages_s = range(3600, 899, -STEP_S)
+    ages_s = range(3600, 899 if sickness == "silent" else -1, -STEP_S)
 
     def use(gpu: int, age_s: int) -> float:
         wave = 0.03 * math.sin(age_s / 70 + rank + gpu)
@@ -137,20 +126,15 @@ def _node(sickness: str, rank: int, gpus: int) -> NodeSeries:
     def disk(age_s: int) -> float:
         return 0.55 + (3600 - age_s) / 3600 * 0.4 if sickness == "disk" else 0.4
 
-    def samples(value: dict[int, float]) -> list[MetricSample]:
-        return [MetricSample(ONE_O_CLOCK - timedelta(seconds=age_s), one) for age_s, one in value.items()]
+    def samples(value: Callable[[int], float]) -> list[MetricSample]:
+        return [MetricSample(ONE_O_CLOCK - timedelta(seconds=age_s), value(age_s)) for age_s in ages_s]
 
     return NodeSeries(
-        gpu_utilization={
-            str(gpu): samples({age_s: use(gpu, age_s) for age_s in ages_s}) for gpu in range(gpus)
-        },
-        gpu_memory_usage_bytes={
-            str(gpu): samples({age_s: memory(gpu, age_s) for age_s in ages_s}) for gpu in range(gpus)
-        },
-        cpu_usage=samples(dict.fromkeys(ages_s, 30.0 + rank)),
-        cpu_memory_usage_bytes=samples(dict.fromkeys(ages_s, 6e11)),
+        gpu_utilization={str(gpu): samples(partial(use, gpu)) for gpu in range(gpus)},
+        gpu_memory_usage_bytes={str(gpu): samples(partial(memory, gpu)) for gpu in range(gpus)},
+        cpu_usage=samples(lambda _: 30.0 + rank),
+        cpu_memory_usage_bytes=samples(lambda _: 6e11),
         ephemeral_storage=StorageMetrics(
-            usage_bytes=samples({age_s: disk(age_s) * 5e12 for age_s in ages_s}),
-            utilization=samples({age_s: disk(age_s) for age_s in ages_s}),
+            usage_bytes=samples(lambda age_s: disk(age_s) * 5e12), utilization=samples(disk)
         ),
     )

@@ -33,9 +33,8 @@ ONE_O_CLOCK = datetime(2026, 3, 1, 13, 0, tzinfo=UTC)
 
 
 def job(job_id: str, status: str = "RUNNING", **fields: Any) -> TrainingJob:
-    hours = fields.pop("hours_ago", 1.0)
+    created = ONE_O_CLOCK - timedelta(hours=fields.pop("hours_ago", 1.0))
     took = fields.pop("took_hours", 0.0)
-    created = ONE_O_CLOCK - timedelta(hours=hours)
     project = fields.pop("project", "llama-sft")
     gpu_type, gpu_count = fields.pop("gpus", ("H100", 8))
     return TrainingJob.model_validate(
