@@ -20,17 +20,6 @@ from tui.commands.support.completing import complete_parameters
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, KINDS
 
 ROOT = Path(__file__).parents[2]
-LOADED = """
-import os, sys
-leave = os._exit
-def tell(code):
-    print([name for name in ("textual", "rich.console", "plotext", "questionary") if name in sys.modules])
-    sys.stdout.flush()
-    leave(code)
-os._exit = tell
-from tui.cli import main
-main()
-"""
 
 
 def test_the_script_names_program_and_variable(cli: RunCli) -> None:
@@ -64,10 +53,6 @@ def tab(baseten: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytest
         return [offered(line) for line in lines]
 
     return press
-
-
-def test_commands_are_offered_without_a_server(tab: Tab) -> None:
-    assert tab("bt-tui remo", environ={}) == [["remotes"]]
 
 
 def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, baseten: FakeBaseten) -> None:
@@ -129,16 +114,20 @@ def test_the_remote_that_is_named_is_asked(tab: Tab, baseten: FakeBaseten, truss
         "bt-tui job --remote ",
         "bt-tui --remote local job ",  # it is not started
         "bt-tui job ",  # which one is not said
+        "bt-tui remo",
         environ={},
-    ) == [["job1"], [], ["local", "here", "there"], [], []]
+    ) == [["job1"], [], ["local", "here", "there"], [], [], ["remotes"]]
     assert not [*trussrc.parent.rglob("emulator*")]
 
 
 def test_no_screen_is_loaded_for_it(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
     asked = {"_BT_TUI_COMPLETE": "bash_complete", "COMP_WORDS": "bt-tui job ", "COMP_CWORD": "2"}
-    command, environ = [sys.executable, "-c", LOADED], clean_environ | baseten.environ() | asked
+    command = [sys.executable, "-X", "importtime", "-m", "tui"]
+    environ = clean_environ | baseten.environ() | asked
     done = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "plain,job1\n[]\n", "")
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert (done.returncode, done.stdout, "httpx" in loaded) == (0, "plain,job1\n", True)
+    assert loaded & {"textual", "rich.console", "plotext", "questionary"} == set()
 
 
 def all_parameters(command: click.Command) -> list[click.Parameter]:

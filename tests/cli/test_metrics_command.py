@@ -1,7 +1,6 @@
 """bt-tui metrics against a server that we did not write."""
 
 import operator
-import random
 import time
 
 import pytest
@@ -52,16 +51,6 @@ def test_csv_has_a_line_a_sample_in_the_order_of_time(cli: RunCli, running: Fake
     assert use["node-1", "1"] == ["0.5", "0.6", "0.7"]
     assert use["node-0", "0"] == ["0.9", "", "0.95"]  # a null stays; the leader is not told twice
     assert {row["node"] for row in rows} == {"node-0", "node-1", ""}
-
-
-def test_samples_that_come_unordered_and_twice_are_told_once(cli: RunCli, running: FakeBaseten) -> None:
-    answer = metrics_of(node("node-0", [number / 100 for number in range(60)], end_s=NOW, gpus=1))
-    came = answer["per_node_metrics"][0]["metrics"]["gpu_utilization"]["0"]
-    came += came
-    random.Random(7).shuffle(came)
-    serve_metrics(running, answer)
-    (one,) = cli("metrics runs --metric gpu_utilization -o json").json["series"]
-    assert [each["value"] for each in one["samples"]] == [number / 100 for number in range(60)]
 
 
 def test_json_has_the_series_of_the_chosen_node_and_metric(cli: RunCli, running: FakeBaseten) -> None:

@@ -13,16 +13,8 @@ ROOT = Path(__file__).parents[2]
 IMPORT = re.compile(r"^ *(?:import (?=[\w.]+(?: as \w+)?$)|from (?=[\w.]+ import ))(\w+)", re.MULTILINE)
 
 
-def pinned() -> dict[str, str]:
-    """Name → version of every line of the constraints."""
-    lines = [each for each in (ROOT / "constraints.txt").read_text().splitlines() if not each.startswith("#")]
-    return {
-        canonicalize_name(name): version
-        for name, _equals, version in (each.partition("==") for each in lines)
-    }
-
-
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PINNED = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
 
 
 def to_use() -> list[Requirement]:
@@ -30,11 +22,6 @@ def to_use() -> list[Requirement]:
     project = SETTINGS["project"]
     extras = [each for group in project["optional-dependencies"].values() for each in group]
     return [Requirement(each) for each in project["dependencies"] + extras]
-
-
-def requirements() -> list[Requirement]:
-    """Everything that pyproject.toml asks for: to run, for the extras, to develop."""
-    return to_use() + [Requirement(each) for each in SETTINGS["dependency-groups"]["dev"]]
 
 
 def imported() -> set[str]:
@@ -45,8 +32,9 @@ def imported() -> set[str]:
 
 
 def test_every_requirement_has_a_tested_version_in_its_range() -> None:
-    versions = pinned()
-    for requirement in requirements():
+    versions = {canonicalize_name(name): version for name, version in PINNED}
+    to_develop = [Requirement(each) for each in SETTINGS["dependency-groups"]["dev"]]
+    for requirement in to_use() + to_develop:
         assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), requirement
 
 
