@@ -17,6 +17,7 @@ from support.cli import Result, RunCli
 from support.emulator import running_emulator
 from support.fake_baseten import FakeBaseten
 from support.faulty import FaultyServer, faulty_server
+from support.terminal import AtTerminal
 
 ROOT = Path(__file__).parents[2]
 OURS = ("BASETEN_", "BT_TUI_", "USER_TRUSSRC_PATH", "NO_COLOR")
@@ -108,6 +109,19 @@ def cli_process(baseten: FakeBaseten, clean_environ: dict[str, str]) -> Callable
         wanted = clean_environ | (baseten.environ() if environ is None else environ)
         streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
         return subprocess.Popen(command, cwd=ROOT, env=wanted, text=True, **streams)
+
+    return start
+
+
+@pytest.fixture
+def at_terminal(baseten: FakeBaseten, tmp_path: Path) -> Callable[..., AtTerminal]:
+    """Start a command line at a terminal, in the test's own folder."""
+    settings = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "HOME": str(tmp_path)}
+    settings["PYTHONIOENCODING"] = "utf-8:strict"  # as in most people's locales
+
+    def start(*arguments: str, **options: bool) -> AtTerminal:
+        environ = {**os.environ, **baseten.environ(), **settings}
+        return AtTerminal(*arguments, environ=environ, folder=tmp_path, **options)
 
     return start
 

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.shell_completion import BashComplete
+from every_command import commands
 
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, project
 from tui.cli import cli as root
-from tui.commands.support.catalogue import COMMANDS
 from tui.commands.support.completing import complete_parameters
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, KINDS
 
@@ -130,17 +129,10 @@ def test_no_screen_is_loaded_for_it(baseten: FakeBaseten, clean_environ: dict[st
     assert loaded & {"textual", "rich.console", "plotext", "questionary"} == set()
 
 
-def all_parameters(command: click.Command) -> list[click.Parameter]:
-    below = list(command.commands.values()) if isinstance(command, click.Group) else []
-    return [*command.params, *(one for child in below for one in all_parameters(child))]
-
-
 def test_every_parameter_that_takes_a_job_or_a_checkpoint_is_known() -> None:
-    for name in COMMANDS:
-        command = root.get_command(click.Context(root), name)
-        for parameter in all_parameters(command):
-            wanted = parameter.metavar or ""
-            kind = KINDS.get(parameter.name or "")
-            assert ("JOB_ID" in wanted) == (kind == JOBS), (command.name, parameter.name)
-            assert "CHECKPOINT" not in wanted or kind == CHECKPOINTS, (command.name, parameter.name)
-            assert wanted != "PROJECT" or kind == "projects", (command.name, parameter.name)
+    for words, command in commands():
+        for parameter in command.params:
+            wanted, kind = parameter.metavar or "", KINDS.get(parameter.name or "")
+            assert ("JOB_ID" in wanted) == (kind == JOBS), (words, parameter.name)
+            assert "CHECKPOINT" not in wanted or kind == CHECKPOINTS, (words, parameter.name)
+            assert wanted != "PROJECT" or kind == "projects", (words, parameter.name)

@@ -1,7 +1,5 @@
 """What ``bt-tui cost`` says of billed and estimated money, against sums done by hand."""
 
-import csv
-import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -40,7 +38,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
         billed("runs", "120.00", 240), billed("ended", 84.5, 240), billed("gone", 7, 14, is_deleted=True)
     )
     result = cli("cost", "-o", "json")
-    costs = {each["id"]: each for each in json.loads(result.out)}
+    costs = {each["id"]: each for each in result.json}
     assert costs.keys() == {"runs", "ended", "waits"}
     shown = ("gpu_hours", "billed_usd", "billed_minutes", "estimated_usd")
     assert [costs["ended"][name] for name in shown] == [32.0, 84.5, 240, 0.0]
@@ -57,7 +55,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
 def test_without_the_bill_it_is_an_estimate(cli: RunCli, account: FakeBaseten, status: int, why: str) -> None:
     account.on("GET", "/v1/billing/.*", Answer({"code": "NO", "message": "no"}, status=status))
     result = cli("cost", "ended", "-o", "csv")
-    (record,) = csv.DictReader(result.out.splitlines())
+    (record,) = result.csv
     assert result.code == 0
     assert (record["billed_usd"], record["estimated_usd"]) == ("", "120.0")  # 2 nodes × 120 min × $0.50
     assert result.err == f"bt-tui: total: ≈ $120, an estimate: {why}\n"
@@ -77,7 +75,7 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
         return Answer({"training_usage": {"breakdown": [item]}})
 
     account.on("GET", "/v1/billing/usage_summary", bill)
-    (found,) = json.loads(cli("cost", "long", "-o", "json").out)
+    (found,) = cli("cost long -o json").json
     assert (found["billed_usd"], found["billed_minutes"]) == (41.0, 82)
     assert len(asked) == 2
     assert all(timedelta(0) < end - start <= timedelta(days=31) for start, end in asked)

@@ -1,6 +1,5 @@
 """``bt-tui delete``: what it asks, what it deletes, and what it leaves alone."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -75,4 +74,4 @@ def test_one_that_cannot_be_deleted_does_not_keep_the_others(cli: RunCli, accoun
     result = cli("delete", "ended", "stopped", "--yes", "-o", "json")
     assert result.code == 8
     assert "job ended may not have been deleted: " in result.err
-    assert [each["id"] for each in json.loads(result.out)] == ["stopped"]
+    assert [each["id"] for each in result.json] == ["stopped"]

@@ -1,8 +1,9 @@
-"""deploy_checkpoints without a terminal: options, config files, what is missing, what is printed."""
+"""deploy_checkpoints: options, config files, what is missing, what is printed and asked at a terminal."""
 
+import json
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import yaml
 
 from support.cli import RunCli
 from support.deploying_server import LLAMA, TRUSS_CONFIG, DeployingServer, broken_loss, listed_checkpoint
-from support.fake_baseten import Answer
+from support.fake_baseten import Answer, job
 from support.fake_runs import iso
+from support.terminal import AtTerminal
 
 NAMED = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name tuned"
 ENOUGH = f"{NAMED} --gpu H100:2"
@@ -162,3 +164,86 @@ def test_a_checkpoint_after_a_broken_loss_is_warned_about(cli: RunCli, baseten: 
     assert "'checkpoint-200' was written" in bad.err and "after the loss became NaN (" in bad.err
     assert "best: 'checkpoint-100'" in bad.err
     assert "NaN" not in good.err
+
+
+Start = Callable[..., AtTerminal]
+ENTER, DOWN, BACK, ESCAPE, WIPE = b"\r", b"\x1b[B", b"\x1b[Z", b"\x1b", b"\x15"
+LAST_QUESTION = "What next?"
+CHOSEN = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name tuned --gpu L4"
+"""Options that leave nothing to ask but the last question."""
+
+
+def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
+    at_terminal: Start, baseten: DeployingServer
+) -> None:
+    baseten.checkpoints = [listed_checkpoint("checkpoint-100", r=24)]
+    baseten.jobs = [job(), *(job(f"other{number}") for number in range(30))]
+    with at_terminal("deploy", "-o", "json", output_apart=True) as someone:
+        someone.sees("[1/", "type to filter")
+        someone.types(b"job1")
+        someone.answers(("/ job1", ENTER))
+        someone.sees("Which job's checkpoints? job1", "Which checkpoints?")
+        someone.types(ENTER)
+        someone.answers(
+            ("Which base model?", ENTER),
+            ("Which LoRA rank? 32", WIPE + b"24\r"),
+            ("8, 16, 32, 64, 128, 256, 320, 512", WIPE + b"64\r"),
+            ("What's the model's name?", BACK),
+            ("Which LoRA rank? 64", ENTER),
+            ("What's the model's name?", WIPE + b"tuned\r"),
+            ("Which GPUs?", DOWN + ENTER),
+            ("Hugging Face token?", ENTER),
+            ("environment variables?", b"A=1\r"),
+            ("set: A", ENTER),
+            ("from secrets?", ENTER),
+            (LAST_QUESTION, ENTER),
+        )
+        someone.sees("Deploy tuned (checkpoint-100) on L4:1 · $6.00 an hour?")
+        assert baseten.requests == []
+        someone.types(b"y")
+        assert someone.end() == 0
+    document = json.loads(someone.output)
+    assert document["model_id"] == "model0"
+    (chosen,) = document["config"]["checkpoint_details"]["checkpoints"]
+    assert chosen["lora_details"]["rank"] == 64
+    (request,) = baseten.requests
+    assert request["instance_type_id"] == "l4:1x1"
+    assert [each["name"] for each in request["inference_stack"]["environment_variables"]] == ["HF_TOKEN", "A"]
+
+
+def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can_be_deployed(
+    cli: RunCli, at_terminal: Start, baseten: DeployingServer
+) -> None:
+    broken_loss(baseten)
+    baseten.trouble = "refused"
+    faulty = CHOSEN.replace("checkpoint-100", "checkpoint-200")
+    with at_terminal(*faulty.split(), "--env", "A=its", output_apart=True) as someone:
+        someone.sees("after the loss became NaN (")
+        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", ENTER))
+        assert baseten.requests == []
+        someone.answers((LAST_QUESTION, ENTER), ("despite the warnings above?", b"y"))
+        someone.sees("no such checkpoint")
+        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"n"))
+        # "Save as" alone is also in the list before the question.
+        someone.answers((LAST_QUESTION, DOWN * 2 + ENTER), ("Save as deploy.py", WIPE + b"saved.py\r"))
+        someone.sees("saved saved.py")
+        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"y"))
+        assert (someone.end(), someone.output, len(baseten.requests)) == (0, b"", 1)
+    baseten.trouble = ""
+    again = cli("deploy --config saved.py --dry-run -o json")
+    assert again.code == 0
+    assert again.json["config"]["runtime"]["environment_variables"] == {"A": "its"}
+
+
+def test_a_dry_run_that_fails_stays_a_dry_run(at_terminal: Start, baseten: DeployingServer) -> None:
+    baseten.trouble = "refused"
+    with at_terminal("deploy", "--job-id", "job1", "--dry-run", output_apart=True) as someone:
+        asked = ("checkpoints?", "base model?", "LoRA rank?", "model's name?", "GPUs?")
+        for words in (*asked, "token?", "environment variables?", "from secrets?"):
+            someone.answers((words, ENTER))
+        someone.sees("no such checkpoint")
+        someone.sees(LAST_QUESTION)
+        baseten.trouble = ""
+        someone.types(ENTER)
+        assert (someone.end(), b"dry_run" in someone.output) == (0, True)
+    assert baseten.wet == []

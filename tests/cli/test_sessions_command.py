@@ -1,6 +1,5 @@
 """Interactive sessions, changes to waiting jobs, and secrets, against ``FakeBaseten``."""
 
-import json
 from collections.abc import Callable
 
 from support.cli import RunCli
@@ -71,10 +70,10 @@ NAMES = (
 
 def test_the_names_of_secrets(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.on("GET", "/v1/secrets", Answer({"secrets": NAMES}))
-    table, document = cli("secrets").out, cli("secrets -o json").out
+    table, document = cli("secrets").out, cli("secrets -o json")
     assert "hf_access_token" in table
-    assert [each["name"] for each in json.loads(document)] == ["hf_access_token", "other"]
-    assert "never-shown" not in table + document
+    assert [each["name"] for each in document.json] == ["hf_access_token", "other"]
+    assert "never-shown" not in table + document.out
 
 
 def test_of_a_team_by_name_or_id(cli: RunCli, baseten: FakeBaseten) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -109,27 +110,15 @@ def test_what_only_tells_leaves_stdout_empty(cli: RunCli, world: Any, trussrc: P
         assert (result.out, bool(result.err)) == ("", True)
 
 
-class LeftPipe(io.StringIO):
-    """A stdout that nobody reads any more, as when ``head`` has seen enough."""
-
-    def __init__(self, descriptor: int) -> None:
-        super().__init__()
-        self.descriptor = descriptor
-
-    def write(self, text: str, /) -> int:
-        raise BrokenPipeError
-
-    def fileno(self) -> int:
-        return self.descriptor
-
-
 @pytest.mark.parametrize("words", [*READING, "completion", "ssh-config", "checkpoints snippet"])
 def test_a_reader_that_leaves_at_once_is_no_error(
-    cli: RunCli, world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Any
+    cli: RunCli, world: Any, monkeypatch: pytest.MonkeyPatch, words: Any
 ) -> None:
     others = {"completion": ("bash",), "checkpoints snippet": ("--job-id", JOB), "ssh-config": ()}
-    with (tmp_path / "spare").open("w") as spare:
-        monkeypatch.setattr(sys, "stdout", LeftPipe(spare.fileno()))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as left:
+        monkeypatch.setattr(sys, "stdout", left)
         result = cli(*words.split(), *(READING | others)[words], environ=world)
     assert result.code in OUTCOMES.get(words, (0,)), result.err
     assert "Traceback" not in result.err

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -16,23 +15,22 @@ from support.terminal import AtTerminal
 WIPE = b"\x15"
 
 
-def at_terminal(baseten: FakeBaseten, folder: Path, *arguments: str) -> AtTerminal:
-    settings = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "HOME": str(folder)}
-    settings["PYTHONIOENCODING"] = "utf-8:strict"  # as in most people's locales
-    return AtTerminal(*arguments, environ={**os.environ, **baseten.environ(), **settings}, folder=folder)
+Start = Callable[..., AtTerminal]
 
 
-def test_a_secret_whose_bytes_are_not_understood_is_not_kept(baseten: FakeBaseten, tmp_path: Path) -> None:
+def test_a_secret_whose_bytes_are_not_understood_is_not_kept(
+    at_terminal: Start, baseten: FakeBaseten
+) -> None:
     baseten.on("POST", "/v1/secrets", Answer({"name": "s", "created_at": "2025-03-01T12:00:00Z"}))
-    with at_terminal(baseten, tmp_path, "secrets", "set", "s") as someone:
+    with at_terminal("secrets", "set", "s") as someone:
         bad, good = b"pass\xf0\x9fword\r", WIPE + b"password\r"
         someone.answers(("value of s, hidden:", bad), ("not UTF-8", good))
         assert someone.end() == 0
     assert [asked.body["value"] for asked in baseten.asked if asked.method == "POST"] == ["password"]
 
 
-def test_a_yes_or_no_is_asked_again(baseten: FakeBaseten, tmp_path: Path) -> None:
-    with at_terminal(baseten, tmp_path, "secrets", "delete", "s") as someone:
+def test_a_yes_or_no_is_asked_again(at_terminal: Start, baseten: FakeBaseten) -> None:
+    with at_terminal("secrets", "delete", "s") as someone:
         someone.answers(("[y/N]", b"\xe9\r"), ("[y/N]", b"n\r"))
         assert someone.end() == 130
     assert baseten.asked == []
