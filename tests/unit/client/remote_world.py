@@ -1,7 +1,8 @@
 """A home with remotes of every source, and what puts each of them there."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import combinations
 from pathlib import Path
 
 from api_client import Remote, resolve_remote
@@ -43,6 +44,12 @@ class World:
         key = self.resolve(name).key
         assert key is not None
         return key.get_secret_value()
+
+
+def subsets(sources: Iterable[str]) -> list[tuple[str, ...]]:
+    """Each that has any."""
+    listed = list(sources)
+    return [chosen for size in range(len(listed)) for chosen in combinations(listed, size + 1)]
 
 
 Change = Callable[[World], None]

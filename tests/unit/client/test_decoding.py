@@ -68,16 +68,10 @@ def test_the_reason_names_the_place_but_quotes_no_values(content: bytes) -> None
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize(
-    ("sent", "read"),
-    [
-        ("COMPLETED", "TRAINING_JOB_COMPLETED"),
-        ("deploy-failed", "TRAINING_JOB_DEPLOY_FAILED"),
-        ("TRAINING_JOB_TELEPORTING", "TRAINING_JOB_TELEPORTING"),
-    ],
-)
-def test_a_known_status_is_known_in_either_spelling_and_others_stay_as_they_are(sent: str, read: str) -> None:
-    assert TrainingJob.model_validate({"id": "j", "current_status": sent}).current_status == read
+def test_a_known_status_is_known_in_either_spelling_and_others_stay_as_they_are() -> None:
+    for sent, read in (("COMPLETED",) * 2, ("deploy-failed", "DEPLOY_FAILED"), ("TRAINING_JOB_X", "X")):
+        job = TrainingJob.model_validate({"id": "j", "current_status": sent})
+        assert job.current_status == f"TRAINING_JOB_{read}"
 
 
 METRICS = TypeAdapter(JobMetrics)

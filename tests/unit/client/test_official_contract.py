@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -16,7 +16,7 @@ from client_support import make_remote
 from api_client import RequestError, TrainingClient
 from support.official_calls import official_call
 
-MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+MONTH = {"start_date": datetime(2026, 3, 1, tzinfo=UTC), "end_date": datetime(2026, 4, 1, tzinfo=UTC)}
 AWKWARD = "a/b c?d#é%2F"
 JOB_BODY = {
     "image": {"base_image": "python:3.11"},
@@ -37,86 +37,65 @@ IDS = {
     **{"model_id": "m", "deployment_id": "d", "team_id": "t", "secret_name": "n"},
 }
 WINDOW = {"start_epoch_millis": 1, "end_epoch_millis": 2}
-NEWEST = [{"field": "created_at", "order": "desc"}]
+STEPS, LOGS = WINDOW | {"step_seconds": 3}, WINDOW | REPLICA | {"direction": "asc"}
+SESSIONS = "patch_training_projects_jobs_interactive_sessions"
+NEWEST = {"order_by": [{"field": "created_at", "order": "desc"}]}
 PROJECT = {"training_project": {"name": "name"}}
 Call = tuple[Callable[[TrainingClient], Awaitable[object]], str, dict[str, Any]]
 
 
-def same(ours: Callable[[TrainingClient], Awaitable[object]], theirs: str, **fields: Any) -> Call:
-    """Our call, and the name and the request's fields of the official one."""
-    return ours, theirs, fields
-
-
-CALLS = [
-    same(lambda c: c.projects.list(), "get_training_projects"),
-    same(lambda c: c.projects.get("p"), "get_training_projects_training_project_id"),
-    same(lambda c: c.projects.get(AWKWARD), "get_training_projects_training_project_id", id=AWKWARD),
-    same(lambda c: c.projects.upsert("name"), "post_training_projects", **PROJECT),
-    same(lambda c: c.projects.upsert("name", team_id="t"), "post_teams_training_projects", **PROJECT),
-    same(lambda c: c.projects.delete("p"), "delete_training_projects"),
-    same(lambda c: c.jobs.list("p"), "get_training_projects_jobs"),
-    same(lambda c: c.jobs.get(*J), "get_training_projects_jobs_training_job_id"),
-    same(lambda c: c.jobs.search(**SEARCH), "post_training_jobs_search", **SEARCH, order_by=NEWEST),
-    same(lambda c: c.jobs.create("p", JOB_BODY), "post_training_projects_jobs", training_job=JOB_BODY),
-    same(lambda c: c.jobs.update(*J, priority=3), "patch_training_projects_jobs", priority=3),
-    same(lambda c: c.jobs.update(*J, **UPDATE), "patch_training_projects_jobs", **UPDATE),
-    same(lambda c: c.jobs.stop(*J), "post_training_projects_jobs_stop"),
-    same(lambda c: c.jobs.recreate(*J), "post_training_projects_jobs_recreate"),
-    same(lambda c: c.jobs.delete(*J), "delete_training_projects_jobs"),
-    same(lambda c: c.jobs.download_urls(*J), "get_training_projects_jobs_download"),
-    same(lambda c: c.jobs.queue_context("j"), "get_training_jobs_queue_context"),
-    same(lambda c: c.logs.page(*J, **W, **LINES), "get_training_projects_jobs_logs", **WINDOW | LINES),
-    same(lambda c: c.metrics.get(*J), "get_training_projects_jobs_metrics"),
-    same(
-        lambda c: c.metrics.get(*J, **W, step_s=3),
-        "get_training_projects_jobs_metrics",
-        **WINDOW | {"step_seconds": 3},
-    ),
-    same(lambda c: c.checkpoints.list(*J), "get_training_projects_jobs_checkpoints"),
-    same(
-        lambda c: c.checkpoints.files_page(*J, **PAGE), "get_training_projects_jobs_checkpoint_files", **PAGE
-    ),
-    same(lambda c: c.cache.summary("p"), "get_training_projects_cache_summary"),
-    same(lambda c: c.sessions.auth_codes(*J), "get_training_projects_jobs_auth_codes"),
-    same(
-        lambda c: c.sessions.update(*J, "s", **TIMEOUT),
-        "patch_training_projects_jobs_interactive_sessions",
-        **TIMEOUT,
-    ),
-    same(lambda c: c.sessions.sign_ssh(*J, **SIGNED), "post_training_projects_jobs_ssh_sign", **SIGNED),
-    same(lambda c: c.capacity.get(), "get_training_capacity"),
-    same(lambda c: c.capacity.update(**LIMIT), "patch_training_capacity", **LIMIT),
-    same(lambda c: c.account.teams(), "get_teams"),
-    same(lambda c: c.account.me(), "get_users_me"),
-    same(lambda c: c.account.instance_types(), "get_instance_types"),
-    same(lambda c: c.account.instance_type_prices(), "get_instance_type_prices"),
-    same(
-        lambda c: c.account.usage_summary(MARCH, MARCH + timedelta(days=31)),
-        "get_billing_usage_summary",
-        **{"start_date": MARCH, "end_date": MARCH + timedelta(days=31)},
-    ),
-    same(lambda c: c.account.secrets(), "get_secrets"),
-    same(lambda c: c.account.secrets("t"), "get_teams_secrets"),
-    same(lambda c: c.account.upsert_secret("n", "v"), "post_secrets", name="n", value="v"),
-    same(lambda c: c.account.upsert_secret("n", "v", "t"), "post_teams_secrets", name="n", value="v"),
-    same(lambda c: c.account.delete_secret("n"), "delete_secrets"),
-    same(lambda c: c.account.delete_secret("n", "t"), "delete_teams_secrets"),
-    same(lambda c: c.models.list(), "get_models"),
-    same(lambda c: c.models.get("m"), "get_models_model_id"),
-    same(lambda c: c.models.deployments("m"), "get_models_deployments"),
-    same(lambda c: c.models.deployment(*D), "get_models_deployments_deployment_id"),
-    same(
-        lambda c: c.models.deployment_logs(*D, **W, **REPLICA),
-        "get_models_deployments_logs",
-        **WINDOW | REPLICA | {"direction": "asc"},
-    ),
-    same(lambda c: c.models.promote(*D), "post_models_deployments_promote"),
-    same(lambda c: c.models.activate(*D), "post_models_deployments_activate"),
-    same(lambda c: c.models.deactivate(*D), "post_models_deployments_deactivate"),
-    same(lambda c: c.models.retry(*D), "post_models_deployments_retry"),
-    same(lambda c: c.models.config(*D), "get_models_deployments_config"),
-    same(lambda c: c.models.startups(*D, **W, limit=7), "get_models_deployments_startups", **WINDOW, limit=7),
-    same(lambda c: c.blobs.training_credentials(), "get_blobs_credentials_train"),
+CALLS: list[Call] = [
+    (lambda c: c.projects.list(), "get_training_projects", {}),
+    (lambda c: c.projects.get("p"), "get_training_projects_training_project_id", {}),
+    (lambda c: c.projects.get(AWKWARD), "get_training_projects_training_project_id", {"id": AWKWARD}),
+    (lambda c: c.projects.upsert("name"), "post_training_projects", PROJECT),
+    (lambda c: c.projects.upsert("name", team_id="t"), "post_teams_training_projects", PROJECT),
+    (lambda c: c.projects.delete("p"), "delete_training_projects", {}),
+    (lambda c: c.jobs.list("p"), "get_training_projects_jobs", {}),
+    (lambda c: c.jobs.get(*J), "get_training_projects_jobs_training_job_id", {}),
+    (lambda c: c.jobs.search(**SEARCH), "post_training_jobs_search", SEARCH | NEWEST),
+    (lambda c: c.jobs.create("p", JOB_BODY), "post_training_projects_jobs", {"training_job": JOB_BODY}),
+    (lambda c: c.jobs.update(*J, priority=3), "patch_training_projects_jobs", {"priority": 3}),
+    (lambda c: c.jobs.update(*J, **UPDATE), "patch_training_projects_jobs", UPDATE),
+    (lambda c: c.jobs.stop(*J), "post_training_projects_jobs_stop", {}),
+    (lambda c: c.jobs.recreate(*J), "post_training_projects_jobs_recreate", {}),
+    (lambda c: c.jobs.delete(*J), "delete_training_projects_jobs", {}),
+    (lambda c: c.jobs.download_urls(*J), "get_training_projects_jobs_download", {}),
+    (lambda c: c.jobs.queue_context("j"), "get_training_jobs_queue_context", {}),
+    (lambda c: c.logs.page(*J, **W, **LINES), "get_training_projects_jobs_logs", WINDOW | LINES),
+    (lambda c: c.metrics.get(*J), "get_training_projects_jobs_metrics", {}),
+    (lambda c: c.metrics.get(*J, **W, step_s=3), "get_training_projects_jobs_metrics", STEPS),
+    (lambda c: c.checkpoints.list(*J), "get_training_projects_jobs_checkpoints", {}),
+    (lambda c: c.checkpoints.files_page(*J, **PAGE), "get_training_projects_jobs_checkpoint_files", PAGE),
+    (lambda c: c.cache.summary("p"), "get_training_projects_cache_summary", {}),
+    (lambda c: c.sessions.auth_codes(*J), "get_training_projects_jobs_auth_codes", {}),
+    (lambda c: c.sessions.update(*J, "s", **TIMEOUT), SESSIONS, TIMEOUT),
+    (lambda c: c.sessions.sign_ssh(*J, **SIGNED), "post_training_projects_jobs_ssh_sign", SIGNED),
+    (lambda c: c.capacity.get(), "get_training_capacity", {}),
+    (lambda c: c.capacity.update(**LIMIT), "patch_training_capacity", LIMIT),
+    (lambda c: c.account.teams(), "get_teams", {}),
+    (lambda c: c.account.me(), "get_users_me", {}),
+    (lambda c: c.account.instance_types(), "get_instance_types", {}),
+    (lambda c: c.account.instance_type_prices(), "get_instance_type_prices", {}),
+    (lambda c: c.account.usage_summary(*MONTH.values()), "get_billing_usage_summary", MONTH),
+    (lambda c: c.account.secrets(), "get_secrets", {}),
+    (lambda c: c.account.secrets("t"), "get_teams_secrets", {}),
+    (lambda c: c.account.upsert_secret("n", "v"), "post_secrets", {"name": "n", "value": "v"}),
+    (lambda c: c.account.upsert_secret("n", "v", "t"), "post_teams_secrets", {"name": "n", "value": "v"}),
+    (lambda c: c.account.delete_secret("n"), "delete_secrets", {}),
+    (lambda c: c.account.delete_secret("n", "t"), "delete_teams_secrets", {}),
+    (lambda c: c.models.list(), "get_models", {}),
+    (lambda c: c.models.get("m"), "get_models_model_id", {}),
+    (lambda c: c.models.deployments("m"), "get_models_deployments", {}),
+    (lambda c: c.models.deployment(*D), "get_models_deployments_deployment_id", {}),
+    (lambda c: c.models.deployment_logs(*D, **W, **REPLICA), "get_models_deployments_logs", LOGS),
+    (lambda c: c.models.promote(*D), "post_models_deployments_promote", {}),
+    (lambda c: c.models.activate(*D), "post_models_deployments_activate", {}),
+    (lambda c: c.models.deactivate(*D), "post_models_deployments_deactivate", {}),
+    (lambda c: c.models.retry(*D), "post_models_deployments_retry", {}),
+    (lambda c: c.models.config(*D), "get_models_deployments_config", {}),
+    (lambda c: c.models.startups(*D, **W, limit=7), "get_models_deployments_startups", WINDOW | {"limit": 7}),
+    (lambda c: c.blobs.training_credentials(), "get_blobs_credentials_train", {}),
 ]
 
 

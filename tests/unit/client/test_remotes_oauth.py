@@ -113,21 +113,6 @@ async def test_what_another_program_has_renewed_is_used(issuer: Issuer, path: Pa
     assert issuer.renewals == []
 
 
-@pytest.mark.parametrize("status", [400, 403])
-async def test_a_login_that_cannot_be_renewed_says_what_to_do(
-    issuer: Issuer, path: Path, status: int
-) -> None:
-    keep_login(path, issuer, expires_at=LONG_AGO, refresh="r-secret-0")
-    issuer.refusal = Answer(
-        {"error": "invalid_grant", "error_description": "r-secret-0 is spent"}, status=status
-    )
-    async with client_of(path) as client:
-        with pytest.raises(Unauthorized, match=r"'acme'.*has expired.*bt-tui login --remote acme") as caught:
-            await client.projects.list()
-    assert "r-secret-0" not in str(caught.value)
-    assert issuer.asked == []
-
-
 async def test_without_a_refresh_token_the_server_s_refusal_stands(issuer: Issuer, path: Path) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO, access="old", refresh="")
     async with client_of(path) as client:
@@ -149,22 +134,28 @@ async def test_an_outage_of_the_renewal_is_waited_out(issuer: Issuer, path: Path
     assert (len(issuer.renewals), len(issuer.asked)) == (2, 1)
 
 
+SPENT = {"error": "invalid_grant", "error_description": "r-secret-0 is spent"}
+TO_DO = r"'acme'.*has expired.*bt-tui login --remote acme"
+
+
 @pytest.mark.parametrize(
-    ("refusal", "kind"),
+    ("refusal", "kind", "words"),
     [
-        (Answer(b"<html>"), InvalidAnswer),
-        (Answer({"access_token": "a b", "expires_in": 1}), InvalidAnswer),
-        (Answer(b"", status=302, headers={"Location": "https://evil.example/"}), RedirectRefused),
+        (Answer(b"<html>"), InvalidAnswer, None),
+        (Answer({"access_token": "a b", "expires_in": 1}), InvalidAnswer, None),
+        (Answer(b"", status=302, headers={"Location": "https://evil.example/"}), RedirectRefused, None),
+        *((Answer(SPENT, status=status), Unauthorized, TO_DO) for status in (400, 403)),
     ],
 )
 async def test_answers_that_renew_nothing(
-    issuer: Issuer, path: Path, refusal: Answer, kind: type[Exception]
+    issuer: Issuer, path: Path, refusal: Answer, kind: type[Exception], words: str | None
 ) -> None:
-    keep_login(path, issuer, expires_at=LONG_AGO)
+    keep_login(path, issuer, expires_at=LONG_AGO, refresh="r-secret-0")
     issuer.refusal = refusal
     async with client_of(path) as client:
-        with pytest.raises(kind):
+        with pytest.raises(kind, match=words) as caught:
             await client.projects.list()
+    assert "r-secret-0" not in str(caught.value)
     assert issuer.asked == []
     assert "a-0" in written(path)[0]
 

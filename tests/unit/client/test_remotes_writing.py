@@ -91,23 +91,8 @@ def test_names_that_no_section_can_have(path: Path, name: str) -> None:
 
 
 NAMES = st.sampled_from(["one", "two", "three"])
-LINES = st.lists(
-    st.sampled_from(
-        [
-            "# remark",
-            "; remark",
-            "",
-            "   ",
-            "api_key = a",
-            "API_KEY: b",
-            "team=t",
-            "  going on",
-            "x",
-            "  # in",
-        ]
-    ),
-    max_size=6,
-)
+SOME = ["# remark", "; remark", "", "   ", "api_key = a", "API_KEY: b", "team=t", "  going on", "x", "  # in"]
+LINES = st.lists(st.sampled_from(SOME), max_size=6)
 
 
 @given(

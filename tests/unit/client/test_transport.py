@@ -1,6 +1,7 @@
 """How requests are sent, repeated, redirected and told about."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -26,6 +27,11 @@ REFUSED = httpx.ConnectError("refused")
 RESET = httpx.ReadError("reset")
 PAGE = httpx.Response(200, text="<html>")
 LIST = "/v1/training_projects"
+ONCE = RetryPolicy(max_attempts=1)
+
+
+def answering(answer: Callable[[httpx.Request], Awaitable[httpx.Response]]) -> TrainingClient:
+    return TrainingClient(make_remote(), retry=ONCE, http_transport=httpx.MockTransport(answer))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,7 @@ async def test_a_change_that_may_have_arrived_is_left_open_and_not_sent_again(
 async def test_a_single_call_may_have_a_policy_of_its_own() -> None:
     world = World(json_reply({}, 503))
     with pytest.raises(ServerFault):
-        await world.client.jobs.get("p", "j", retry=RetryPolicy(max_attempts=1))
+        await world.client.jobs.get("p", "j", retry=ONCE)
     assert len(world.server.requests) == 1
 
 
@@ -91,12 +97,16 @@ async def test_redirects_within_the_server_are_followed_with_the_key() -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        "https://evil.example/v1/training_projects",
-        "http://api.example.test/v1/training_projects",
-        "https://api.example.test:444/v1/training_projects",
-        "https://api.example.test.evil.example/",
-        "//evil.example/",
-        "https://api.example.test@evil.example/",
+        *(
+            f"https://evil.example{LIST}",
+            f"http://api.example.test{LIST}",
+            f"https://api.example.test:444{LIST}",
+        ),
+        *(
+            "https://api.example.test.evil.example/",
+            "//evil.example/",
+            "https://api.example.test@evil.example/",
+        ),
         "",
     ],
 )
@@ -133,9 +143,8 @@ async def test_only_a_few_requests_are_under_way_at_once() -> None:
         under_way -= 1
         return json_reply({"training_projects": []})
 
-    async with TrainingClient(make_remote(), http_transport=httpx.MockTransport(answer)) as client:
-        async with asyncio.timeout(10):
-            await asyncio.gather(*(client.projects.list() for _ in range(20)))
+    async with answering(answer) as client, asyncio.timeout(10):
+        await asyncio.gather(*(client.projects.list() for _ in range(20)))
     assert most == MAX_IN_FLIGHT
 
 
@@ -180,8 +189,7 @@ async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyP
         await asyncio.Event().wait()
         raise AssertionError
 
-    once, transport = RetryPolicy(max_attempts=1), httpx.MockTransport(never)
-    async with TrainingClient(make_remote(), retry=once, http_transport=transport) as client:
+    async with answering(never) as client:
         with pytest.raises(TimedOut):
             await client.projects.list()
 
@@ -195,10 +203,7 @@ async def test_cancelling_a_request_gives_its_place_back() -> None:
             await asyncio.Event().wait()
         return json_reply({"training_projects": []})
 
-    async with (
-        TrainingClient(make_remote(), http_transport=httpx.MockTransport(hang_once)) as client,
-        asyncio.timeout(10),
-    ):
+    async with answering(hang_once) as client, asyncio.timeout(10):
         for _ in range(MAX_IN_FLIGHT + 1):
             started.clear()
             task = asyncio.create_task(client.projects.list())

@@ -89,8 +89,10 @@ def echo(status: int, **more: Any) -> httpx.Response:
     return httpx.Response(status, json=body, headers=headers, **more)
 
 
-def leaky(kind: type[httpx.TransportError]) -> httpx.TransportError:
-    return kind(f"could not send b'Bearer {KEY}'")
+LEAKY = (
+    *(httpx.ConnectError, httpx.ReadError, httpx.LocalProtocolError, httpx.RemoteProtocolError),
+    *(httpx.ProxyError, httpx.UnsupportedProtocol, httpx.ReadTimeout),
+)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +103,7 @@ def leaky(kind: type[httpx.TransportError]) -> httpx.TransportError:
         httpx.Response(500, text="x" * 480 + KEY),
         httpx.Response(200, text=KEY),
         httpx.Response(200, json={"training_projects": [{"id": {KEY: KEY}}]}),
-        leaky(httpx.ConnectError),
-        leaky(httpx.ReadError),
-        leaky(httpx.LocalProtocolError),
-        leaky(httpx.RemoteProtocolError),
-        leaky(httpx.ProxyError),
-        leaky(httpx.UnsupportedProtocol),
-        leaky(httpx.ReadTimeout),
+        *(kind(f"could not send b'Bearer {KEY}'") for kind in LEAKY),
     ],
 )
 async def test_the_key_is_in_no_error_event_or_repr(reply: httpx.Response | Exception) -> None:

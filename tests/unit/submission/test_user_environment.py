@@ -29,23 +29,15 @@ def test_versions_are_told_and_a_repository_s_commit_and_tag(
         "pydantic_version": pydantic.VERSION,
         "git_info": None,
     }
+    fields = ("latest_commit_sha", "latest_tag", "commits_since_tag", "has_uncommitted_changes")
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "--allow-empty", "-m", "one")
-    clean = {
-        "latest_commit_sha": git(tmp_path, "rev-parse", "HEAD"),
-        "latest_tag": None,
-        "commits_since_tag": None,
-        "has_uncommitted_changes": False,
-    }
-    assert describe_environment(tmp_path)["git_info"] == clean
+    clean = (git(tmp_path, "rev-parse", "HEAD"), None, None, False)
+    assert describe_environment(tmp_path)["git_info"] == dict(zip(fields, clean, strict=True))
     git(tmp_path, "tag", "v1")
     git(tmp_path, "commit", "--allow-empty", "-m", "two")
     (tmp_path / "three").write_text("not added")
-    assert describe_environment(tmp_path)["git_info"] == {
-        "latest_commit_sha": git(tmp_path, "rev-parse", "HEAD"),
-        "latest_tag": "v1",
-        "commits_since_tag": 1,
-        "has_uncommitted_changes": True,
-    }
+    changed = (git(tmp_path, "rev-parse", "HEAD"), "v1", 1, True)
+    assert describe_environment(tmp_path)["git_info"] == dict(zip(fields, changed, strict=True))
     monkeypatch.setenv("PATH", "/nowhere")
     assert describe_environment(tmp_path)["git_info"] is None

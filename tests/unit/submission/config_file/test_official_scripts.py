@@ -16,15 +16,13 @@ from support.emulator import running_emulator
 ROOT = Path(__file__).parents[4]
 
 
-def run_script(*arguments: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "api_client.run_script", *arguments],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run_script(*arguments: str, folder: Path, **more: str) -> list[str]:
+    """The lines that it prints."""
+    command = [sys.executable, "-m", "api_client.run_script", *arguments]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), **more}
+    finished = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +54,7 @@ except Exception as error:
 
 def test_the_page_s_programmatic_submission(environ: dict[str, str], tmp_path: Path) -> None:
     script, template = (str(EXAMPLES / name) for name in ("submit.py", "dynamic"))
-    finished = run_script(script, template, folder=tmp_path, **environ)
-    assert finished.returncode == 0, finished.stderr
-    project, job = finished.stdout.splitlines()
+    project, job = run_script(script, template, folder=tmp_path, **environ)
     assert project.startswith("Project ID: ")
     assert job.startswith("Job ID: ") and job != "Job ID: "
 
@@ -72,9 +68,8 @@ def test_a_script_runs_as_python_would_run_it_and_its_push_takes_a_team_s_id(
     (template / "config.py").write_text((EXAMPLES / "minimal.py").read_text())
     (scripts / "beside.py").write_text("NAME = 'beside'")
     (scripts / "script.py").write_text(SDK_SCRIPT)
-    finished = run_script("scripts/script.py", "template/config.py", folder=tmp_path, **environ)
-    assert finished.returncode == 0, finished.stderr
-    run_as, created, refused = finished.stdout.splitlines()
+    arguments = ("scripts/script.py", "template/config.py")
+    run_as, created, refused = run_script(*arguments, folder=tmp_path, **environ)
     assert run_as == "__main__ ['template/config.py'] beside"
     assert created.startswith("True TRAINING_JOB_") and created.endswith(" minimal")
     assert "no team 'another'" in refused

@@ -19,6 +19,7 @@ from api_client.submission.account_rules import AccountFacts
 from api_client.submission.findings import Finding
 from api_client.submission.preflight import check
 
+Facts = dict[str, Any]
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 H100S = (machine("H100", 1), machine("H100", 8))
 RESEARCH = Team(id="t1", name="Research", default=True)
@@ -60,24 +61,16 @@ def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("queue", "tail"),
-    [
+def test_too_little_free_tells_how_long_the_queue_is() -> None:
+    full, queued = capacity("H100", limit=96, used=96), (waiting(8, 3), waiting(8, 41, 2))
+    for queue, tail in (
         (None, ""),
-        ((waiting(8, 3),), "; 1 job with 8 GPUs already queued, the oldest for 3 min"),
-        ((waiting(8, 3), waiting(8, 41, 2)), "; 2 jobs with 24 GPUs already queued, the oldest for 41 min"),
-    ],
-)
-def test_too_little_free_tells_how_long_the_queue_is(
-    queue: tuple[TrainingJob, ...] | None, tail: str
-) -> None:
-    found = findings(
-        project("sleep 1", gpus="H100"), capacity=capacity("H100", limit=96, used=96), waiting=queue
-    )
-    assert problems(found, "warning") == [
-        "compute.accelerator: the job will be queued: 1 H100 requested, 0 of 96 free for the "
-        "organization" + tail
-    ]
+        (queued[:1], "; 1 job with 8 GPUs already queued, the oldest for 3 min"),
+        (queued, "; 2 jobs with 24 GPUs already queued, the oldest for 41 min"),
+    ):
+        told = "the job will be queued: 1 H100 requested, 0 of 96 free for the organization"
+        found = findings(project("sleep 1", gpus="H100"), capacity=full, waiting=queue)
+        assert problems(found, "warning") == [f"compute.accelerator: {told}{tail}"]
 
 
 HIDDEN = {"unknown_facts": (("secrets", "403 no"),)}
@@ -113,7 +106,7 @@ GPU = "compute.accelerator: "
     ],
 )  # fmt: skip
 def test_what_the_account_lacks_is_told_with_what_to_do(
-    more: dict[str, Any], facts: dict[str, Any], severity: str, problem: str, remedy: str
+    more: Facts, facts: Facts, severity: str, problem: str, remedy: str
 ) -> None:
     found = findings(project("sleep 1", checkpointing_config=SAVED, **more), **facts)
     assert [each.severity for each in found] == [severity]
@@ -133,17 +126,12 @@ ON_H100 = {"cache_gpu_types": frozenset({"H100"})}
         ({"gpus": "H100"}, {"capacity": capacity("H100", limit=8, used=7)}),
         ({"gpus": "H200"}, {"prices": (price(machine("H100", 1), 0.1),)}),
         *(
-            (
-                {"gpus": "A100_40GB"},
-                {"instance_types": (machine(one, 1),), "capacity": capacity(one, limit=8)},
-            )
-            for one in ("A100-40GB", "A100_40GB")
+            ({"gpus": "A100_40GB"}, {"instance_types": (machine(a, 1),), "capacity": capacity(a, limit=8)})
+            for a in ("A100-40GB", "A100_40GB")
         ),
     ],
 )
-def test_what_can_be_had_or_is_not_wanted_is_not_mentioned(
-    more: dict[str, Any], facts: dict[str, Any]
-) -> None:
+def test_what_can_be_had_or_is_not_wanted_is_not_mentioned(more: Facts, facts: Facts) -> None:
     assert findings(project("sleep 1", **more), **facts) == ()
 
 
@@ -157,12 +145,8 @@ def test_what_can_be_had_or_is_not_wanted_is_not_mentioned(
         ({"memory": "9000Mi"}, "about $0.60 per hour of run time (4x16)"),
     ],
 )
-def test_the_price_is_of_the_smallest_machine_that_is_enough(more: dict[str, Any], text: str) -> None:
-    prices = (
-        price(machine(None, cores=4, memory_gib=16), 0.01),
-        price(machine(None, cores=1, memory_gib=2), 0.001),
-        price(machine("H100", 8), 0.87),
-        price(machine("H100", 1), 0.11),
-    )
-    found = findings(project("sleep 1", **more), prices=prices)
+def test_the_price_is_of_the_smallest_machine_that_is_enough(more: Facts, text: str) -> None:
+    on_cpus = ((machine(None, cores=4, memory_gib=16), 0.01), (machine(None, cores=1, memory_gib=2), 0.001))
+    prices = [price(*each) for each in (*on_cpus, (machine("H100", 8), 0.87), (machine("H100", 1), 0.11))]
+    found = findings(project("sleep 1", **more), prices=tuple(prices))
     assert problems(found, "info") == [f"compute: {text}"]
