@@ -1,4 +1,4 @@
-"""Home takes every line of a job's log once: those before, those that come, and those that are late."""
+"""What Home asks for: every line of a job's log once, and all jobs the seldomer the more there are."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, line
 from support.fake_runs import iso
 from support.log_server import FastClock
 from support.remotes import remote_of
+from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed
 from tui.feeds.previews import FLOOD_LINES, LogTail
 from tui.readers.session import Session
 
@@ -39,14 +41,18 @@ async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogTail, FakeB
             await session.client.aclose()
 
 
+async def read_older(log: LogTail) -> None:
+    resume = asyncio.Event()
+    resume.set()
+    await log.read_older(resume)
+
+
 def counted(log: LogTail) -> int:
     """Number of lines that counted: each has a step and a loss."""
     return sum(view.readings for view in log.fold.snapshot().streams) // 2
 
 
 async def test_every_line_counts_once() -> None:
-    resume = asyncio.Event()
-    resume.set()
     async with tail() as (log, baseten):
         baseten.logs["runs"] = lines = [
             line(f"step={place // 3} loss=1.0", at_ms=NOW_MS - (OLD - place) // 3 * EVERY_MS)
@@ -60,10 +66,10 @@ async def test_every_line_counts_once() -> None:
         lines += [line("step=4000 loss=1.0", at_ms=NOW_MS - 1000 + 3)]
         lines.sort(key=lambda one: int(one["timestamp"]))
         await log.read_newest()
-        await log.read_older(resume)
+        await read_older(log)
         assert (counted(log), log.is_read) == (OLD + 3, True)
         await log.read_newest()
-        await log.read_older(resume)
+        await read_older(log)
         assert counted(log) == OLD + 3, "nothing comes twice"
     assert log.fold.snapshot().step == 5000
 
@@ -86,27 +92,22 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
 
 
 async def test_a_flood_is_sampled_until_it_ebbs() -> None:
-    resume = asyncio.Event()
-    resume.set()
     async with tail() as (log, baseten):
         begin_ms = NOW_MS - 3_600_000
         baseten.logs["runs"] = lines = [
             line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(12_000)
         ]
 
-        def newest() -> int | None:
-            return log.fold.snapshot().step
-
         await log.read_newest()
         assert sum(one.path.endswith("/logs") for one in baseten.asked) == 1
-        assert newest() == 11_999
-        await log.read_older(resume)
+        assert log.fold.snapshot().step == 11_999
+        await read_older(log)
         assert log.is_read
         assert FLOOD_LINES <= counted(log) <= FLOOD_LINES + 2 * MAX_PAGE_LINES
         known = counted(log)
         lines += [line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(12_000, 18_500)]
         await log.read_newest()
-        assert newest() == 18_499
+        assert log.fold.snapshot().step == 18_499
         assert counted(log) <= known + MAX_PAGE_LINES, "a page of the newest, not all that came"
         # It ebbs: every line counts from here on, a late one too.
         quiet_ms = begin_ms + 18_500 + LATENESS_MS
@@ -115,4 +116,39 @@ async def test_a_flood_is_sampled_until_it_ebbs() -> None:
         known = counted(log)
         lines += [line(f"step={step} loss=1.0", at_ms=quiet_ms + step - 50_005) for step in (50_001, 50_009)]
         await log.read_newest()
-        assert (newest(), counted(log)) == (50_009, known + 2)
+        assert (log.fold.snapshot().step, counted(log)) == (50_009, known + 2)
+
+
+ROUNDS = 20
+RUNS = "the-one-that-runs"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "between"), [(FEW_JOBS // 10, 1), (FEW_JOBS + 1, FULL_LIST_EVERY), (2 * MANY_JOBS, 12)]
+)
+async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: int) -> None:
+    ended = asyncio.Event()
+    searches: list[bool] = []
+
+    def take(fleet: FleetSnapshot) -> None:
+        assert len(fleet.jobs) == jobs, "those that ended long ago stay on the list"
+        asked = [each.body for each in baseten.asked if each.path.endswith("/search")]
+        searches[:] = ["statuses" not in body for body in asked]
+        if len(searches) >= ROUNDS // 2:
+            baseten.jobs[-1] = job(RUNS, "FAILED")
+        if len(searches) >= ROUNDS and any(row.id == RUNS and not row.running for row in fleet.jobs):
+            ended.set()
+
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job(f"job{number:05}") for number in range(jobs - 1)] + [job(RUNS, "RUNNING")]
+        session = Session(remote_of(baseten))
+        task = asyncio.create_task(FleetFeed(session, take, list_interval_s=0.01).run())
+        try:
+            await asyncio.wait_for(ended.wait(), timeout=60)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await session.client.aclose()
+    assert [place for place, is_whole in enumerate(searches[:ROUNDS]) if is_whole] == [
+        *range(0, ROUNDS, between)
+    ]
