@@ -154,7 +154,7 @@ _STEP_OF_TOTAL = re.compile(r"'[\w/ ]*step[\w/ ]*': '(\d{1,12})/(\d{1,12})'")
 _EPOCH_HEADING = re.compile(r"\bepoch (\d{1,9}): $", re.IGNORECASE)
 
 
-_CODE = re.compile(r"(?:^\s*return |\w\()$")
+_CODE = re.compile(r"(?:^\s*return |\w\(|^(?:In|Out) ?\[\d+\]: )$")
 _EVALUATES = re.compile(
     r"^[^{]{0,200}\b(?:evaluation|eval|validation|valid|val|test) [^{/.]{0,40}\{"
     r"|'(?:split|phase|mode|stage)': '(?:val|eval|test|dev)"

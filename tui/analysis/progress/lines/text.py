@@ -20,8 +20,8 @@ from tui.analysis.progress.lines.vocabulary import meaning, word_set
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
     r"\s*(?:#\d+ |export |set |git |curl |select |return |the |figure \d"
-    r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|usage:|file \"|frame #|raise |assert |e   "
-    r"|-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
+    r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |usage:|file \"|frame #"
+    r"|raise |assert |e   |-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
 )
 # … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[2024-03-01 12:04] bob: …" (a logger prints
 # seconds), a quotation, a diff, a list of things to do, a subtitle …
@@ -30,7 +30,9 @@ _SPEAKER = re.compile(
     r"|\s*\[?(?:(?:[\d./-]{2,10}[ t])?\d+:\d+(?: ?[ap]m)?\]? "
     r"|[\d./-]{2,10}, \d+:\d+(?::\d+)?(?: ?[ap]m)?(?:\]| -) (?:(?!train|eval|test|info)[a-z]\w{1,20} )?)"
     r"(?!info|debug|warn|train|epoch|step|iter|loss|val|eval|test)[a-z][\w.-]{1,20}(?:#\d{1,4})?: "
-    r"|\s*(?:[$%>#] ?(?=[\w.])|\+\s{0,20}(?=[\w.])|@@ |[*+-] \[[ x]\]\s)"
+    r"|\s*(?:(?:in|out) ?\[\d+\]|[qa]|[a-z][\w.-]{1,20} (?:said|wrote)): "  # a notebook, an interview
+    r"|\s*[\"'][^\"']{1,200}[\"'],?\s*$"
+    r"|\s*(?://|/\*|<!--|[$%>#] ?(?=[\w.])|\+\s{0,20}(?=[\w.])|@@ |[*+-] \[[ x]\]\s)"
     r"|.{0,24}\d --> \d"
 )
 _ASKS = re.compile(r"\w\?(?:\s|[\"']|$)")
@@ -46,8 +48,8 @@ _QUOTED = re.compile(r"`[^`]{0,80}\d[^`]{0,80}`")  # code in a text
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
 _WORD = re.compile(r"\w+")
 _NO_REPORT = re.compile(
-    r"(?=[lrwegps])\b(?:load(?:ed|ing)|resum(?:ed?|ing)|restor(?:ed|ing)|retry(?:ing)?|"
-    r"wait(?:ed|ing)(?! for batch)|revert(?:ed|ing)|rewound|expect(?:ed|ing)?|recommend(?:ed)?|goal|"
+    r"(?=[flrwegps])\b(?:load(?:ed|ing)|resum(?:ed?|ing)|restor(?:ed|ing)|retry(?:ing)?|"
+    r"found|wait(?:ed|ing)(?! for batch)|revert(?:ed|ing)|rewound|expect(?:ed|ing)?|recommend(?:ed)?|goal|"
     r"packet loss|stop[ _-]loss|pnl)\b"
 )
 _SENTENCE_WORDS = word_set(
@@ -57,7 +59,8 @@ _SENTENCE_WORDS = word_set(
 )
 _PERSON_WORDS = word_set(
     "my mine our your yours you i'm we me us he she they please thanks sorry lol hm hmm someone anyone "
-    "somebody why how what yesterday today tomorrow then again still says looks seems going wrong nice weird"
+    "somebody fyi btw imo yep nope why how what yesterday today tomorrow then again "
+    "still says looks seems going wrong nice weird"
 )
 _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
 _SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\(")
@@ -296,6 +299,8 @@ def read(text: str) -> ParsedMetrics | None:
             known["samples_per_s"] = int(batch["size"]) / known["step_time_s"]
     if kind.evaluates and "epoch" in lowered and " steps: " in lowered:
         counts = replace(counts, step=None)  # the evaluation's
+    if counts.step is None and counts.within is None:
+        known.pop("step_time_s", None)  # the epoch's
     known |= {name: value for name, value in counts.fields().items() if value is not None}
     reading = ParsedMetrics(**known)
     # A scheduler's configuration has a step and a learning rate, but no "120/4800".

@@ -51,7 +51,7 @@ _AT_COUNT = re.compile(
 _THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 _LONGEST_NAME = 100
 _NEUTRAL = word_set(
-    "info debug warning notice success root main and with at in completed done finished last "
+    "info debug warning notice success root main and with at in complete completed done ended finished last "
     "on log current new the rank"
 )
 _RATES = ("tokens_per_s", "samples_per_s")
@@ -98,7 +98,7 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
         before = (texts[2 * position] or "")[-_LONGEST_NAME:]
         name, has_sign = _name(before)
         unit, after = texts[2 * position + 1] or "", texts[2 * position + 2] or ""
-        if position and not name and before.strip() in (":", "=", "):"):
+        if position and before.strip() in (":", "=", "):"):
             counted = _AT_COUNT.search(texts[2 * position - 2] or "")  # "loss at step 120: 0.41"
             if counted is not None:
                 name, has_sign = _name(counted.string[: counted.start()][-_LONGEST_NAME:])[0], True
@@ -170,7 +170,9 @@ def _meaning_of(name: str, after: str) -> Meaning | None:
     known = meaning(name)
     while known is None:
         first, space, name = name.partition(" ")
-        if not space or not (first[:1].isdigit() or first[:1] == "/" or first.lower() in _NEUTRAL):
+        if not space or not (
+            first[:1].isdigit() or first[:1] == "/" or first.lower().rstrip(".") in _NEUTRAL
+        ):
             return None
         known = meaning(name)
     return known
