@@ -99,9 +99,11 @@ _TITLE_CHARACTERS = 160
 _MEASURES = frozenset({"loss", "eval_loss", "learning_rate", "grad_norm"})
 _TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
 _EPOCH_UNITS = frozenset({"epoch/s", "s/epoch", "ep/s", "s/ep", "epochs/s"})
+_FEW_STEPS = 100  # "Epochs: 30%|" is over the epochs; "Epoch: 30%|" may be within one, if it has more steps.
 _EPOCH_IN_TITLE = re.compile(
     # OpenRLHF's episodes are its epochs; without a total they are episodes played.
-    r"(?:epochs?|episode(?=[ :=\[]*\d+/\d))[ :=\[]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?",
+    r"(?:epochs?|episode(?=[ :=\[]*\d+/\d)|^train(?:ing)?(?= ?\[\d+/\d+\]))"
+    r"[ :=\[#]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?",
     re.IGNORECASE,
 )
 
@@ -141,10 +143,13 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
         known |= _measures(after)
     if match["rest"].strip(" ,") and not known and not _TRAINING_TITLE.search(title):
         return None  # measures of something else
-    if match["unit"] in _EPOCH_UNITS and "loss" in known:
+    bare = title.lower()
+    over_epochs = match["unit"] in _EPOCH_UNITS or bare.endswith("epochs")
+    over_epochs |= bare.endswith("epoch") and total <= _FEW_STEPS and "loss" not in known
+    if over_epochs and "loss" in known:
         return ParsedMetrics(**{**known, "epoch": float(done), "total_epochs": float(total)})
     # NeMo's bar has a loss but no rate; a bar without a loss or a step rate could be anything.
-    if match["unit"] not in _TRAINING_UNITS and "loss" not in known:
+    if (over_epochs or match["unit"] not in _TRAINING_UNITS) and "loss" not in known:
         return None
     if match["unit"] in _TRAINING_UNITS:
         step_time_s = _step_time_s(match)

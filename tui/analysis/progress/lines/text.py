@@ -20,7 +20,7 @@ from tui.analysis.progress.lines.vocabulary import meaning, word_set
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
     r"\s*(?:#\d+ |export |set |git |curl |select |return |the |figure \d"
-    r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |usage:|file \"|frame #"
+    r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |inference |usage:|file \"|frame #"
     r"|raise |assert |e   |-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
 )
 # … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[2024-03-01 12:04] bob: …" (a logger prints
@@ -73,13 +73,14 @@ _SAMPLED = re.compile(
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z]:)|\binfo\s{1,8})"
-    r"(?:valid(?:ation|ate|ating)?|val|eval(?:uation|uating)?|test(?:ing)?|dev|held-?out)"
+    r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
+    r"(?:valid(?:ation|ate|ating|ator)?|val|eval(?:uation|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
     r"(?: ?(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
     r"| - | ?\.{3}| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
     r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
+    r"|[\s|,(](?:validation|valid|val|eval|evaluation|test|dev)\s?[|,]\s?(?:average |avg |mean )?loss\b"
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
     r"|(?:[,|]|\d) ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
     r"|\b(?:phase|mode|split|stage|(?:sub|data)?set)[\"']?\s?[:=]\s?[\"']?(?:val|eval|test|dev)"
@@ -403,7 +404,14 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
 
 
 def _may_evaluate(lowered: str) -> bool:
-    return "val" in lowered or "test" in lowered or "dev" in lowered or "held" in lowered or "cv" in lowered
+    return (
+        "val" in lowered
+        or "test" in lowered
+        or "dev" in lowered
+        or "held" in lowered
+        or "hold" in lowered
+        or "cv" in lowered
+    )
 
 
 def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
