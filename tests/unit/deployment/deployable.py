@@ -21,11 +21,8 @@ def checkpoint(name: str, kind: str | None = "lora", **more: Any) -> Checkpoint:
 HOSTILE_NAME = 'it\'s "quoted" \\ {x}-4'
 
 CHECKPOINT_DATA = [
-    checkpoint_data("checkpoint-100"),
-    checkpoint_data("checkpoint-200", r=24),
-    checkpoint_data(HOSTILE_NAME, r=8),
-    checkpoint_data("merged", "full"),
-    checkpoint_data(".", "full"),
+    *(checkpoint_data("checkpoint-100"), checkpoint_data("checkpoint-200", r=24)),
+    *(checkpoint_data(HOSTILE_NAME, r=8), checkpoint_data("merged", "full"), checkpoint_data(".", "full")),
     checkpoint_data("whisper-5", "whisper"),
 ]
 CHECKPOINTS = [Checkpoint.model_validate(each) for each in CHECKPOINT_DATA]
@@ -33,11 +30,8 @@ CHECKPOINTS = [Checkpoint.model_validate(each) for each in CHECKPOINT_DATA]
 
 LISTED_INSTANCES = [
     listed_instance("H100", 2, node_count=2),
-    listed_instance("H100", 8),
-    listed_instance("H100", 4),
-    listed_instance("H100", 1),
-    listed_instance("A10G", 1),
-    listed_instance(None, 0),
+    *(listed_instance("H100", count) for count in (8, 4, 1)),
+    *(listed_instance("A10G", 1), listed_instance(None, 0)),
 ]
 
 answers = partial(DeployAnswers, project_id=PROJECT_ID, job_id=JOB_ID)

@@ -46,17 +46,16 @@ async def client(server: DeployingServer) -> AsyncIterator[TrainingClient]:
 async def test_the_smallest_machine_that_fits_is_asked_for(
     server: DeployingServer, client: TrainingClient
 ) -> None:
-    result = await deploy(client, CONFIG)
-    assert server.requests == [deployment_request(CONFIG, instance_type_id="h100:4x1", dry_run=False)]
+    result, dry = await deploy(client, CONFIG), await deploy(client, CONFIG, dry_run=True)
+    asked = [
+        deployment_request(CONFIG, instance_type_id="h100:4x1", dry_run=is_dry) for is_dry in (False, True)
+    ]
+    assert server.requests == asked
     assert (result.model_id, result.version_id, result.name) == ("model0", "dep0", "deployment-1")
     assert result.link == f"{server.url}/models/model0/logs/dep0"
-    assert json.loads(result.truss_config) == TRUSS_CONFIG
-    assert not result.was_found_again
-    dry = await deploy(client, CONFIG, dry_run=True)
-    assert server.requests[1:] == [deployment_request(CONFIG, instance_type_id="h100:4x1", dry_run=True)]
-    assert len(server.deployments) == 1
+    assert json.loads(result.truss_config) == json.loads(dry.truss_config) == TRUSS_CONFIG
+    assert (result.was_found_again, len(server.deployments)) == (False, 1)
     assert (dry.model_id, dry.version_id, dry.link) == (None, None, None)
-    assert json.loads(dry.truss_config) == TRUSS_CONFIG
     server.trouble = "no answer"
     with pytest.raises(Unreachable):
         await deploy(client, CONFIG, dry_run=True)
@@ -64,7 +63,7 @@ async def test_the_smallest_machine_that_fits_is_asked_for(
 
 
 @pytest.mark.parametrize("trouble", LOST)
-async def test_a_lost_answer_never_deploys_twice_and_the_deployment_is_found_again(
+async def test_a_lost_answer_never_deploys_twice_found_again_or_unclear(
     server: DeployingServer, client: TrainingClient, trouble: str
 ) -> None:
     server.deploy("llama-support")
@@ -74,18 +73,10 @@ async def test_a_lost_answer_never_deploys_twice_and_the_deployment_is_found_aga
     assert len(server.requests) == 1
     assert (result.model_id, result.version_id, result.was_found_again) == ("model0", "dep2", True)
     assert result.link == f"{server.url}/models/model0/logs/dep2"
-
-
-@pytest.mark.parametrize("trouble", LOST)
-async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
-    server: DeployingServer, client: TrainingClient, trouble: str
-) -> None:
-    server.deploy("llama-support")
-    server.trouble, server.makes_it = trouble, False
-    clock = FastClock()
+    server.trouble, server.makes_it, clock = trouble, False, FastClock()
     with pytest.raises(DeploymentUnclear, match="Check the workspace's models") as caught:
         await deploy(client, CONFIG, clock=clock)
-    assert len(server.requests) == 1
+    assert len(server.requests) == 2
     assert not caught.value.retryable
     assert clock.passed_s == 4
     assert server.key not in str(caught.value)
@@ -114,19 +105,12 @@ async def test_where_the_models_cannot_be_listed_or_two_are_new_a_lost_answer_st
         await deploy(client, CONFIG, clock=FastClock())
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"model_name": " "}, "model_name"),
-        ({"compute": Compute(accelerator=AcceleratorSpec.model_validate("H200:1"))}, "H200"),
-        ({"compute": Compute(cpu_count=99)}, "no GPU"),
-    ],
-)
-async def test_what_cannot_be_deployed_is_not_sent(
-    server: DeployingServer, client: TrainingClient, change: dict[str, object], reason: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=reason):
-        await deploy(client, CONFIG.model_copy(update=change))
+async def test_what_cannot_be_deployed_is_not_sent(server: DeployingServer, client: TrainingClient) -> None:
+    on_h200 = Compute(accelerator=AcceleratorSpec.model_validate("H200:1"))
+    changes = {"model_name": {"model_name": " "}, "H200": {"compute": on_h200}}
+    for reason, change in {**changes, "no GPU": {"compute": Compute(cpu_count=99)}}.items():
+        with pytest.raises(ConfigurationError, match=reason):
+            await deploy(client, CONFIG.model_copy(update=change))
     assert server.requests == []
 
 

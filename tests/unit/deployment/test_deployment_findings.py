@@ -48,19 +48,14 @@ def found(config: DeployCheckpointsConfig, checkpoints: list[Checkpoint], **fact
 RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
 
 
-@pytest.mark.parametrize(
-    ("rank", "r", "problem"),
-    [
-        (24, 8, f"is not a LoRA rank; use {RANKS}"),
-        (16, 24, "below the adapter's rank 24"),
-        (16, 600, "above the maximum of 512"),
-    ],
-)
-def test_a_rank_that_cannot_be_served_is_an_error(rank: object, r: int, problem: str) -> None:
-    [finding] = found(adapter_config(rank), [checkpoint("a", r=r)])
-    assert (finding.severity, bool(finding.remedy)) == ("error", True)
-    assert finding.field == "checkpoint_details.checkpoints.0.lora_details.rank"
-    assert problem in finding.problem
+def test_a_rank_that_cannot_be_served_is_an_error() -> None:
+    not_one = f"is not a LoRA rank; use {RANKS}"
+    below, above = "below the adapter's rank 24", "above the maximum of 512"
+    for rank, r, problem in ((24, 8, not_one), (16, 24, below), (16, 600, above)):
+        [finding] = found(adapter_config(rank), [checkpoint("a", r=r)])
+        assert (finding.severity, bool(finding.remedy)) == ("error", True)
+        assert finding.field == "checkpoint_details.checkpoints.0.lora_details.rank"
+        assert problem in finding.problem
 
 
 @pytest.mark.parametrize(
@@ -92,14 +87,14 @@ def test_names_are_proposed_and_those_of_two_jobs_told_apart() -> None:
 @pytest.mark.parametrize(
     ("beside", "missing"),
     [
-        (("config.json",), "no tokenizer"),
-        ((), "no config.json and no tokenizer"),
-        (("config.json", "vocab.json"), ""),
-        (("model.gguf",), ""),
+        ("config.json", "no tokenizer"),
+        ("", "no config.json and no tokenizer"),
+        ("config.json vocab.json", ""),
+        ("model.gguf", ""),
     ],
 )
-def test_full_weights_that_vllm_cannot_serve_are_warned_about(beside: tuple[str, ...], missing: str) -> None:
-    names = ("model.safetensors", *beside)
+def test_full_weights_that_vllm_cannot_serve_are_warned_about(beside: str, missing: str) -> None:
+    names = ("model.safetensors", *beside.split())
     files = (CheckpointFile(url="u", relative_file_name=f"merged/{name}") for name in names)
     config = build_config(EXAMPLES["without_gpu"], CHECKPOINTS)
     told = [(each.severity, missing in each.problem) for each in found(config, CHECKPOINTS, files=files)]

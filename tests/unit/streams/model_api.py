@@ -29,9 +29,7 @@ FAULTS = (
 )
 
 
-def at(
-    seconds: float, message: str = "line", *, delay_s: float = 0.0, plus_ns: int = 0, **more
-) -> ServedLine:
+def at(seconds: float, message="line", *, delay_s=0.0, plus_ns=0, **more) -> ServedLine:
     """A line stamped so many seconds after (or before) the client's start."""
     stamp_ns = BEGIN_S * NS + round(seconds * NS) + plus_ns
     return ServedLine(stamp_ns, message, arrives_ns=stamp_ns + int(delay_s * NS), **more)
@@ -75,9 +73,7 @@ class ModelApi:
         is_future = end_ms > self.clock.server_ns() // MS_NS
         if (self.refuses_future and is_future) or end_ms - start_ms > MAX_WINDOW_MS:
             raise BadRequest("no such window", status=400)
-        assert end_ms - start_ms >= 0
-        assert direction in ("asc", "desc")
-        assert 1 <= limit <= self.max_limit
+        assert end_ms >= start_ms and direction in ("asc", "desc") and 1 <= limit <= self.max_limit
         await self.clock.sleep(self.latency_s)
         self._fail_sometimes()
         page = self._cut(self._log.window(start_ms, end_ms, direction, limit))
@@ -154,11 +150,8 @@ async def gather(stream, clock: FastClock) -> Followed:
     return followed
 
 
-async def read_between(
-    api: ModelApi, start_ms: int, end_ms: int, *, newest_first: bool = False
-) -> list[LogEntry]:
-    stream = read_logs(
-        api.fetch, start_ms=start_ms, end_ms=end_ms, clock=api.clock, newest_first=newest_first
-    )
+async def read_between(api: ModelApi, start_ms: int, end_ms: int, newest_first=False) -> list[LogEntry]:
+    bounds = {"start_ms": start_ms, "end_ms": end_ms}
+    stream = read_logs(api.fetch, **bounds, clock=api.clock, newest_first=newest_first)
     batches = [batch.entries async for batch in stream]
     return [entry for batch in (reversed(batches) if newest_first else batches) for entry in batch]

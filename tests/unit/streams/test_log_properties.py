@@ -32,24 +32,18 @@ def small_pages():
 COMMON = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 
-@st.composite
-def segments(draw, lasting_s: float) -> list[tuple[float, int, str, int]]:
+Segment = tuple[float, int, str, int]
+KINDS = st.sampled_from(["one ms", "burst", "identical", "steady", "one ns"])
+
+
+def segments(lasting_s: float) -> st.SearchStrategy[list[Segment]]:
     """Where, how many, what kind, which seed."""
-    return draw(
-        st.lists(
-            st.tuples(
-                st.floats(0.0, lasting_s, allow_nan=False),
-                st.integers(1, 2 * LIMIT - 2),
-                st.sampled_from(["one ms", "burst", "identical", "steady", "one ns"]),
-                st.integers(0, 2**16),
-            ),
-            max_size=8,
-            unique_by=lambda segment: int(segment[0]),
-        )
-    )
+    where, count = st.floats(0.0, lasting_s, allow_nan=False), st.integers(1, 2 * LIMIT - 2)
+    each = st.tuples(where, count, KINDS, st.integers(0, 2**16))
+    return st.lists(each, max_size=8, unique_by=lambda segment: int(segment[0]))
 
 
-def lines_of(segment: tuple[float, int, str, int], from_s: float, max_delay_s: float) -> list[ServedLine]:
+def lines_of(segment: Segment, from_s: float, max_delay_s: float) -> list[ServedLine]:
     offset_s, count, kind, seed = segment
     dice = random.Random(seed)
     base = (BEGIN_S + int(from_s)) * 1000 + int(offset_s * 1000)  # ms
@@ -71,7 +65,7 @@ def lines_of(segment: tuple[float, int, str, int], from_s: float, max_delay_s: f
     return lines
 
 
-def live_lines(live: list[tuple[float, int, str, int]], max_delay_s: float) -> list[ServedLine]:
+def live_lines(live: list[Segment], max_delay_s: float) -> list[ServedLine]:
     """The lines of a running job: none is stamped after its end."""
     lines = [line for segment in live for line in lines_of(segment, 0, max_delay_s)]
     return [line for line in lines if line.stamp_ns < (BEGIN_S + LIVE_S) * 1e9]
@@ -79,12 +73,11 @@ def live_lines(live: list[tuple[float, int, str, int]], max_delay_s: float) -> l
 
 def without_too_dense(lines: list[ServedLine]) -> list[ServedLine]:
     """Worlds whose milliseconds can be fetched: no more than twice a page."""
-    held: dict[int, int] = {}
+    held: Counter[int] = Counter()
     kept = []
     for line in lines:
-        ms = line.stamp_ns // 1_000_000
-        held[ms] = held.get(ms, 0) + 1
-        if held[ms] <= 2 * LIMIT - 2:
+        held[line.stamp_ns // NS_PER_MS] += 1
+        if held[line.stamp_ns // NS_PER_MS] <= 2 * LIMIT - 2:
             kept.append(line)
     return kept
 
@@ -100,18 +93,12 @@ servers = st.fixed_dictionaries(
         "seed": st.integers(0, 2**16),
     }
 )
+STRETCH = {"old": segments(HISTORY_S - 1000), "server": servers, "newest_first": st.booleans()}
+RUN = STRETCH | {"live": segments(LIVE_S - 2), "skew_s": st.sampled_from([-120.0, 0.0, 120.0])}
 
 
 @COMMON
-@given(
-    old=segments(HISTORY_S - 1000),
-    live=segments(LIVE_S - 2),
-    server=servers,
-    skew_s=st.sampled_from([-120.0, 0.0, 120.0]),
-    is_late_world=st.booleans(),
-    generous_lines=st.sampled_from([0, 100, 100_000]),
-    newest_first=st.booleans(),
-)
+@given(**RUN, is_late_world=st.booleans(), generous_lines=st.sampled_from([0, 100, 100_000]))
 async def test_following_gives_every_line_once(
     old, live, server, skew_s, is_late_world, generous_lines, newest_first
 ):
@@ -125,10 +112,8 @@ async def test_following_gives_every_line_once(
     start_ms = int((BEGIN_S - HISTORY_S) * 1000)
 
     with patch.object(follow, "GENEROUS_LINES", generous_lines):
-        follower = Follower(
-            api.fetch, api.fetch_job, clock=clock, start_ms=start_ms, newest_first=newest_first
-        )
-        followed = await gather(follower.stream(), clock)
+        how = {"clock": clock, "start_ms": start_ms, "newest_first": newest_first}
+        followed = await gather(Follower(api.fetch, api.fetch_job, **how).stream(), clock)
 
     assert multiset(followed.entries) == world(lines)
     assert gaps_of(followed.entries) == []
@@ -149,13 +134,7 @@ async def test_following_gives_every_line_once(
 
 
 @COMMON
-@given(
-    old=segments(HISTORY_S - 1000),
-    server=servers,
-    newest_first=st.booleans(),
-    from_part=st.floats(0.0, 1.0),
-    until_part=st.floats(0.0, 1.0),
-)
+@given(**STRETCH, from_part=st.floats(0.0, 1.0), until_part=st.floats(0.0, 1.0))
 async def test_reading_a_stretch_gives_every_line_once(old, server, newest_first, from_part, until_part):
     lines = without_too_dense([line for segment in old for line in lines_of(segment, -HISTORY_S, 0.0)])
     clock = FastClock()
@@ -181,13 +160,7 @@ async def test_reading_a_stretch_gives_every_line_once(old, server, newest_first
 
 
 @COMMON
-@given(
-    old=segments(HISTORY_S - 1000),
-    live=segments(LIVE_S - 2),
-    server=servers,
-    skew_s=st.sampled_from([-120.0, 0.0, 120.0]),
-    newest_first=st.booleans(),
-)
+@given(**RUN)
 async def test_history_and_following_at_once_meet_exactly(old, live, server, skew_s, newest_first):
     """As the dashboard reads: from a seam ten minutes back both ways, at the same time."""
     lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]

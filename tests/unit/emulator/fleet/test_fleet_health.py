@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -70,17 +70,9 @@ class Watcher:
         self.read_until = now
         waits = job.current_status != JobStatus.RUNNING
         queue = QueueContext(target_job_id=job.id, events=fleet.events(job.id)) if waits else None
-        run = RunSnapshot(
-            job,
-            now,
-            now,
-            progress=self.progress.snapshot(),
-            health_metrics=self.metrics.snapshot,
-            checkpoints=tuple(fleet.checkpoints(job.id)),
-            queue=queue,
-            history_known=True,
-            log_read=True,
-        )
+        run = RunSnapshot(job, now, now, queue=queue, history_known=True, log_read=True)
+        progress, saved = self.progress.snapshot(), tuple(fleet.checkpoints(job.id))
+        run = replace(run, progress=progress, health_metrics=self.metrics.snapshot, checkpoints=saved)
         self.found = health(run, previous=self.found)
         return self.found
 

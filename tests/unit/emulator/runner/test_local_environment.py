@@ -13,13 +13,8 @@ from api_client.models import JobStatus
 from support.archives import packed
 
 PRINT_ENVIRONMENT = f"{sys.executable} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
-OURS = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
-    "HOME": "/tmp",
-    "LC_ALL": "C.UTF-8",
-    "BASETEN_API_KEY": "must-not-leak",
-    "AWS_SECRET_ACCESS_KEY": "must-not-leak",
-}
+OURS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
+OURS |= dict.fromkeys(("BASETEN_API_KEY", "AWS_SECRET_ACCESS_KEY"), "must-not-leak")
 
 
 def is_folder(path: str) -> bool:
@@ -51,18 +46,11 @@ async def test_documented_variables_of_two_nodes(tmp_path: Path) -> None:
         first, second = await environment_of(world, "job1", spec)
         for rank, variables in enumerate((first, second)):
             assert {
-                "BT_TRAINING_JOB_ID": "job1",
-                "BT_TRAINING_JOB_NAME": "a-job",
-                "BT_TRAINING_PROJECT_ID": "proj1",
-                "BT_TRAINING_PROJECT_NAME": "digits",
-                "BT_NUM_GPUS": "4",
-                "BT_RETRY_COUNT": "0",
-                "BT_GROUP_SIZE": "2",
-                "BT_NODE_RANK": str(rank),
-                "BT_LEADER_ADDR": "127.0.0.1",
-                "PLAIN": "yes",
-                "TOKEN": "s3cret",
-                "LC_ALL": "C.UTF-8",
+                **{"BT_TRAINING_JOB_ID": "job1", "BT_TRAINING_JOB_NAME": "a-job"},
+                **{"BT_TRAINING_PROJECT_ID": "proj1", "BT_TRAINING_PROJECT_NAME": "digits"},
+                **{"BT_NUM_GPUS": "4", "BT_RETRY_COUNT": "0", "BT_GROUP_SIZE": "2"},
+                **{"BT_NODE_RANK": str(rank), "BT_LEADER_ADDR": "127.0.0.1"},
+                **{"PLAIN": "yes", "TOKEN": "s3cret", "LC_ALL": "C.UTF-8"},
             }.items() <= variables.items()
             assert "must-not-leak" not in variables.values()
             assert is_folder(variables["BT_CHECKPOINT_DIR"])

@@ -18,12 +18,9 @@ async def test_a_job_completes_is_run_again_under_a_new_id_and_leaves_nothing_wh
     created = await world.create("job1", job_spec("echo $BT_TRAINING_JOB_ID"))
     assert (created.name, created.node_count, created.project_id) == ("a-job", 1, PROJECT.id)
     assert (await world.finished("job1")).error_message is None
-    assert world.statuses("job1") == [
-        JobStatus.CREATED,
-        JobStatus.DEPLOYING,
-        JobStatus.RUNNING,
-        JobStatus.COMPLETED,
-    ]
+    assert (
+        " ".join(world.statuses("job1")).replace("TRAINING_JOB_", "") == "CREATED DEPLOYING RUNNING COMPLETED"
+    )
     assert world.backend.events("job1")[-1].exit_code == 0
     assert (await world.backend.recreate("job1", "job2")).id == "job2"
     assert (await world.finished("job2")).current_status == JobStatus.COMPLETED

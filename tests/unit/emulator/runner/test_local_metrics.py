@@ -36,36 +36,30 @@ async def test_cpu_memory_and_disk_of_every_node_are_sampled(world: LocalWorld) 
     assert (metrics.gpu_utilization, metrics.cache) == ({}, None)
 
 
-class FakeNvml:
-    """Two GPUs, one of which tells no utilisation."""
+class NVMLError(Exception):
+    """What NVML raises."""
 
-    class NVMLError(Exception):
-        """What NVML raises."""
 
-    def nvmlInit(self) -> None:
-        """Nothing to do."""
+def utilisation(handle: int) -> SimpleNamespace:
+    if handle == 1:
+        raise NVMLError
+    return SimpleNamespace(gpu=75)
 
-    nvmlShutdown = nvmlInit
 
-    def nvmlDeviceGetCount(self) -> int:
-        return 2
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        if index > 1:
-            raise self.NVMLError
-        return index
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:
-        return SimpleNamespace(used=1000 + handle)
-
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> SimpleNamespace:
-        if handle == 1:
-            raise self.NVMLError
-        return SimpleNamespace(gpu=75)
+TWO_GPUS = SimpleNamespace(
+    NVMLError=NVMLError,
+    nvmlInit=lambda: None,
+    nvmlShutdown=lambda: None,
+    nvmlDeviceGetCount=lambda: 2,
+    nvmlDeviceGetHandleByIndex=lambda index: range(2)[index],
+    nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(used=1000 + handle),
+    nvmlDeviceGetUtilizationRates=utilisation,
+)
+"""A library of two GPUs, one of which tells no utilisation."""
 
 
 async def test_gpus_are_shared_out_and_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pynvml", TWO_GPUS)  # type: ignore[arg-type]
     spec = job_spec("echo gpu $CUDA_VISIBLE_DEVICES; sleep 1000", nodes=2)
     spec["compute"]["accelerator"] = {"accelerator": "H100", "count": 1}
     async with local_world(tmp_path, environ={"PATH": os.environ["PATH"]}) as world:

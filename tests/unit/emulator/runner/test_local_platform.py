@@ -118,13 +118,15 @@ async def test_every_way_to_name_a_checkpoint(tmp_path: Path, world: LocalWorld)
     assert await load(world, "both", latest(project_name="digits", job_id="job1")) == [two]
     sources = (named("c-1", job_id="job1"), latest(project_name="digits"))
     assert await load(world, "two", *sources) == [one, three]
-    (wrong_project,) = await load(world, "wrong", latest(project_name="other", job_id="job1"))
-    assert "no checkpoint of job job1 and project 'other'" in wrong_project
-    (no_name,) = await load(world, "unnamed", {"typ": "baseten_named_checkpoint", "job_id": "job1"})
-    assert "checkpoint_name" in no_name
+    unnamed = {"typ": "baseten_named_checkpoint", "job_id": "job1"}
     of_loops = {"typ": "loops_checkpoint", "run_id": "r", "checkpoint_name": "c"}
-    (loops,) = await load(world, "loops", of_loops)
-    assert "Loops" in loops
+    for number, (source, reason) in enumerate((
+        (latest(project_name="other", job_id="job1"), "no checkpoint of job job1 and project 'other'"),
+        (unnamed, "checkpoint_name"),
+        (of_loops, "Loops"),
+    )):  # fmt: skip
+        (told,) = await load(world, f"refused{number}", source)
+        assert reason in told
 
 
 async def test_nodes_save_to_a_path_of_ones_choice_and_load_by_rank_from_another(world: LocalWorld) -> None:
