@@ -385,6 +385,8 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('holdout: step 120 loss 0.5', {'step': 120, 'loss': None, 'eval_loss': 0.5}),
     ('Epochs: 30%|## | 3/10 [00:12<00:28, 4.1s/it, loss=0.3]', {'step': None, 'epoch': 3.0, 'total_epochs': 10.0, 'loss': 0.3}),
     ('Train [3/10]: 42%|#1 | 394/938 [00:05<00:07, 74.9it/s, loss=0.3]', {'epoch_step': 394, 'whole_epochs': 2}),
+    ('  train: loss 0.41 acc 0.9', {'loss': 0.41}),
+    ('Valid - loss: 0.51, acc: 0.8', {'loss': None, 'eval_loss': 0.51}),
     ('iterations: 100, training error: 0.0512', {'step': 100}),
     ("{'split': 'val', 'loss': 0.41, 'step': 1200}", {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
 ]
@@ -493,6 +495,8 @@ OTHER_LINES: list[str] = [
     '"step 500 loss 0.61",',
     'PASSED test_x[step=500-loss=0.61]',
     'Inference step 120 loss 0.5',
+    'best: epoch 3, loss 0.4',
+    'Generated: "step 3 loss 0.5"',
     'Epoch:  30%|## | 3/10 [00:12<00:28, 4.1s/it]',
     'Found checkpoint: step 500, loss 0.61',
     'Epoch 4 [Eval] loss=0.31:  42%|#1 | 394/938 [00:05<00:07, 74.9it/s]',

@@ -97,7 +97,7 @@ _BLOCK = re.compile(
 )
 _EVALUATES = re.compile(
     r"(?:^|[-:\]>*|])\s*(?:running |start(?:ing)? |begin )?"
-    r"(?:(?:validat|evaluat)(?:ing|ion)|eval performance)[ .:*…]*$",
+    r"(?:(?:validat|evaluat)(?:ing|ion)|eval performance)[ .:*…=#-]*$",
     re.IGNORECASE,
 )
 # A configuration or a file of results, YAML or TOML: a key without a value, or a setting. What such a file

@@ -42,7 +42,7 @@ _CALL = re.compile(r"\w\(f?[\"']")
 _FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
 # … or a verb about a step other than completing it.
 _BEST_SO_FAR = re.compile(
-    r"(?:^\W*|- |\] )best (?:checkpoint|model|run|trial|epoch|step|val)"
+    r"^\W*best: |(?:^\W*|- |\] )best (?:checkpoint|model|run|trial|epoch|step|val)"
 )  # an earlier value
 _QUOTED = re.compile(r"`[^`]{0,80}\d[^`]{0,80}`")  # code in a text
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
@@ -67,7 +67,7 @@ _SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Sche
 # Text that a model generated or was given.
 _SAMPLED = re.compile(
     r"(?:^|[\]\s\"'|])(?:prompt|completion|response|answer|question|assistant|user|human|solution"
-    r"|generated text)s?[\"']?\s?:|</?think>|<\||\[(?:prompt|completion|response)\]"
+    r"|generated(?: text)?)s?[\"']?\s?:|</?think>|<\||\[(?:prompt|completion|response)\]"
     r"|\bsample ?\d*: ?[\"']"
 )
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
@@ -97,13 +97,13 @@ _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
     r"|test (?:set|error): (?:average|avg) loss|test set results: loss"
     r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test)\s{1,3}: loss(?= \d)"
-    r"|(?:validation|valid|val|evaluation|eval)(?: metrics)?: ?(?:avg |average |mean )?loss"
+    r"|(?:validation|valid|val|evaluation|eval)(?: metrics)?(?::| -) ?(?:avg |average |mean )?loss"
     r"|\[(?:valid|val|eval|test|dev)\] loss)"
     rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
 )
 _TRAINING_ALONE = re.compile(
-    r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch| metrics:)?[ _]loss"
-    rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=[\d.]+(?:$|\s+(?:\||(?:test|val|valid|dev)[ _](?:acc|loss)))))"
+    r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch| metrics:| -|:)?[ _]loss"
+    rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=[\d.]+(?:$|\s+(?:\||(?:(?:test|val|valid|dev)[ _])?(?:acc|loss)))))"
     rf"(?P<value>{NUMBER.lower()})"
     r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )
@@ -369,7 +369,7 @@ def is_log_report(text: str, *, marked: bool) -> bool:
         return False
     if "`" in lowered and _QUOTED.search(lowered):
         return False
-    if "best " in lowered and _BEST_SO_FAR.search(lowered):
+    if "best" in lowered and _BEST_SO_FAR.search(lowered):
         return False
     return marked or (
         _SENTENCE_WORDS.isdisjoint(_WORD.findall(lowered)) and _IS_OR_OF.search(lowered) is None

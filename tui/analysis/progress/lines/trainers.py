@@ -128,7 +128,9 @@ def read_keras(text: str) -> ParsedMetrics | None:
     bar = _BAR.match(text) if "/" in text else None
     if bar is None:
         quiet = _QUIET.match(text) if " - " in text and "loss" in text else None
-        told = from_values(dict(_KERAS_ITEM.findall(quiet["rest"] if quiet is not None else "")))
+        if quiet is None:
+            return None
+        told = from_values(dict(_KERAS_ITEM.findall(quiet["rest"])))
         return None if told == ParsedMetrics() else told
     told = from_values(dict(_KERAS_ITEM.findall(bar["rest"])))
     done, total = to_step(bar["done"]), to_step(bar["total"])
