@@ -1,31 +1,24 @@
 """The streams as the client offers them: bounds, defaults, ends."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import httpx
 import pytest
-from client_support import START, World, json_reply
+from client_support import JOB, START, World, json_reply
 
 from api_client import LogEnd
 
 CREATED = "2026-01-02T03:00:00Z"
 CREATED_MS = int(datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC).timestamp() * 1000)
 MINUTE_MS = 60_000
-DONE = {
-    "id": "j",
-    "current_status": "TRAINING_JOB_COMPLETED",
-    "training_project_id": "p",
-    "created_at": CREATED,
-    "updated_at": CREATED,
-}
+DONE = JOB | {"current_status": "TRAINING_JOB_COMPLETED", "created_at": CREATED, "updated_at": CREATED}
 LINES = [
     {"timestamp": f"{CREATED_MS + offset_ms}000000", "message": f"line {offset_ms}", "replica": "node-0"}
     for offset_ms in (-2 * MINUTE_MS, 0, 1, 1, MINUTE_MS)
 ]
 
 
-def platform(job: dict[str, Any] = DONE) -> World:
+def platform() -> World:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/logs"):
             params = request.url.params
@@ -34,8 +27,8 @@ def platform(job: dict[str, Any] = DONE) -> World:
             lines = lines if params["direction"] == "asc" else lines[::-1]
             return json_reply({"logs": lines[: int(params["limit"])]})
         if request.url.path.endswith("/metrics"):
-            return json_reply({"training_job": job, "cpu_usage": [{"timestamp": CREATED, "value": 1}]})
-        return json_reply({"training_job": job})
+            return json_reply({"training_job": DONE, "cpu_usage": [{"timestamp": CREATED, "value": 1}]})
+        return json_reply({"training_job": DONE})
 
     return World(answer)
 
@@ -71,13 +64,9 @@ async def test_a_request_that_hangs_does_not_hold_up_whoever_watches_for_a_minut
         return platform().server.replies[0](request)  # type: ignore[operator]
 
     client = World(answer).client
-    stream = {
-        "logs": client.logs.history("p", "j", start=START),
-        "jobs": client.jobs.watch("p", "j"),
-        "metrics": client.metrics.follow("p", "j"),
-    }[kind]
-    async for _ in stream:
-        break
+    watch, follow = client.jobs.watch("p", "j"), client.metrics.follow("p", "j")
+    history = client.logs.history("p", "j", start=START)
+    await anext({"logs": history, "jobs": watch, "metrics": follow}[kind], None)
     assert silences_s[:5] == [8, 16, 32, 60, 60]
     await client.jobs.get("p", "j")
     assert silences_s[-1] == 60

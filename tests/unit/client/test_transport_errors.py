@@ -51,19 +51,15 @@ async def test_the_servers_words_are_found(body: object, code: str | None, messa
     assert (message or "Bad Request") in str(error)
 
 
-@pytest.mark.parametrize(
-    ("reply", "words"),
-    [
+async def test_an_answer_without_json_is_described() -> None:
+    for reply, words in (
         (httpx.Response(502, text="upstream is gone\n"), "upstream is gone"),
         (httpx.Response(502, html="<html><b>Bad gateway</b></html>"), "HTML instead of JSON"),
         (httpx.Response(503), "503 Service Unavailable"),
-    ],
-)
-async def test_an_answer_without_json_is_described(reply: httpx.Response, words: str) -> None:
-    error = await error_from(reply)
-    assert isinstance(error, ServerFault)
-    assert words in str(error)
-    assert "<b>" not in str(error)
+    ):
+        error = await error_from(reply)
+        assert isinstance(error, ServerFault)
+        assert words in str(error) and "<b>" not in str(error)
 
 
 async def test_server_text_is_one_inert_line_of_bounded_length() -> None:
@@ -128,19 +124,15 @@ async def test_frames_of_a_traceback_hold_no_key() -> None:
         traceback = traceback.tb_next
 
 
-@pytest.mark.parametrize(
-    ("raised", "words"),
-    [
-        (httpx.ReadTimeout(""), "no complete response in time"),
-        (httpx.RemoteProtocolError("Server disconnected without sending a response."), "Server disconnected"),
-        (httpx.ProxyError("407 Proxy Authentication Required"), "proxy: 407"),
-    ],
-)
-async def test_an_unreachable_server_is_named_with_a_reason(raised: Exception, words: str) -> None:
-    error = await error_from(raised)
-    assert isinstance(error, Unreachable)
-    assert "api.example.test" in str(error)
-    assert words in str(error)
+async def test_an_unreachable_server_is_named_with_a_reason() -> None:
+    for raised, words in {
+        httpx.ReadTimeout(""): "no complete response in time",
+        httpx.RemoteProtocolError("Server disconnected without sending"): "Server disconnected",
+        httpx.ProxyError("407 Proxy Authentication Required"): "proxy: 407",
+    }.items():
+        error = await error_from(raised)
+        assert isinstance(error, Unreachable)
+        assert "api.example.test" in str(error) and words in str(error)
 
 
 async def test_an_answer_that_cannot_be_decompressed() -> None:

@@ -15,21 +15,18 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("stream", "environ", "coloured"),
-    [
+def test_colours_only_where_they_are_wanted() -> None:
+    for stream, environ, coloured in (
         (Terminal(), {"TERM": "xterm"}, True),
         (Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}, False),
         (Terminal(), {"TERM": "xterm", "NO_COLOR": ""}, True),
         (Terminal(), {"TERM": "dumb"}, False),
         (io.StringIO(), {"TERM": "xterm"}, False),
-    ],
-)
-def test_colours_only_where_they_are_wanted(stream: Any, environ: dict[str, Any], coloured: bool) -> None:
-    output = Output(stream, io.StringIO(), environ)
-    assert output.paint("word", "bad") == ("\x1b[31mword\x1b[0m" if coloured else "word")
-    assert output.paint("word", "sparkling") == "word"
-    assert (output.width_cells is None) == (not stream.isatty())
+    ):
+        output = Output(stream, io.StringIO(), environ)
+        assert output.paint("word", "bad") == ("\x1b[31mword\x1b[0m" if coloured else "word")
+        assert output.paint("word", "sparkling") == "word"
+        assert (output.width_cells is None) == (not stream.isatty())
 
 
 def test_remarks_are_one_inert_line_and_a_closed_stderr_is_no_error_but_a_closed_stdout_is() -> None:

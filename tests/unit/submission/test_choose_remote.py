@@ -13,21 +13,16 @@ LOCAL = {"BASETEN_API_KEY": "k1", "BASETEN_REMOTE_URL": HERE}
 PAIR = {"BASETEN_TRUSS_AUTH_REMOTE_URL": HERE, "BASETEN_TRUSS_AUTH_API_KEY": "k"}
 
 
-@pytest.mark.parametrize(
-    ("name", "environ", "app_url"),
-    [
+def test_an_environment_that_points_elsewhere_goes_before_the_default_alone(tmp_path: Path) -> None:
+    (tmp_path / "trussrc").write_text(SECTIONS)
+    for name, variables, app_url in (
         ("baseten", {"BASETEN_API_KEY": "k1"}, APP),
         ("baseten", LOCAL, HERE),
         ("baseten", PAIR, HERE),
         ("baseten", {"USER_TRUSSRC_PATH": "/none", "BASETEN_API_KEY": "k1"}, APP),
         ("staging", LOCAL, STAGING),
-    ],
-)
-def test_an_environment_that_points_elsewhere_goes_before_the_default_alone(
-    tmp_path: Path, name: str, environ: dict[str, str], app_url: str
-) -> None:
-    (tmp_path / "trussrc").write_text(SECTIONS)
-    environ = {"USER_TRUSSRC_PATH": str(tmp_path / "trussrc")} | environ
-    assert choose_remote(name, environ).app_url == app_url
-    with pytest.raises(ConfigurationError, match="no remote 'nowhere'"):
-        choose_remote("nowhere", environ)
+    ):
+        environ = {"USER_TRUSSRC_PATH": str(tmp_path / "trussrc")} | variables
+        assert choose_remote(name, environ).app_url == app_url
+        with pytest.raises(ConfigurationError, match="no remote 'nowhere'"):
+            choose_remote("nowhere", environ)

@@ -7,15 +7,12 @@ from api_client.errors import ConfigurationError
 from api_client.submission.payload import Overrides, apply_overrides
 
 
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ({"accelerator": "H100:2:3"}, "the accelerator 'H100:2:3' is invalid"),
-        ({"interactive_trigger": "always"}, "'always' must be one of on_startup, on_failure, on_demand"),
-        ({"priority": "high"}, "the priority 'high' is invalid"),
-    ],
-)
-def test_a_value_that_no_job_can_have_is_named(values: dict[str, object], reason: str) -> None:
+def test_a_value_that_no_job_can_have_is_named() -> None:
     project = TrainingProject(name="sft", job=TrainingJob(image=Image(base_image="python:3.12")))
-    with pytest.raises(ConfigurationError, match=reason):
-        apply_overrides(project, Overrides(**values))
+    for field, value, reason in (
+        ("accelerator", "H100:2:3", "the accelerator 'H100:2:3' is invalid"),
+        ("interactive_trigger", "always", "'always' must be one of on_startup, on_failure, on_demand"),
+        ("priority", "high", "the priority 'high' is invalid"),
+    ):
+        with pytest.raises(ConfigurationError, match=reason):
+            apply_overrides(project, Overrides(**{field: value}))

@@ -33,12 +33,10 @@ def test_checkpoints_are_of_every_kind_and_adapters_have_their_rank(still_world:
 
 
 def test_one_upload_is_under_way_and_the_job_says_so(world: World) -> None:
-    job = world.named("qwen3-8b-sft")
-    assert job.checkpoint_sync_status == "SYNCING"
-    assert world.fleet.checkpoints(job.id)[-1].sync_status == "SYNCING"
-    world.after(3600)
-    assert world.named("qwen3-8b-sft").checkpoint_sync_status == "COMPLETED"
-    assert world.fleet.checkpoints(job.id)[-1].sync_status == "COMPLETE"
+    for seconds, of_job, of_last in ((0, "SYNCING", "SYNCING"), (3600, "COMPLETED", "COMPLETE")):
+        job = world.after(seconds).named("qwen3-8b-sft")
+        assert job.checkpoint_sync_status == of_job
+        assert world.fleet.checkpoints(job.id)[-1].sync_status == of_last
 
 
 def test_the_files_of_all_nodes_are_listed_and_add_up(still_world: World) -> None:
@@ -54,8 +52,7 @@ def test_the_files_of_all_nodes_are_listed_and_add_up(still_world: World) -> Non
     assert len(files(still_world, "llama-70b-sft-v2")) > 5000
     (only,) = still_world.fleet.checkpoints(still_world.named("retrieval-embed-v4").id)
     assert only.checkpoint_id == "."
-    names = {file.relative_name for file in files(still_world, "retrieval-embed-v4")}
-    assert "model.safetensors" in names
+    assert "model.safetensors" in {file.relative_name for file in files(still_world, "retrieval-embed-v4")}
 
 
 @settings(max_examples=25)

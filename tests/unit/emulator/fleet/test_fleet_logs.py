@@ -90,10 +90,8 @@ def test_directions_and_limits_agree(timed_world: World, name: str, one: int, ot
     assert newest == whole[::-1][:limit]
 
 
-def test_the_multinode_run_is_live_right_now(world: World) -> None:
+def test_the_run_on_four_nodes_is_live_right_now(world: World) -> None:
     recent = world.lines("llama-70b-sft-v3", world.now_ns - MINUTE_NS)
-    assert {line.get("replica") for line in recent} == {"node-0", "node-1", "node-2", "node-3"}
-    assert 30 <= len(recent) <= 180
-    messages = [line["message"] for line in recent]
-    assert any("{'loss':" in text for text in messages)
-    assert any("/9000 [" in text for text in messages)
+    assert {line["replica"] for line in recent} == {f"node-{rank}" for rank in range(4)}
+    told = "\n".join(line["message"] for line in recent)
+    assert "{'loss':" in told and "/9000 [" in told

@@ -53,22 +53,18 @@ def environment(folder: Path, modules: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def with_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    modules = {
-        "truss_train/__init__.py": (
-            "from truss_train.definitions import *\nfrom truss_train.public_api import push\n"
-        ),
-        "truss_train/definitions.py": NEWER_SDK,
-        "truss_train/public_api.py": "def push(config): raise SystemError('really sent')\n",
-    }
-    return environment(tmp_path_factory.mktemp("with_sdk"), modules)
+    exported = "from truss_train.definitions import *\nfrom truss_train.public_api import push\n"
+    push = "def push(config): raise SystemError('really sent')\n"
+    modules = {"__init__.py": exported, "definitions.py": NEWER_SDK, "public_api.py": push}
+    folder = tmp_path_factory.mktemp("with_sdk")
+    return environment(folder, {f"truss_train/{name}": text for name, text in modules.items()})
 
 
 def test_the_same_definitions_come_out() -> None:
-    for load, name in (
-        (load_training_project, "everything.py"),
-        (load_deploy_checkpoints_config, "deploy_full.py"),
-    ):
-        assert load(EXAMPLES / name, python=sys.executable) == load(EXAMPLES / name)
+    project, deployment = EXAMPLES / "everything.py", EXAMPLES / "deploy_full.py"
+    assert load_training_project(project, python=sys.executable) == load_training_project(project)
+    again = load_deploy_checkpoints_config(deployment, python=sys.executable)
+    assert again == load_deploy_checkpoints_config(deployment)
 
 
 def test_packages_that_only_that_environment_has(tmp_path: Path) -> None:
