@@ -18,7 +18,6 @@ from textual.widgets import Input
 
 from api_client.emulator.processes import EmulatorChild
 from support.dashboard import READ_ONLY, text_of
-from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import to_screen, until, until_quiet
 from tui.app import BtTuiApp
@@ -43,7 +42,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def demo() -> Iterator[EmulatorChild]:
     """One demo world for all: nothing here changes it."""
-    with running_emulator("demo") as emulator:
+    with EmulatorChild() as emulator:
         yield emulator
 
 

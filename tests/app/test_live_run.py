@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from api_client import TrainingClient
+from api_client.emulator.processes import EmulatorChild
 from support.dashboard import text_of
-from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
@@ -34,7 +34,7 @@ JOB: dict[str, Any] = {
 
 
 async def test_watch_a_two_node_job_and_stop_it() -> None:
-    with running_emulator("empty") as emulator:
+    with EmulatorChild(world="empty") as emulator:
         remote = remote_of(emulator)
         async with TrainingClient(remote) as client:
             project = await client.projects.upsert("real")

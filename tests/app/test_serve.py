@@ -24,7 +24,6 @@ pytest.importorskip("textual_serve", reason="the extra web is not installed")
 from api_client import TrainingClient  # noqa: E402
 from api_client.emulator.processes import EmulatorChild  # noqa: E402
 from support.chromium import ENTER, browsing, chromium  # noqa: E402
-from support.emulator import running_emulator  # noqa: E402
 from support.remotes import remote_of  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +34,7 @@ SENT = (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT)
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[EmulatorChild]:
-    with running_emulator("demo") as child:
+    with EmulatorChild() as child:
         yield child
 
 

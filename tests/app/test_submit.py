@@ -8,9 +8,9 @@ import psutil
 import pytest
 from textual.widgets import Input
 
+from api_client.emulator.processes import EmulatorChild
 from api_client.remotes import resolve_remote
 from support.dashboard import text_of
-from support.emulator import running_emulator
 from support.fake_baseten import FakeBaseten
 from support.remotes import remote_of
 from support.waiting import to_screen, until
@@ -50,7 +50,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_choose_review_change_submit_and_watch(here: Path) -> None:
-    with running_emulator("empty") as emulator:
+    with EmulatorChild(world="empty") as emulator:
         app = BtTuiApp(remote_of(emulator))
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "No training jobs here yet" in text_of(app))

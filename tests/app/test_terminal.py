@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from api_client import TrainingClient, resolve_remote
-from support.emulator import running_emulator
+from api_client.emulator.processes import EmulatorChild
 from support.fake_baseten import FakeBaseten
 from support.terminal import DASHBOARD_ENDS, ROOT, AtTerminal
 
@@ -33,7 +33,7 @@ FOREIGN = (
 
 
 async def test_nothing_of_a_hostile_log_reaches_the_terminal_as_a_command() -> None:
-    with running_emulator("empty") as emulator:
+    with EmulatorChild(world="empty") as emulator:
         key = emulator.key
         environ = {**os.environ, **emulator.remote_environ(), "TERM": "xterm-256color"}
         async with TrainingClient(resolve_remote(environ=environ)) as client:

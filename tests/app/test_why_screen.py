@@ -10,7 +10,6 @@ import pytest
 
 from api_client.emulator.processes import EmulatorChild
 from support.dashboard import StubFeed, screen_view, text_of
-from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from support.worlds import JOBS, job
@@ -27,7 +26,7 @@ from tui.widgets.row_table import RowTable
 
 @pytest.fixture(scope="module")
 def demo() -> Iterator[EmulatorChild]:
-    with running_emulator("demo") as emulator:
+    with EmulatorChild() as emulator:
         yield emulator
 
 

@@ -14,7 +14,6 @@ from whole_platform import CONFIG, NOISE, furnished
 
 from api_client.emulator.processes import EmulatorChild
 from support.cli import Result, RunCli
-from support.emulator import running_emulator
 from support.fake_baseten import FakeBaseten
 from support.faulty import FaultyServer, faulty_server
 from support.terminal import AtTerminal
@@ -129,7 +128,7 @@ def at_terminal(baseten: FakeBaseten, tmp_path: Path) -> Callable[..., AtTermina
 @pytest.fixture(scope="session")
 def emulator() -> Iterator[EmulatorChild]:
     """An emulator for tests that leave each other's projects and jobs alone."""
-    with running_emulator() as child:
+    with EmulatorChild(world="empty") as child:
         yield child
 
 

@@ -22,7 +22,6 @@ from api_client.emulator.data_folder import DataFolder, EmulatorStartError
 from api_client.emulator.presign import EXPIRES_PARAMETER
 from api_client.emulator.processes import EmulatorChild, EmulatorFailed
 from api_client.emulator.store.database import Database
-from support.emulator import running_emulator
 
 PATIENCE_S = 20.0
 A_YEAR_S = 365 * 86_400
@@ -86,7 +85,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorChild]:
     """An emulator for tests that leave each other alone; its user has a key of Baseten's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BASETEN_API_KEY", REAL_KEY)
-        with running_emulator(data_dir=tmp_path_factory.mktemp("lab") / "data") as child:
+        with EmulatorChild(world="empty", data_dir=tmp_path_factory.mktemp("lab") / "data") as child:
             yield child
 
 
@@ -97,7 +96,7 @@ def client(lab: EmulatorChild) -> Iterator[httpx.Client]:
 
 
 def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
-    with running_emulator() as child, client_of(child) as client:
+    with EmulatorChild(world="empty") as child, client_of(child) as client:
         path = completed(client, "two nodes", "echo rank $BT_NODE_RANK of $BT_GROUP_SIZE", node_count=2)
         assert {"rank 0 of 2", "rank 1 of 2"} <= set(messages(client, path))
         assert (child.data_dir.stat().st_mode & 0o777) == 0o700
@@ -126,7 +125,7 @@ def test_no_key_of_ours_reaches_a_job(lab: EmulatorChild, client: httpx.Client) 
 
 def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    with running_emulator(data_dir=folder) as child, client_of(child) as client:
+    with EmulatorChild(world="empty", data_dir=folder) as child, client_of(child) as client:
         done = completed(client, "done", "echo it is done")
         lost = submit(client, "lost", "echo up; sleep 1000 & sleep 1000", node_count=2)
         eventually(has_status(client, lost, "RUNNING"))
@@ -139,7 +138,7 @@ def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Pat
         assert alive == []
         scratch = folder / "jobs" / lost.rpartition("/")[2] / "node-0" / "scratch"
         assert scratch.exists()
-    with running_emulator(data_dir=folder) as child, client_of(child) as client:
+    with EmulatorChild(world="empty", data_dir=folder) as child, client_of(child) as client:
         assert child.key == key
         assert job_at(client, done)["current_status"] == "TRAINING_JOB_COMPLETED"
         assert "it is done" in messages(client, done)
@@ -153,7 +152,7 @@ def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Pat
 
 
 def test_a_folder_and_a_port_in_use_are_refused_in_words(tmp_path: Path, lab: EmulatorChild) -> None:
-    with pytest.raises(EmulatorFailed, match="another emulator"), running_emulator(data_dir=lab.data_dir):
+    with pytest.raises(EmulatorFailed, match="another emulator"), EmulatorChild(data_dir=lab.data_dir):
         pass
     child = EmulatorChild(world="empty", data_dir=tmp_path / "data", port=urlsplit(lab.url).port or 0)
     with pytest.raises(EmulatorFailed, match="cannot listen"), child:
@@ -184,7 +183,7 @@ def test_the_demo_world_has_scripted_jobs_and_a_real_one_and_forgets_what_was_de
 
     folder = tmp_path / "data"
     with (
-        running_emulator("demo", data_dir=folder, url_lifetime_s=A_YEAR_S) as child,
+        EmulatorChild(data_dir=folder, url_lifetime_s=A_YEAR_S) as child,
         client_of(child) as client,
     ):
         found, projects = jobs_of(client), projects_of(client)
@@ -198,7 +197,7 @@ def test_the_demo_world_has_scripted_jobs_and_a_real_one_and_forgets_what_was_de
         check_objects_port(child, client, next(job for job in found if job["name"] == "llama-8b-lora-r16"))
         for name in ("evals", "digits"):
             assert client.delete(f"/v1/training_projects/{projects.pop(name)}").status_code == 200
-    with running_emulator("demo", data_dir=folder) as child, client_of(child) as client:
+    with EmulatorChild(data_dir=folder) as child, client_of(child) as client:
         assert projects_of(client) == projects
         assert {job["training_project"]["name"] for job in jobs_of(client)} <= set(projects)
 

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from api_client.emulator.processes import EmulatorChild
 from api_client.models import TrainingJob
-from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from tui.analysis.health.checks import health
@@ -87,7 +87,7 @@ async def seen_on_screens(session: Session) -> tuple[list[str], list[Told]]:
 def test_home_the_job_screen_and_the_command_agree_on_sick_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with running_emulator("demo") as emulator:
+    with EmulatorChild() as emulator:
         ids, seen = asyncio.run(seen_on_screens(Session(remote_of(emulator))))
         for name, value in emulator.remote_environ().items():
             monkeypatch.setenv(name, value)

@@ -18,9 +18,9 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+from api_client.emulator.processes import EmulatorChild
 from support.chromium import chromium
 from support.dashboard import text_of
-from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
@@ -73,7 +73,7 @@ PICTURES = (
 async def drawn(picture: Picture) -> str:
     """The screen as SVG."""
     settings = Loaded(Configuration.model_validate({"theme": {"name": picture.theme}}))
-    with running_emulator("demo") as emulator:
+    with EmulatorChild() as emulator:
         app = BtTuiApp(replace(remote_of(emulator), name="demo"), demo=True, settings=settings)
         async with app.run_test(size=picture.size) as pilot:
             await picture.go(app, pilot)

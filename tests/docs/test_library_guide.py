@@ -14,7 +14,7 @@ import pytest
 from rooms import REPOSITORY
 
 from api_client import Remote, TrainingClient, resolve_remote
-from support.emulator import running_emulator
+from api_client.emulator.processes import EmulatorChild
 
 EXAMPLES = REPOSITORY / "examples"
 GUIDE = (REPOSITORY / "docs" / "library.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ class World(NamedTuple):
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with running_emulator("demo") as emulator:
+    with EmulatorChild() as emulator:
         environ = emulator.remote_environ()
         yield World(environ, asyncio.run(_job_ids(environ)))
 
@@ -59,10 +59,12 @@ Run = Callable[..., str]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run an example, pointed at an emulator by the environment alone, and return what it prints."""
+def said(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run an example, pointed at the demo world by the environment alone, and return what it prints."""
 
-    def runs(name: str, *arguments: str | Path, environ: dict[str, str], exit_code: int = 0) -> str:
+    def runs(
+        name: str, *arguments: str | Path, environ: dict[str, str] = world.environ, exit_code: int = 0
+    ) -> str:
         for variable, value in environ.items():
             monkeypatch.setenv(variable, value)
         path = str(EXAMPLES / name)
@@ -77,12 +79,6 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return printed.out if exit_code == 0 else printed.out + printed.err
 
     return runs
-
-
-@pytest.fixture
-def said(run: Run, world: World) -> Run:
-    """Run an example on the demo world."""
-    return lambda name, *arguments, **options: run(name, *arguments, environ=world.environ, **options)
 
 
 def test_the_guide_shows_every_example_as_it_is() -> None:
@@ -166,11 +162,11 @@ def test_a_checkpoint_is_checked_and_rendered_and_nothing_is_deployed(world: Wor
     said("deploy_checkpoint.py", world.jobs[LORA_RUN], "checkpoint-1", exit_code=1)
 
 
-def test_without_a_remote_the_way_is_said(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_remote_the_way_is_said(said: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("BASETEN_API_KEY", raising=False)
     nowhere = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    assert "BASETEN_API_KEY" in run("errors_and_retries.py", environ=nowhere, exit_code=2)
+    assert "BASETEN_API_KEY" in said("errors_and_retries.py", environ=nowhere, exit_code=2)
 
 
-def test_waits_take_no_time_on_a_clock_of_your_own(run: Run) -> None:
-    assert run("time_of_your_own.py", environ={}) == "llama-sft after waits of [20.0, 20.0] s\n"
+def test_waits_take_no_time_on_a_clock_of_your_own(said: Run) -> None:
+    assert said("time_of_your_own.py", environ={}) == "llama-sft after waits of [20.0, 20.0] s\n"

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,6 +23,7 @@ KEY = "fake-key-9f3c1a"
 NS_PER_MS = 1_000_000
 LONG_AGO = "2025-03-01T12:00:00Z"
 LONG_AGO_MS = 1_740_830_400_000
+TIMES = {"created_at": LONG_AGO, "updated_at": LONG_AGO}
 DEFAULT_LIMIT = 500
 
 
@@ -67,21 +67,14 @@ Route = Callable[[ReceivedRequest], Answer]
 
 def project(project_id: str = "proj1", name: str = "llama-sft", **more: object) -> dict[str, object]:
     """A project with every required field and none of the others."""
-    return {
-        "id": project_id,
-        "name": name,
-        "created_at": LONG_AGO,
-        "updated_at": LONG_AGO,
-        "latest_job": None,
-    } | more
+    return {"id": project_id, "name": name, **TIMES, "latest_job": None} | more
 
 
 def job(job_id: str = "job1", status: str = "COMPLETED", **more: object) -> dict[str, object]:
     """A job with every required field and none of the others."""
     return {
         "id": job_id,
-        "created_at": LONG_AGO,
-        "updated_at": LONG_AGO,
+        **TIMES,
         "current_status": f"TRAINING_JOB_{status}",
         "training_project_id": "proj1",
         "training_project": {"id": "proj1", "name": "llama-sft"},
@@ -150,9 +143,7 @@ class FakeBaseten:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_about: object) -> None:
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()
@@ -220,10 +211,8 @@ class FakeBaseten:
         return Answer({"code": "NOT_FOUND", "message": "no such route"}, status=404)
 
     def _one(self, things: list[dict[str, object]], thing_id: str, name: str) -> Answer:
-        for thing in things:
-            if thing["id"] == thing_id:
-                return Answer({name: thing})
-        return Answer({"code": "NOT_FOUND", "message": f"no {thing_id} here"}, status=404)
+        found = next((Answer({name: thing}) for thing in things if thing["id"] == thing_id), None)
+        return found or Answer({"code": "NOT_FOUND", "message": f"no {thing_id} here"}, status=404)
 
     def _search(self, wanted: dict[str, object]) -> list[dict[str, object]]:
         statuses = wanted.get("statuses")
@@ -248,8 +237,7 @@ class FakeBaseten:
 
             def _serve(self) -> None:
                 address = urlsplit(self.path)
-                length = int(self.headers.get("Content-Length") or 0)
-                raw = self.rfile.read(length)
+                raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 asked = ReceivedRequest(
                     method=self.command,
                     path=address.path,

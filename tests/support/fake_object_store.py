@@ -97,8 +97,9 @@ class Taken:
             return f"part {self.query['partNumber']}"
         if self.method == "GET" and ("list-type" in self.query or self.path.count("/") == 1):
             return "list"
-        names = {"HEAD": "look", "DELETE": "abort", "POST": "complete", "PUT": "whole", "GET": "get"}
-        return names[self.method]
+        return {"HEAD": "look", "DELETE": "abort", "POST": "complete", "PUT": "whole", "GET": "get"}[
+            self.method
+        ]
 
 
 @dataclass
@@ -330,7 +331,7 @@ class FakeObjectStore:
         name = taken.name
         if not taken.signature_is_valid:
             return error(403, "SignatureDoesNotMatch")
-        tag = {"ETag": f'"{hashlib.md5(taken.body).hexdigest()}"'}
+        tag = {"ETag": _tag(taken.body)}
         if name == "start":
             self.is_open = True
             xml = f"<InitiateMultipartUploadResult><UploadId>{UPLOAD_ID}</UploadId>"
@@ -354,13 +355,13 @@ class FakeObjectStore:
 
     def _complete(self, body: str) -> Answer:
         listed = [
-            (int(number), tag.strip('"'))
+            (int(number), tag)
             for part in re.findall(r"<Part>(.*?)</Part>", unescape(body))
             for number in re.findall(r"<PartNumber>(\d+)</PartNumber>", part)
             for tag in re.findall(r"<ETag>(.*?)</ETag>", part)
         ]
         parts = sorted(self.parts.items())
-        if listed != [(number, hashlib.md5(content).hexdigest()) for number, content in parts]:
+        if listed != [(number, _tag(content)) for number, content in parts]:
             return error(400, "InvalidPart", "no such part")
         self.object = b"".join(content for _, content in parts)
         self.is_open, self.parts = False, {}
@@ -377,7 +378,7 @@ class FakeObjectStore:
             prefix = taken.query.get("prefix", "")
             contents = "".join(
                 f"<Contents><Key>{escape(name)}</Key><LastModified>{MODIFIED_ISO}</LastModified>"
-                f'<ETag>"{hashlib.md5(body).hexdigest()}"</ETag><Size>{len(body)}</Size></Contents>'
+                f"<ETag>{_tag(body)}</ETag><Size>{len(body)}</Size></Contents>"
                 for name, body in sorted(self.bucket.items())
                 if name.startswith(prefix)
             )
@@ -385,17 +386,19 @@ class FakeObjectStore:
         if key not in self.bucket:
             return error(404, "NoSuchKey")
         body = self.bucket[key]
-        headers = {"ETag": f'"{hashlib.md5(body).hexdigest()}"', "Last-Modified": MODIFIED_HTTP}
-        asked = _range(handler, len(body))
-        if asked is None:
+        headers = {"ETag": _tag(body), "Last-Modified": MODIFIED_HTTP}
+        if (asked := _range(handler, len(body))) is None:
             return 200, headers, body
         start, end = asked
         return 206, headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(body)}"}, body[start:end]
 
 
+def _tag(content: bytes) -> str:
+    return f'"{hashlib.md5(content).hexdigest()}"'
+
+
 def _range(handler: BaseHTTPRequestHandler, size_bytes: int) -> tuple[int, int] | None:
-    asked = re.fullmatch(r"bytes=(\d+)-(\d*)", handler.headers.get("range", ""))
-    if asked is None:
+    if (asked := re.fullmatch(r"bytes=(\d+)-(\d*)", handler.headers.get("range", ""))) is None:
         return None
     return int(asked[1]), min(size_bytes, int(asked[2]) + 1 if asked[2] else size_bytes)
 
@@ -454,19 +457,12 @@ def _signature_is_valid(taken: Taken, query: str) -> bool:
     must_be_signed = {"host", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"}
     if not must_be_signed <= set(names.split(";")):
         return False
-    canonical = "\n".join(
-        [
-            taken.method,
-            taken.path,
-            "&".join(sorted(each if "=" in each else f"{each}=" for each in query.split("&") if each)),
-        ]
-        + [f"{name}:{headers.get(name, '')}" for name in names.split(";")]
-        + ["", names, headers["x-amz-content-sha256"]]
-    )
+    asked = "&".join(sorted(each if "=" in each else f"{each}=" for each in query.split("&") if each))
+    signed = [f"{name}:{headers.get(name, '')}" for name in names.split(";")]
+    lines = [taken.method, taken.path, asked, *signed, "", names, headers["x-amz-content-sha256"]]
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     scope = f"{day}/{region}/s3/aws4_request"
-    to_sign = "\n".join(
-        ["AWS4-HMAC-SHA256", headers["x-amz-date"], scope, hashlib.sha256(canonical.encode()).hexdigest()]
-    )
+    to_sign = f"AWS4-HMAC-SHA256\n{headers['x-amz-date']}\n{scope}\n{digest}"
     secret = b"AWS4" + SECRET_ACCESS_KEY.encode()
     for step in (day, region, "s3", "aws4_request", to_sign):
         secret = hmac.new(secret, step.encode(), hashlib.sha256).digest()

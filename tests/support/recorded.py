@@ -29,12 +29,8 @@ def iso(seconds: float) -> str:
 
 
 def line(seconds: float, message: str, **more: Any) -> dict[str, Any]:
-    return {
-        "timestamp": str(ns_of(at(seconds))),
-        "replica": "node-0",
-        "level": None,
-        "message": message,
-    } | more
+    stamp = str(ns_of(at(seconds)))
+    return {"timestamp": stamp, "replica": "node-0", "level": None, "message": message} | more
 
 
 def sample(seconds: float, node: str = "node-0", use: float = 0.5) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import termios
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 ROOT = Path(__file__).parents[2]
@@ -44,15 +43,13 @@ class AtTerminal:
         stderr: int | None = None,
         program: tuple[str, ...] = DASHBOARD,
     ) -> None:
+        places = os.pathsep.join(filter(None, (str(ROOT), environ.get("PYTHONPATH"))))
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, *program, *arguments],
             cwd=folder,
-            env={
-                **environ,
-                "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environ.get("PYTHONPATH")))),
-            },
+            env={**environ, "PYTHONPATH": places},
             stdin=theirs,
             stdout=subprocess.PIPE if output_apart else theirs,
             stderr=theirs if stderr is None else stderr,
@@ -66,9 +63,7 @@ class AtTerminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_about: object) -> None:
         self.process.kill()
         self.process.wait()
         if self.process.stdout is not None:

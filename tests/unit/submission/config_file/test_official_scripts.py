@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from config_writing import EXAMPLES
 
-from support.emulator import running_emulator
+from api_client.emulator.processes import EmulatorChild
 
 ROOT = Path(__file__).parents[4]
 
@@ -27,7 +27,7 @@ def run_script(*arguments: str, folder: Path, **more: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def environ() -> Iterator[dict[str, str]]:
-    with running_emulator() as emulator:
+    with EmulatorChild(world="empty") as emulator:
         yield emulator.remote_environ()
 
 
