@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,16 +34,6 @@ SIZE_OF_SVG = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
 FONT_FACES = re.compile(r"@font-face\s*\{[^}]*\}")
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A file's name, the theme, the columns and lines of the terminal, and the way to what is shown."""
-
-    name: str
-    theme: str
-    size: tuple[int, int]
-    go: Callable[[BtTuiApp, Pilot[Any]], Awaitable[None]]
-
-
 async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     """A run of four nodes one of which is slow, once log, metrics and findings are there."""
     await until(pilot, lambda: "need attention" in text_of(app))
@@ -64,19 +54,21 @@ async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     await pilot.press("down")
 
 
-PICTURES = (
-    Picture("live.png", "bt-dark", (120, 36), live_run),
-    Picture("home-light.png", "bt-light", (120, 30), fleet),
-)
+Go = Callable[[BtTuiApp, Pilot[Any]], Awaitable[None]]
+PICTURES: dict[str, tuple[str, int, Go]] = {
+    "live.png": ("bt-dark", 36, live_run),
+    "home-light.png": ("bt-light", 30, fleet),
+}
+"""The theme, the lines of the terminal, and the way to what is shown."""
 
 
-async def drawn(picture: Picture) -> str:
+async def drawn(theme: str, lines: int, go: Go) -> str:
     """The screen as SVG."""
-    settings = Loaded(Configuration.model_validate({"theme": {"name": picture.theme}}))
+    settings = Loaded(Configuration.model_validate({"theme": {"name": theme}}))
     with EmulatorChild() as emulator:
         app = BtTuiApp(replace(remote_of(emulator), name="demo"), demo=True, settings=settings)
-        async with app.run_test(size=picture.size) as pilot:
-            await picture.go(app, pilot)
+        async with app.run_test(size=(120, lines)) as pilot:
+            await go(app, pilot)
             return app.export_screenshot(title="bt-tui")
 
 
@@ -97,17 +89,7 @@ def photographed(program: str, svg: str, target: Path) -> None:
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
-def main(names: list[str]) -> int:
-    """Make those, or all."""
-    program = chromium()
-    if program is None:
-        sys.stderr.write("Chromium is not installed\n")
-        return 1
-    for picture in PICTURES:
-        if not names or picture.name in names:
-            photographed(program, asyncio.run(drawn(picture)), DOCUMENTS / picture.name)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    chromium_path = chromium() or sys.exit("Chromium is not installed")
+    for name, how in PICTURES.items():
+        photographed(chromium_path, asyncio.run(drawn(*how)), DOCUMENTS / name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from rooms import REPOSITORY
+from generated import REPOSITORY
 
 from api_client import Remote, TrainingClient, resolve_remote
 from api_client.emulator.processes import EmulatorChild

@@ -9,13 +9,17 @@ from pathlib import Path
 
 import click
 import pytest
-from rooms import REPOSITORY, imports, rooms
+from generated import REPOSITORY
 
 from tui.cli import cli as program
 
 DOCUMENTS = (*(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY.glob("*.md")))
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 PLACE = re.compile(r"`((?:api_client|tui|tests|benchmarks|examples|docs)/[\w./-]+)`")
+IMPORT = re.compile(r"^ *(?:from|import) ((?:api_client|tui)\.[\w.]+)", re.MULTILINE)
+HOUSES = ("api_client", "tui")
+TEMPLATES = "tui/templates"
+"""Starter projects: data to this program."""
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -26,13 +30,26 @@ def arrows() -> set[tuple[str, str]]:
     return {(places[one], places[other]) for one, other in re.findall(r"(\w+) --> (\w+)", bare)}
 
 
-def test_every_room_is_described() -> None:
+def test_every_package_is_described() -> None:
     described = re.findall(r"^\| `((?:api_client|tui)/\w+)` \| \S", PAGE, re.MULTILINE)
-    assert sorted(described) == rooms()
+    packages = {path.parent for house in HOUSES for path in (REPOSITORY / house).glob("*/__init__.py")}
+    packages.add(REPOSITORY / TEMPLATES)
+    assert sorted(described) == sorted(path.relative_to(REPOSITORY).as_posix() for path in packages)
+
+
+def imports() -> set[tuple[str, str]]:
+    """Which packages import which, within functions and for typing as well."""
+    found = set()
+    for path in (path for house in HOUSES for path in (REPOSITORY / house).rglob("*.py")):
+        place = path.relative_to(REPOSITORY).with_suffix("")
+        if not place.is_relative_to(TEMPLATES):
+            named = IMPORT.findall(path.read_text(encoding="utf-8"))
+            found |= {("/".join(place.parts[:2]), "/".join(name.split(".")[:2])) for name in named}
+    return found
 
 
 def test_every_arrow_is_an_import_and_none_goes_against_it() -> None:
-    real = {(one, other) for one, others in imports().items() for other in others}
+    real = imports()
     assert arrows() - real == set()
     assert {(other, one) for one, other in arrows()} & real == set()
 
@@ -91,13 +108,12 @@ PROOF = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 def test_every_proof_is_there() -> None:
     proofs = PROOF.findall(SECURITY)
     assert proofs
-    missing = []
-    for place, name in proofs:
-        path = REPOSITORY / place
-        source = path.read_text(encoding="utf-8") if path.exists() else ""
-        if not re.search(rf"^ *(?:async )?def {name}\(", source, re.MULTILINE):
-            missing.append(f"{place}::{name}")
-    assert missing == []
+    sources = {place: (REPOSITORY / place).read_text(encoding="utf-8") for place, _name in proofs}
+    assert [
+        f"{place}::{name}"
+        for place, name in proofs
+        if not re.search(rf"^ *(?:async )?def {name}\(", sources[place], re.MULTILINE)
+    ] == []
 
 
 def test_every_promise_has_a_proof() -> None:

@@ -149,18 +149,14 @@ async def test_nothing_of_ours_reaches_the_store(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-async def test_a_store_without_ranges(folder: Folder, has_length: bool) -> None:
+async def test_a_store_without_ranges_or_listed_sizes(folder: Folder, has_length: bool) -> None:
     cuts = {0: 9 * UNIT, 1: 9 * UNIT}
     file = Stored("ckpt/a.bin", some_bytes(40 * UNIT))
     await folder.download_whole(file, ignores_ranges=True, has_length=has_length, cut_after=cuts.get)
-
-
-@pytest.mark.parametrize("has_length", [True, False])
-@pytest.mark.parametrize("size_bytes", [0, 1, 100_000])
-async def test_a_size_that_was_not_listed(folder: Folder, size_bytes: int, has_length: bool) -> None:
-    file = Stored("ckpt/a.bin", some_bytes(size_bytes), listed_size=-1)
-    report = await folder.download_whole(file, has_length=has_length)
-    assert report.files[0].size_bytes == size_bytes
+    for size_bytes in (0, 1, 100_000):
+        file = Stored(f"ckpt/{size_bytes}.bin", some_bytes(size_bytes), listed_size=-1)
+        report = await folder.download_whole(file, has_length=has_length)
+        assert report.files[0].size_bytes == size_bytes
 
 
 PAGE = (200, {"Content-Type": "text/html"}, b"<html>please log in</html>")

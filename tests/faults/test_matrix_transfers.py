@@ -47,14 +47,12 @@ class Transfer:
         self.failures: list[str] = []
 
     async def download(self) -> bool:
-        return await self._run(
-            await self.client.downloads.plan_checkpoints(*self.world.job, self.folder), CONTENT
-        )
+        plan = await self.client.downloads.plan_checkpoints(*self.world.job, self.folder)
+        return await self._run(plan, CONTENT)
 
     async def download_archive(self) -> bool:
-        return await self._run(
-            await self.client.downloads.plan_archive(*self.world.job, self.folder), ARCHIVE
-        )
+        plan = await self.client.downloads.plan_archive(*self.world.job, self.folder)
+        return await self._run(plan, ARCHIVE)
 
     async def _run(self, plan: DownloadPlan, content: bytes) -> bool:
         report = await self.client.downloads.run(plan)

@@ -16,6 +16,7 @@ from typing_extensions import get_type_hints, is_typeddict
 
 from api_client import models
 from support.fake_baseten import Answer, FakeBaseten, page
+from support.fake_runs import HOUR_S, iso
 
 MARK = "FORN"
 """In every sequence of the harm below: nothing of ours says it."""
@@ -40,11 +41,8 @@ _OWN_TITLE = "2;"
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-AN_HOUR_S = 3_600
-
-
 def _an_hour_ago() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - AN_HOUR_S))
+    return iso(time.time() - HOUR_S)
 
 
 def harmful(kind: Any, name: str = "") -> Any:
@@ -89,12 +87,8 @@ def hostile_job(status: str, **changes: object) -> dict[str, Any]:
 
 def _log(now_ms: int) -> list[dict[str, Any]]:
     record = harmful(models.LogRecord)
-    texts = [
-        record["message"],
-        HARM,
-        f"step 3/9 loss 0.5 {HARM}",
-        f"Traceback (most recent call last):{HARM}",
-    ]
+    traceback = f"Traceback (most recent call last):{HARM}"
+    texts = [record["message"], HARM, f"step 3/9 loss 0.5 {HARM}", traceback]
     return [
         record | {"timestamp": str((now_ms - 5_000 + n) * 1_000_000), "message": text}
         for n, text in enumerate(texts)
@@ -147,10 +141,9 @@ def refusing(status: int) -> FakeBaseten:
     """A server that refuses everything, in words that mean harm."""
     server = FakeBaseten()
     body = json.dumps({"code": HARM, "message": HARM, "detail": HARM}).encode()
+    answer = Answer(body, status=status, headers={"X-Request-Id": f"{MARK}\tid"})
     for method in ("GET", "POST"):
-        server.on(
-            method, ".*", Answer(body, status=status, headers={"X-Request-Id": "\t".join((MARK, "id"))})
-        )
+        server.on(method, ".*", answer)
     return server
 
 

@@ -18,18 +18,14 @@ TRUSS_CONFIG = {
     "docker_server": {"server_port": 8000},
 }
 
+REFUSAL = {"code": "X", "description": "no such checkpoint"}
 TROUBLES = {
     "no answer": Answer(is_reset=True),
     "half an answer": Answer({"data": {DEPLOY_FIELD: {"model_version": None}}}, is_cut=True),
     "bad gateway": Answer({"message": "the gateway lost it"}, status=502),
     "no JSON": Answer(b"<html>"),
     "no version": Answer({"data": {DEPLOY_FIELD: {"model_version": None, "truss_config": None}}}),
-    "refused": Answer(
-        {
-            "data": None,
-            "errors": [{"message": "raw", "extensions": {"code": "X", "description": "no such checkpoint"}}],
-        }
-    ),
+    "refused": Answer({"data": None, "errors": [{"message": "raw", "extensions": REFUSAL}]}),
 }
 
 

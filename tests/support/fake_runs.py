@@ -44,11 +44,8 @@ def finished_run(
 
 def samples(values: list[float | None], *, end_s: float, step_s: float = 60) -> list[dict]:
     """Samples up to a time, the newest first: the API promises no order."""
-    stamped = [
-        {"timestamp": iso(end_s - step_s * (len(values) - 1 - place)), "value": value}
-        for place, value in enumerate(values)
-    ]
-    return stamped[::-1]
+    ages = enumerate(reversed(values))
+    return [{"timestamp": iso(end_s - step_s * age), "value": value} for age, value in ages]
 
 
 def node(name: str, use: list[float | None], *, end_s: float, gpus: int = 2) -> dict:

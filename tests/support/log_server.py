@@ -49,12 +49,8 @@ class ServedLine:
     arrives_ns: int = 0
 
     def record(self) -> dict[str, object]:
-        return {
-            "timestamp": str(self.stamp_ns),
-            "message": self.message,
-            "replica": self.replica,
-            "level": self.level,
-        }
+        given = {"message": self.message, "replica": self.replica, "level": self.level}
+        return {"timestamp": str(self.stamp_ns), **given}
 
 
 def hostile_lines(seed: int, begin_ns: int, lasting_s: float, *, burst: int = 2_500) -> list[ServedLine]:

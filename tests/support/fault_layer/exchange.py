@@ -70,7 +70,7 @@ OPTIONAL = {
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _EPOCH_NS = re.compile(r"\d{19}", re.ASCII)
 _EPOCH_FIELDS = ("start_epoch_millis", "end_epoch_millis")
-_NS_PER_S, _MS_PER_S = 1_000_000_000, 1000
+_NS_PER_S = 1_000_000_000
 
 
 def rewritten(body: bytes, faults: Sequence[Fault]) -> bytes:
@@ -89,7 +89,7 @@ def shifted_query(query: bytes, ahead_s: float) -> bytes:
     """Translate the times in a query from a clock that is ``ahead_s`` seconds ahead to the true time."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     moved = [
-        (name, int(text) - int(ahead_s * _MS_PER_S) if name in _EPOCH_FIELDS and text.isdecimal() else text)
+        (name, int(text) - int(ahead_s * 1000) if name in _EPOCH_FIELDS and text.isdecimal() else text)
         for name, text in pairs
     ]
     return urlencode(moved).encode("latin-1")
@@ -133,6 +133,7 @@ LINGER_OFF = struct.pack("ii", 1, 0)
 """SO_LINGER with a timeout of zero: closing sends RST instead of FIN."""
 
 FLUSH_POLL_S = 0.005
+Interrupt = Callable[[], Awaitable[None]]
 
 
 class OpenConnections:
@@ -160,8 +161,7 @@ class OpenConnections:
         return Kept
 
     def reset(self, client: Any) -> None:
-        transport = self._open.get(tuple(client or ()))
-        if transport is not None:
+        if transport := self._open.get(tuple(client or ())):
             _reset(transport)
 
     def reset_all(self) -> None:
@@ -170,17 +170,14 @@ class OpenConnections:
 
     def close(self, client: Any) -> None:
         """Close the client's connection with FIN, even if the answer is incomplete."""
-        transport = self._open.get(tuple(client or ()))
-        if transport is not None:
+        if transport := self._open.get(tuple(client or ())):
             transport.close()
 
     async def flushed(self, client: Any) -> None:
         """Wait until everything written to the client's connection has been sent."""
         transport = self._open.get(tuple(client or ()))
-        if transport is None:
-            return
         # Transports have no event for an empty write buffer, so poll.
-        while not transport.is_closing() and transport.get_write_buffer_size():  # noqa: ASYNC110
+        while transport and not transport.is_closing() and transport.get_write_buffer_size():  # noqa: ASYNC110
             await asyncio.sleep(FLUSH_POLL_S)
 
 
@@ -241,11 +238,7 @@ class FaultyExchange:
         return start, rewritten(body, self.rewriting) if self.rewriting and is_json else body
 
     async def send_parts(
-        self,
-        start: Message,
-        body: bytes,
-        count: int = 1,
-        between: Callable[[], Awaitable[None]] | None = None,
+        self, start: Message, body: bytes, count: int = 1, between: Interrupt | None = None
     ) -> None:
         """Send the body in so many parts; await ``between`` when one has gone out and another is left."""
         headers = MutableHeaders(raw=[*start["headers"]])

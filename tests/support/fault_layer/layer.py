@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import format_datetime
@@ -12,7 +12,7 @@ from functools import partial
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.clock import Clock, SystemClock
-from support.fault_layer.exchange import FaultyExchange, OpenConnections, canned_response
+from support.fault_layer.exchange import FaultyExchange, Interrupt, OpenConnections, canned_response
 from support.fault_layer.specification import REWRITING, Fault, FaultRule
 
 DRIPS = 20
@@ -61,11 +61,8 @@ class FaultLayer:
         fault = Fault("reset") if is_down else next((f for f in faults if f.kind not in REWRITING), None)
         is_passed_on = fault is None or fault.moment != "before" or fault.seconds is not None
         was_handled = is_passed_on and (fault is None or fault.kind != "restart")
-        self.asked.append(
-            ReceivedRequest(
-                scope["method"], scope["path"], (*rewriting, *([fault] if fault else [])), was_handled
-            )
-        )
+        struck = (*rewriting, *([fault] if fault else []))
+        self.asked.append(ReceivedRequest(scope["method"], scope["path"], struck, was_handled))
         ahead_s = sum(each.seconds or 0.0 for each in rewriting if each.kind == "skew")
         date = format_datetime(self.clock.now() + timedelta(seconds=ahead_s), usegmt=True)
         exchange = FaultyExchange(self.connections, scope, receive, send, date, rewriting)
@@ -96,9 +93,8 @@ class FaultLayer:
                 self.connections.reset_all()
                 await exchange.wait_until_disconnected()
             case Fault("reset" | "cut"):
-                await self._interrupt(
-                    exchange, fault, partial(exchange.drop_connection, orderly=fault.kind == "cut")
-                )
+                drop = partial(exchange.drop_connection, orderly=fault.kind == "cut")
+                await self._interrupt(exchange, fault, drop)
             case Fault("stall"):
                 await self._interrupt(exchange, fault, partial(exchange.silence, fault.seconds))
             case Fault("truncated"):
@@ -113,9 +109,7 @@ class FaultLayer:
                 answer = canned_response(fault, number=self._number, now=self.clock.now())
                 await answer(exchange.scope, exchange.receive, exchange.send)
 
-    async def _interrupt(
-        self, exchange: FaultyExchange, fault: Fault, interrupt: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def _interrupt(self, exchange: FaultyExchange, fault: Fault, interrupt: Interrupt) -> None:
         """Answer, and do that at the fault's moment; what is left is sent if the connection still stands."""
         if fault.moment == "before":
             await interrupt()
