@@ -387,6 +387,8 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Train [3/10]: 42%|#1 | 394/938 [00:05<00:07, 74.9it/s, loss=0.3]', {'epoch_step': 394, 'whole_epochs': 2}),
     ('  train: loss 0.41 acc 0.9', {'loss': 0.41}),
     ('Valid - loss: 0.51, acc: 0.8', {'loss': None, 'eval_loss': 0.51}),
+    ('3/10 | 120/938 | loss 0.4', {'epoch_step': 120, 'total_epochs': 10.0, 'loss': 0.4}),
+    ('step=120 loss=0.4 12345 tokens/s 0.8 s/step', {'step': 120, 'tokens_per_s': 12345.0}),
     ('iterations: 100, training error: 0.0512', {'step': 100}),
     ("{'split': 'val', 'loss': 0.41, 'step': 1200}", {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
 ]
@@ -495,6 +497,7 @@ OTHER_LINES: list[str] = [
     '"step 500 loss 0.61",',
     'PASSED test_x[step=500-loss=0.61]',
     'Inference step 120 loss 0.5',
+    'step 120 loss 0,41',
     'best: epoch 3, loss 0.4',
     'Generated: "step 3 loss 0.5"',
     'Epoch:  30%|## | 3/10 [00:12<00:28, 4.1s/it]',

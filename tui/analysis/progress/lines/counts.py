@@ -44,8 +44,9 @@ _LEADING_OF_TOTAL = re.compile(
     r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?:progress:? ?)?(?:\d{1,3}(?:\.\d{1,3})?%(?: \|)? )?"
     r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|,|- |= |(?=\(epoch )))"
 )
-_OF_EPOCHS = re.compile(  # [3/25][120/1583]
-    r"\s*\[ *(?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})\]\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\]"
+_OF_EPOCHS = re.compile(  # [3/25][120/1583], 3/25 | 120/1583 |
+    r"\s*\[? *(?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})(?:\] ?\[| ?\|) *"
+    r"(?P<done>\d{1,12})/(?P<total>\d{1,12})[\] |]"
 )
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")
 # Lines counted in their own way: a text that they contain, and an expression with their counts. ESPNet's
@@ -184,7 +185,7 @@ def _counted_otherwise(lowered: str) -> Counts | None:
     match = _AFTER.search(lowered) if "after " in lowered else None
     if match is not None:
         return Counts(step=to_step(match["step"]))
-    match = _OF_EPOCHS.match(lowered) if "][" in lowered else None
+    match = _OF_EPOCHS.match(lowered)
     if match is not None:
         within = (int(match["done"]), int(match["total"]))
         return Counts(epochs=int(match["epochs"]), within=within, whole=max(0, int(match["epoch"]) - 1))

@@ -17,7 +17,9 @@ from tui.analysis.progress.lines.reading import NUMBER, to_float
 from tui.analysis.progress.lines.vocabulary import EVALUATION, Meaning, meaning, word_set
 
 _NUMBER = re.compile(
-    rf"(?=[-+.\dnNiI])(?<![\w.@])(?<!\w[-+])(?<!lr\()({NUMBER})(ms|[skKMG])?(?![\w.]*[A-Za-z_]|\s?%)"
+    r"(?=[-+.\dnNiI])(?<![\w.@])(?<!\w[-+])(?<!lr\()"
+    r"(?![-+]?(?:0,\d|\d++,(?!\d{3}(?!\d))\d))"  # not "0,41", a decimal comma
+    rf"({NUMBER})(ms|[skKMG])?(?![\w.]*[A-Za-z_]|\s?%)"
 )
 _SEPARATORS = (
     "|",
@@ -106,7 +108,7 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
             name, has_sign = "", True  # "Speed: 186 samples/s 8556 tokens/s"
         marked |= has_sign
         is_last = 2 * position + 3 == len(texts)
-        own_unit = _UNIT.match(after) if has_sign and not is_last else None
+        own_unit = _UNIT.match(after) if (has_sign or not before.strip()) and not is_last else None
         rate = None if own_unit is None else own_unit[1]
         known = _meaning_of(name, after if is_last else f"{after}0" if rate is None else f" {rate}")
         if not unit and _MILLISECONDS.match(after):
