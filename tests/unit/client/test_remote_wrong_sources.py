@@ -52,9 +52,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_source_is_an_error_instead_of_a_later_one_and_not_in_the_way_of_earlier_ones(
-    what: str, tmp_path: Path
-) -> None:
+def test_a_wrong_source_ends_the_search_unless_an_earlier_one_is_right(what: str, tmp_path: Path) -> None:
     source, spoil, words = WRONG[what]
     order = list(IN_ORDER)
     place = order.index(source)

@@ -171,9 +171,7 @@ def entries(world: World) -> Iterator[MemoryKeyring]:
     keyring.set_keyring(before)
 
 
-def test_a_key_in_the_keyring_is_used_where_the_file_says_so_and_has_none(
-    world: World, entries: MemoryKeyring
-) -> None:
+def test_a_key_in_the_keyring_is_used_where_the_file_says_so(world: World, entries: MemoryKeyring) -> None:
     entries.kept[SERVICE, "silent"] = entries.kept[SERVICE, "acme"]
     world.add_section("acme", auth_type="api_key", remote_url=APP)
     world.add_section("silent")
@@ -201,9 +199,7 @@ def test_tokens_that_the_truss_cli_kept_there(world: World, entries: MemoryKeyri
     assert expires_at_s(world.resolve()) == 1_900_000_000
 
 
-def test_the_keyring_may_be_locked_forbidden_or_without_an_entry(
-    world: World, entries: MemoryKeyring
-) -> None:
+def test_the_keyring_may_be_locked_forbidden_or_empty(world: World, entries: MemoryKeyring) -> None:
     world.add_section("acme", auth_type="api_key")
     entries.is_locked = True
     with pytest.raises(ConfigurationError, match="unlock it"):

@@ -56,9 +56,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "trussrc"
 
 
-def keep_login(
-    path: Path, issuer: Issuer, *, expires_at: int, access: str = "a-0", refresh: str = "r-0"
-) -> None:
+def keep_login(path: Path, issuer: Issuer, *, expires_at: int, access="a-0", refresh="r-0") -> None:
     path.write_text(
         f"# mine\n[acme]\nauth_type = oauth\nremote_url = {issuer.url}\noauth_access_token = {access}\n"
         + (f"oauth_refresh_token = {refresh}\n" if refresh else "")
@@ -78,9 +76,7 @@ def client_of(path: Path) -> TrainingClient:
     return TrainingClient(remote_of(path), clock=FastClock(), retry=QUICK)
 
 
-async def test_a_login_that_has_ended_is_renewed_once_before_anything_is_sent_and_kept(
-    issuer: Issuer, path: Path
-) -> None:
+async def test_a_login_that_has_ended_is_renewed_once_before_any_request(issuer: Issuer, path: Path) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
     for _ in range(2):
         async with client_of(path) as client:
@@ -95,9 +91,7 @@ async def test_a_login_that_has_ended_is_renewed_once_before_anything_is_sent_an
     assert "oauth_access_token = a-1\noauth_refresh_token = r-1\n" in text
 
 
-async def test_a_login_that_the_server_has_ended_is_renewed_and_the_request_repeated(
-    issuer: Issuer, path: Path
-) -> None:
+async def test_a_login_ended_by_the_server_is_renewed_and_used_at_once(issuer: Issuer, path: Path) -> None:
     keep_login(path, issuer, expires_at=FAR_AWAY, access="revoked")
     async with client_of(path) as client:
         await client.projects.list()

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from client_support import API_URL, APP_URL, KEY, World, json_reply, make_remote
+from client_support import API_URL, APP_URL, KEY, Reply, World, json_reply, make_remote
 from pydantic import SecretStr
 
 from api_client import (
@@ -44,9 +44,7 @@ def answering(answer: Callable[[httpx.Request], Awaitable[httpx.Response]]) -> T
         ({"api_url": "http://api.localhost:8000"}, f"http://localhost:8000{LIST}", f"Bearer {KEY}"),
     ],
 )
-async def test_where_a_request_goes_and_what_goes_along(
-    remote: dict[str, Any], url: str, authorization: str | None
-) -> None:
+async def test_where_requests_go_and_how(remote: dict[str, Any], url: str, authorization: str | None) -> None:
     world = World(PROJECTS, **remote)
     await world.client.projects.list()
     [request] = world.server.requests
@@ -60,9 +58,7 @@ async def test_where_a_request_goes_and_what_goes_along(
 @pytest.mark.parametrize(
     "reply", [RESET, httpx.ReadTimeout("slow"), json_reply({}, 500), json_reply({}, 408), PAGE]
 )
-async def test_a_change_that_may_have_arrived_is_left_open_and_not_sent_again(
-    reply: httpx.Response | Exception,
-) -> None:
+async def test_a_change_that_may_have_arrived_is_left_open_and_not_sent_again(reply: Reply) -> None:
     for change in (
         lambda client: client.jobs.stop("p", "j"),
         lambda client: client.graphql.execute("mutation { deploy }"),

@@ -53,9 +53,7 @@ def test_another_type_cannot_be_chosen(kind: str | None, reason: str) -> None:
         ("", ""),
     ],
 )
-def test_shards_and_a_trainer_s_state_cannot_be_chosen_but_weights_beside_them(
-    names: str, why_not: str
-) -> None:
+def test_shards_and_a_trainer_s_state_cannot_be_chosen_but_weights_beside(names: str, why_not: str) -> None:
     listed = [name.removeprefix("/") if name.startswith("/") else f"f/{name}" for name in names.split()]
     beside = files("other/model.safetensors", *listed)
     told = selectable(FULL, beside)

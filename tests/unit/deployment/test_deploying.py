@@ -43,9 +43,7 @@ async def client(server: DeployingServer) -> AsyncIterator[TrainingClient]:
         yield client
 
 
-async def test_the_smallest_machine_that_fits_is_asked_for(
-    server: DeployingServer, client: TrainingClient
-) -> None:
+async def test_the_smallest_fitting_machine_is_used(server: DeployingServer, client: TrainingClient) -> None:
     result, dry = await deploy(client, CONFIG), await deploy(client, CONFIG, dry_run=True)
     asked = [
         deployment_request(CONFIG, instance_type_id="h100:4x1", dry_run=is_dry) for is_dry in (False, True)
@@ -114,9 +112,7 @@ async def test_what_cannot_be_deployed_is_not_sent(server: DeployingServer, clie
     assert server.requests == []
 
 
-async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
-    server: DeployingServer, client: TrainingClient
-) -> None:
+async def test_rest_is_asked_for_machines_otherwise(server: DeployingServer, client: TrainingClient) -> None:
     def without_instances(asked: ReceivedRequest) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
             return Answer({"errors": [{"message": "Cannot query field listed_instances"}]})

@@ -142,9 +142,7 @@ def test_machines_that_fit_come_smallest_first_and_without_a_gpu_cpu_and_memory_
         ({"kind": "full", "size_bytes": None}, ""),
     ],
 )
-def test_the_memory_is_that_of_the_weights_and_of_an_adapter_s_base_model(
-    weights: dict[str, Any], hint: str
-) -> None:
+def test_memory_is_that_of_the_weights_and_of_an_adapter_s_base(weights: dict[str, Any], hint: str) -> None:
     told = memory_hint([checkpoint("a", **weights)])
     assert hint in told
     assert bool(told) == bool(hint)

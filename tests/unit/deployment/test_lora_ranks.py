@@ -31,9 +31,7 @@ def test_any_other_is_refused_with_the_list(value: object) -> None:
         *(([], 16), ([8, 64, None, 16], 64), ([8, 100, 16], 128)),
     ],
 )
-def test_the_smallest_valid_rank_that_holds_the_largest_adapter_is_advised(
-    ranks: list[object], rank: int
-) -> None:
+def test_the_smallest_valid_rank_that_holds_the_largest_is_advised(ranks: list[object], rank: int) -> None:
     advice = rank_for(ranks)
     assert (advice.default, advice.refusal) == (rank, "")
     largest = max((each for each in ranks if each), default=rank)

@@ -290,9 +290,7 @@ async def test_when_a_log_ends(lines, finishes_s, server, how, ends_within_s, is
     assert any(batch.finished_job for batch in followed.batches) == is_told_before
 
 
-async def test_a_slow_last_reading_misses_no_straggler_behind_its_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_slow_last_reading_misses_no_straggler_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reading of it all takes 18 s, so one that is over after the wait began well before its end."""
     lines = [at(-0.5 + n / 1_000, f"burst {n}") for n in range(900)]
     lines.append(at(-0.6, "straggler", delay_s=60.0))

@@ -79,9 +79,7 @@ def test_excluded_folders_are_listed_and_one_from_inside_is_skipped_with_a_warni
         ),
     ],
 )
-def test_a_workspace_that_makes_no_sense_is_refused(
-    repository: Path, workspace: Workspace, reason: str
-) -> None:
+def test_a_workspace_without_sense_is_refused(repository: Path, workspace: Workspace, reason: str) -> None:
     with pytest.raises(ArchiveError, match=reason):
         plan_archive(repository / "jobs/sft", workspace)
 

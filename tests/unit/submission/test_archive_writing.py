@@ -33,9 +33,7 @@ def content(archive: Path, name: str) -> bytes:
         return file.read()
 
 
-def test_it_is_an_uncompressed_tar_of_files_alone_that_nobody_else_can_read(
-    source: Path, tmp_path: Path
-) -> None:
+def test_it_is_an_uncompressed_tar_of_files_that_nobody_else_can_read(source: Path, tmp_path: Path) -> None:
     plan = plan_archive(source)
     path = write_archive(plan, tmp_path / "archive.tgz")
     assert (path.stat().st_size, stat.S_IMODE(path.stat().st_mode)) == (plan.size_bytes, 0o600)

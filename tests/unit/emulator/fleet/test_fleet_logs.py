@@ -53,9 +53,7 @@ def last_minutes(world: World, name: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", [*TOLD, "flux-lora-custom-image"])
-def test_lines_ascend_from_the_mark_of_the_demo_and_are_never_of_the_future(
-    still_world: World, name: str
-) -> None:
+def test_lines_ascend_from_the_mark_of_the_demo_never_of_the_future(still_world: World, name: str) -> None:
     assert still_world.lines(name, limit=1)[0]["message"].startswith("[demo data] scripted run")
     start_ns, _ = last_minutes(still_world, name)
     found = stamps(still_world.lines(name, start_ns))

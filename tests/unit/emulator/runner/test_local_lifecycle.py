@@ -12,9 +12,7 @@ from api_client.emulator.world import demo_job_spec
 from api_client.models import JobStatus
 
 
-async def test_a_job_completes_is_run_again_under_a_new_id_and_leaves_nothing_when_deleted(
-    tmp_path: Path, world: LocalWorld
-) -> None:
+async def test_a_job_completes_runs_again_and_is_gone_once_deleted(tmp_path: Path, world: LocalWorld) -> None:
     created = await world.create("job1", job_spec("echo $BT_TRAINING_JOB_ID"))
     assert (created.name, created.node_count, created.project_id) == ("a-job", 1, PROJECT.id)
     assert (await world.finished("job1")).error_message is None
@@ -35,9 +33,7 @@ async def test_a_job_completes_is_run_again_under_a_new_id_and_leaves_nothing_wh
     assert world.backend.jobs() == []
 
 
-async def test_commands_run_in_order_in_one_shell_until_one_fails_with_its_exit_code(
-    world: LocalWorld,
-) -> None:
+async def test_commands_run_in_order_in_one_shell_until_one_fails(world: LocalWorld) -> None:
     failing_node = 'if [ "$BT_NODE_RANK" = 1 ]; then exit 7; fi; exec sleep 1000'
     jobs = {
         ("mkdir sub && cd sub", "export WORD=kept", "echo ${PWD##*/} $WORD", "exit 3"): "exit code 3",

@@ -76,9 +76,7 @@ WRITTEN = ["\x1b[2J\x1b[31mred", "[bold]markup[/]", "nul\0nul", "��", "m" * 
 WRITTEN += [*map(str, range(5_000)), "no line end"]
 
 
-async def test_output_arrives_whole_as_it_is_and_is_read_by_window_direction_limit_and_level(
-    tmp_path: Path, world: LocalWorld
-) -> None:
+async def test_output_arrives_as_it_is_and_is_read_by_a_query(tmp_path: Path, world: LocalWorld) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     await world.run("job1", job_spec(f"{sys.executable} {tmp_path}/program.py"))
     assert world.messages("job1") == WRITTEN

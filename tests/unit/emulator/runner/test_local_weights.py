@@ -93,9 +93,7 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
         assert os.access(model / "words.txt", os.W_OK)  # the user's own are left alone
 
 
-async def test_objects_are_fetched_anonymously_and_only_once(
-    stored: LocalWorld, store: FakeObjectStore
-) -> None:
+async def test_objects_are_fetched_anonymously_and_once(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"data/a.bin": b"A" * 1000, "data/sub/b.bin": b"B", "data/sub/": b""}
     store.bucket |= {"database/c.bin": b"C", "data/d.txt": b"D"}
     source = ("s3://my-bucket/data", "cut -c 1-3 a.bin")
@@ -109,9 +107,7 @@ async def test_objects_are_fetched_anonymously_and_only_once(
     assert (await fetched(stored, "job3", *source))[-1] == "BBB"
 
 
-async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
-    stored: LocalWorld, store: FakeObjectStore
-) -> None:
+async def test_a_secret_opens_a_bucket_and_shows_nowhere(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"one.bin": b"1"}
     store.needs_key = "AKIATEST"
     name = {"auth_secret_name": "bucket-key"}

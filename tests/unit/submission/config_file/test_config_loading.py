@@ -78,9 +78,7 @@ def test_any_name_encoding_and_official_import_will_do(tmp_path: Path) -> None:
         (f"{IMPORTS}a = b = {PROJECT}", None, ["2 TrainingProject", "a, b"]),
     ],
 )
-def test_a_broken_config_gets_one_clear_message(
-    tmp_path: Path, text: str, line: int | None, words: list[str]
-) -> None:
+def test_a_broken_config_says_where(tmp_path: Path, text: str, line: int | None, words: list[str]) -> None:
     path = write_config(tmp_path, text)
     (tmp_path / "config_beside.py").touch()  # the folder is not on the import path
     error = failure(path)

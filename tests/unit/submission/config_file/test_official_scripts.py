@@ -59,9 +59,7 @@ def test_the_page_s_programmatic_submission(environ: dict[str, str], tmp_path: P
     assert job.startswith("Job ID: ") and job != "Job ID: "
 
 
-def test_a_script_runs_as_python_would_run_it_and_its_push_takes_a_team_s_id(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_script_runs_as_in_python_and_push_takes_a_team_id(environ: dict[str, str], tmp_path: Path) -> None:
     scripts, template = tmp_path / "scripts", tmp_path / "template"
     for folder in (scripts, template):
         folder.mkdir()

@@ -82,9 +82,7 @@ def price(of: InstanceType, usd_per_minute: float) -> InstanceTypePrice:
     return InstanceTypePrice(instance_type=of, price=usd_per_minute)
 
 
-def capacity(
-    gpu_type: str, *, limit: int, used: int = 0, team: tuple[Team, int] | None = None
-) -> TrainingCapacity:
+def capacity(gpu_type: str, *, limit: int, used=0, team: tuple[Team, int] | None = None) -> TrainingCapacity:
     of_all = GpuCapacity(gpu_type=gpu_type, limit=limit, usage_count=used)
     of_team = [
         TeamGpuCapacity(gpu_type=gpu_type, limit=most, usage_count=used, team_id=each.id, team_name=each.name)
