@@ -160,16 +160,15 @@ async def test_a_profile_of_the_go_cli_is_renewed_too(issuer: Issuer, tmp_path: 
     tokens = {"access_token": "a-0", "refresh_token": "r-0", "expiry": "2020-01-01T00:00:00Z"}
     world.add_profile("me", current=True, remote_url=issuer.url, auth_type="oauth", oauth_credential=tokens)
     file = world.go_folder / "auth.json"
-    others = json.loads(file.read_text())["profiles"]["other"]
+    other = json.loads(file.read_text())["profiles"]["other"]
     async with TrainingClient(world.resolve(), retry=QUICK) as client:
         await client.projects.list()
     text, mode = written(file)
-    content = json.loads(text)
-    assert mode == 0o600
-    kept = content["profiles"]["me"]["oauth_credential"]
-    assert (kept["access_token"], kept["refresh_token"]) == ("a-1", "r-1")
+    profiles = json.loads(text)["profiles"]
+    kept = profiles["me"]["oauth_credential"]
+    assert (kept["access_token"], kept["refresh_token"], mode) == ("a-1", "r-1", 0o600)
     assert datetime.fromisoformat(kept["expiry"]) > datetime.now(UTC)
-    assert content["profiles"]["other"] == others
+    assert profiles["other"] == other
 
 
 async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(

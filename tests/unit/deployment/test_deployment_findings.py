@@ -119,11 +119,9 @@ def test_a_machine_that_does_not_exist_is_an_error_and_a_missing_secret_a_warnin
 
 
 def test_machines_that_fit_come_smallest_first_and_without_a_gpu_cpu_and_memory_count() -> None:
-    assert [each.id for each in fitting_instances(MACHINES, "H100", 1)] == ["one", "two"]
-    assert [each.id for each in fitting_instances(MACHINES, "H100", 2)] == ["two"]
-    assert [each.id for each in fitting_instances(MACHINES, "A100_40GB", 1)] == ["dash"]
-    assert fitting_instances(MACHINES, "A10G", 1) == ()
-    assert [each.id for each in fitting_instances(MACHINES, None, 0)] == ["cpu", "big-cpu"]
+    fitting = {("H100", 1): "one two", ("H100", 2): "two", ("A100_40GB", 1): "dash", ("A10G", 1): ""}
+    for asked, ids in (fitting | {(None, 0): "cpu big-cpu"}).items():
+        assert [each.id for each in fitting_instances(MACHINES, *asked)] == ids.split()
     for memory, chosen in (("0Mi", "cpu"), ("4Gi", "cpu"), ("5Gi", "big-cpu")):
         machine = smallest_instance(MACHINES, Compute(cpu_count=0, memory=memory))
         assert machine is not None and machine.id == chosen

@@ -126,13 +126,6 @@ def test_a_script_that_cannot_be_executed_is_an_error_unless_it_is_made_executab
     assert problems(found, "error") == expected
 
 
-def test_windows_line_endings_are_a_warning(tmp_path):
-    plan = listing(tmp_path, "run.sh")
-    (tmp_path / "run.sh").write_bytes(b"#!/bin/bash\r\necho hi\r\n")
-    (warning,) = problems(check(project("bash run.sh"), plan), "warning")
-    assert "CRLF" in warning
-
-
 def test_what_is_left_out_and_what_was_odd_is_told_gravest_first():
     plan = Listing(
         dropped=[(f"old{number}.log", "ignored by the built-in rule *.log") for number in range(7)],
@@ -186,11 +179,14 @@ def test_temporary_files_outside_of_the_scratch_folder(command, more, paths):
     assert problems(found, "warning") == ([PROBLEM.format(paths)] if paths else [])
 
 
-def test_what_a_script_of_the_archive_writes_counts_too(tmp_path: Path) -> None:
+def test_what_a_script_of_the_archive_writes_counts_too_and_windows_line_endings(tmp_path: Path) -> None:
     plan = listing(tmp_path, "run.sh", "unused.sh")
     (tmp_path / "run.sh").write_text("#!/bin/bash\nset -e\nmkdir -p /tmp/here\n")
     (tmp_path / "unused.sh").write_text("mkdir /tmp/there\n")
     assert problems(check(project("bash run.sh"), plan), "warning") == [PROBLEM.format("/tmp/here")]
+    (tmp_path / "run.sh").write_bytes(b"#!/bin/bash\r\necho hi\r\n")
+    (warning,) = problems(check(project("bash run.sh"), plan), "warning")
+    assert "CRLF" in warning
 
 
 LAUNCH = "torchrun --nproc_per_node 8 -m train"
