@@ -152,7 +152,6 @@ class KeyAuth(httpx.Auth):
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0
 WRITE_TIMEOUT_S = 60.0
-POOL_TIMEOUT_S = 10.0
 MAX_IN_FLIGHT = 4  # maximum concurrent requests: more were measured to be slower, not faster
 KEEP_ALIVE_S = 30.0  # lifetime of an idle connection: longer than the time between two polls
 
@@ -175,7 +174,9 @@ async def connect(
     context = (
         await asyncio.to_thread(trusting_context) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
-    limits = httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
+    # No limit to all connections: httpcore may lose one when a request is cancelled, and never gets its place
+    # in the pool back. The transport limits the requests in flight.
+    limits = httpx.Limits(max_keepalive_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
     try:
         # Don't let httpx read the environment: other code must also know if there is a proxy.
         mounts = {
@@ -187,7 +188,7 @@ async def connect(
             auth=KeyAuth(remote, user_agent(), clock or SystemClock()),
             headers={"User-Agent": user_agent(), "Accept": "application/json"},
             timeout=httpx.Timeout(
-                connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=POOL_TIMEOUT_S
+                connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=None
             ),
             limits=limits,
             verify=context,

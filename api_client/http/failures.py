@@ -129,8 +129,6 @@ def from_exception(error: Exception, remote: Remote, host: str, line: RequestLin
     details = line.details
     if isinstance(error, httpx.ConnectTimeout):
         return Failure(TimedOut(f"can't reach {host}: no response in time", **details), False)
-    if isinstance(error, httpx.PoolTimeout):
-        return Failure(TimedOut(f"{host}: all connections were busy for too long", **details), False)
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return Failure(TimedOut(f"{host} sent no complete response in time", **details), True)
     if isinstance(error, httpx.ConnectError):

@@ -9,6 +9,7 @@ import pytest
 from client_support import make_remote
 
 from api_client import RequestError, RequestEvent, RetryPolicy, TrainingClient
+from api_client.http import connection
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest
 from support.log_server import FastClock
 
@@ -50,6 +51,21 @@ async def test_no_proxy_sees_requests_to_this_machine(
     # The app's host may need the proxy that this machine does not.
     other = {"app_url": "https://app.example.test"} if "https_proxy" in variables else {}
     async with client_of(server, [], **other) as client:
+        assert len(await client.projects.list()) == 1
+
+
+async def test_requests_cancelled_at_any_moment_leave_room_for_others(
+    monkeypatch: pytest.MonkeyPatch, server: FakeBaseten
+) -> None:
+    monkeypatch.setattr(connection, "KEEP_ALIVE_S", 0.0)  # each request first closes an expired connection
+    async with client_of(server, []) as client:
+        for moment in range(60):
+            tasks = [asyncio.create_task(client.projects.list()) for _ in range(4)]
+            for _ in range(moment):
+                await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         assert len(await client.projects.list()) == 1
 
 
