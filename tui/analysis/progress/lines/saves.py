@@ -46,10 +46,15 @@ _SAVED_PATH = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing)\b[^/]{0,60}?/[^\s]{0,400}?"
     r"(?:checkpoint[-_]|ckpt[-_]|global_step_?|step[-_=]|iter_|epoch[-_=])\d",
 )
+_SAVED_FILE = re.compile(  # weights by the name of their file
+    r"(?:\b(?:sav(?:ed?|ing)|wrote|writing|stor(?:ed|ing)) (?:[\w-]+ ){0,3}?(?:model|snapshot|ckpt|weights"
+    r"|adapter|network|policy|agent):? (?:to:? |in |at |as )?|\b(?:model|snapshot|ckpt|network|policy|agent)"
+    r" saved(?: (?:to|in|at|as)|:) )\S{1,400}\.(?:pth?|ckpt|safetensors)\b",
+)
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
-    r"|sav(?:ing|ed) (?:the )?(?:\w+ )?(?:result|sample|prediction|image|figure|plot|video|metric)s?\b"
-    r"|\.(?:png|jpe?g|gif|mp4|wav|csv)\b"
+    r"|sav(?:ing|ed) (?:the )?(?:\w+ )?(?:result|sample|prediction|image|figure|plot|video|metric|log)s?\b"
+    r"|\.(?:png|jpe?g|gif|mp4|wav|csv|log)\b|(?:using|evaluating) (?:the )?checkpoint|interval|def "
     r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert|written \d)",
 )
 _CODE = re.compile(r"^\s*(?:#|//|[\"']{3}|assert )|\w\(f?[\"']|, f[\"']")  # comments, calls with a text
@@ -89,6 +94,7 @@ def read(text: str) -> ParsedMetrics | None:
         or _SAVING_MODEL.search(lowered)
         or _SAVED_AFTER.search(lowered)
         or _SAVED_PATH.search(lowered)
+        or _SAVED_FILE.search(lowered)
         or _VERL_FOLDER in text
     )
     if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text) or is_spoken(lowered):
