@@ -1,8 +1,4 @@
-"""Every request of the client × every fault, over a real socket: what it comes to, and how often it is sent.
-
-A cell says what the caller gets (an error of the right kind that names the request, or the answer), how
-often the request was sent, and that what changes something was never done twice.
-"""
+"""Every request × every fault, over a real socket: what it comes to, and how often it is sent."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Every screen × every class of fault, over a real socket: what is said, what stays, and that it comes back.
-
-One server for all, and an app for each walk, on a clock whose pauses are short. A fault begins, the screen
-says which; what was there is there still; the fault ends, and nobody presses a key for that to be seen.
-Screens that ask the server only when somebody does something say why that failed, lose no answer and do
-nothing by halves; done again once the fault is over, it works, and it was done once.
-"""
+"""Every screen × every class of fault, over a real socket: what is said, what stays, and what comes back."""
 
 from __future__ import annotations
 

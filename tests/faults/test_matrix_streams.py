@@ -1,8 +1,4 @@
-"""Every stream × every fault, over a real socket and on a clock that only sleeping moves.
-
-Twice in the life of each stream a fault strikes up to four requests in a row: in the history, and
-while the job runs. Transient faults are retried, and nothing is lost or repeated; lasting ones are raised.
-"""
+"""Every stream × every fault, over a real socket and on a clock that only sleeping moves."""
 
 from __future__ import annotations
 

@@ -281,15 +281,12 @@ async def test_headers_that_mean_harm_are_refused(tmp_path: Path, content: bytes
 SOUND = packed([file("good", VICTIM * 300)])
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"no code archive", SOUND[:-30], SOUND[:-8] + bytes([SOUND[-8] ^ 1]) + SOUND[-7:]],
-    ids=["empty", "text", "cut", "checksum"],
-)
-async def test_no_sound_archive(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(DownloadError, match="damaged or not an archive"):
-        await fetch(content, tmp_path)
-    assert names_in(tmp_path) == [f"{NAME}.tgz"]
+async def test_no_sound_archive(tmp_path: Path) -> None:
+    wrong_sum = SOUND[:-8] + bytes([SOUND[-8] ^ 1]) + SOUND[-7:]
+    for number, content in enumerate((b"", b"no code archive", SOUND[:-30], wrong_sum)):
+        with pytest.raises(DownloadError, match="damaged or not an archive"):
+            await fetch(content, tmp_path / str(number))
+        assert names_in(tmp_path / str(number)) == [f"{NAME}.tgz"]
 
 
 async def test_an_archive_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

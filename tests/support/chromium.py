@@ -19,8 +19,7 @@ import aiohttp
 LIMIT_S = 60.0
 """For each wait; half of what pytest allows a test before it says where it hangs."""
 ENDED_S = 10.0
-ENTER = "Enter"
-_ENTER_CODE = 13
+ENTER, _ENTER_CODE = "Enter", 13
 POLL_EVERY_S = 0.1
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, HEIGHT = 1200, 720
@@ -47,10 +46,6 @@ class Page:
     def drawn(self) -> str:
         return _SEQUENCES.sub("", self.raw)
 
-    def forget(self) -> None:
-        """Empty ``drawn``."""
-        self.raw = ""
-
     async def listen(self) -> None:
         async for message in self._socket:
             received = message.json()
@@ -76,7 +71,7 @@ class Page:
             text, code = ("\r", _ENTER_CODE) if key == ENTER else (key, ord(key.upper()))
             common = {"key": key, "windowsVirtualKeyCode": code}
             if place == len(keys):
-                self.forget()
+                self.raw = ""
             await self.ask("Input.dispatchKeyEvent", type="keyDown", text=text, **common)
             await self.ask("Input.dispatchKeyEvent", type="keyUp", **common)
 
@@ -156,7 +151,6 @@ async def _devtools(process: asyncio.subprocess.Process) -> str:
     output = b""
     while line := await process.stderr.readline():
         output += line
-        found = re.search(rb"DevTools listening on ws://([^/]+)/", line)
-        if found:
+        if found := re.search(rb"DevTools listening on ws://([^/]+)/", line):
             return f"http://{found[1].decode()}"
     raise AssertionError(f"Chromium did not start: {output.decode(errors='replace')[-2000:]}")

@@ -43,13 +43,11 @@ def ask(http: httpx.Client, request: Any, query: str = MUTATION) -> dict[str, An
     body = json.dumps({"query": query, "variables": {"request": request}})
     answer = http.post("/graphql/", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 200
-    content: dict[str, Any] = answer.json()
-    return content
+    return dict(answer.json())
 
 
 def deployed(http: httpx.Client, request: dict[str, Any]) -> dict[str, Any]:
-    version: dict[str, Any] = ask(http, request)["data"][DEPLOY]["model_version"]
-    return version
+    return dict(ask(http, request)["data"][DEPLOY]["model_version"])
 
 
 def refusal(http: httpx.Client, request: Any, query: str = MUTATION) -> tuple[str, str]:

@@ -1,8 +1,7 @@
 """``FakeBaseten``, the tests' one server beside the emulator: the published training API with plain dicts.
 
 It is written from the API's description alone and imports nothing of this project, so that what works against
-it works against any server that follows the description. It answers on a real socket. Tests change its dicts,
-replace the answer of a route, or make one answer break off; for a server under faults see ``fault_layer``.
+it works against any server that follows the description.
 """
 
 import json

@@ -1,8 +1,4 @@
-"""An object store on a real socket that misbehaves on request, and the API that lists its files.
-
-It hands out files behind presigned URLs that expire, takes uploads, and serves a bucket, as S3 does. Nothing
-of ours decides what it takes: signatures are computed from the bytes that came in, as AWS describes it.
-"""
+"""An object store on a real socket that misbehaves on request, and the API that lists its files."""
 
 from __future__ import annotations
 
@@ -466,9 +462,5 @@ def _signature_is_valid(taken: Taken, query: str) -> bool:
     secret = b"AWS4" + SECRET_ACCESS_KEY.encode()
     for step in (day, region, "s3", "aws4_request", to_sign):
         secret = hmac.new(secret, step.encode(), hashlib.sha256).digest()
-    return (
-        key_id == ACCESS_KEY_ID
-        and region == REGION
-        and headers["x-amz-security-token"] == SESSION_TOKEN
-        and hmac.compare_digest(secret.hex(), signature)
-    )
+    given = (key_id, region, headers["x-amz-security-token"], signature)
+    return given == (ACCESS_KEY_ID, REGION, SESSION_TOKEN, secret.hex())

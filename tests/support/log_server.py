@@ -1,7 +1,6 @@
 """A log that causes every kind of trouble the published API permits, an application that serves it, a clock.
 
-It imports nothing of this project. Lines have a timestamp and an arrival time, both by the server's own
-clock, which runs at any speed and may be minutes off.
+Lines have a timestamp and an arrival time, both by the server's own clock, which may be minutes off.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """Fault injection: an ASGI layer that breaks requests according to a specification.
 
-uvicorn must serve it with ``layer.connections.protocol()``, because some faults need the socket itself,
-and must not add a Date header, because the layer sends its own.
+uvicorn must serve it with ``layer.connections.protocol()`` and without a Date header of its own.
 """
 
 from support.fault_layer.layer import FaultLayer
