@@ -391,6 +391,7 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('step=120 loss=0.4 12345 tokens/s 0.8 s/step', {'step': 120, 'tokens_per_s': 12345.0}),
     ('Wrote snapshot to: out/net_iter_5000.ckpt', {'checkpoint': ...}),
     ('ckpt saved: x.pt', {'checkpoint': ...}),
+    ('Epoch 1 | train | loss: 0.41 | val | loss: 0.5', {'loss': 0.41, 'eval_loss': None}),
     ('iterations: 100, training error: 0.0512', {'step': 100}),
     ("{'split': 'val', 'loss': 0.41, 'step': 1200}", {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
 ]

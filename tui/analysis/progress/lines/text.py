@@ -87,6 +87,10 @@ _EVALUATION = re.compile(
     r"|\bresults? (?:on|for) (?:the )?(?:val|eval|test|dev)|\bon (?:the )?(?:val\w{0,7}|test|dev) set:"
     r"|\bsaving dict for global step\b"  # TensorFlow's estimators
 )
+_TRAINING_FIRST = re.compile(  # "Epoch 1 | train | loss 0.4 | val | loss 0.5"
+    r"\b(?:epoch|step|iter(?:ation)?)\b[^a-z]{1,16}train(?:ing)?\b"
+    r".{1,120}?\b(?:val|valid|validation|eval|test|dev)\b"
+)
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
     r"|(?:^\s*|\binfo:? )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]"
@@ -229,7 +233,9 @@ def _kind(texts: tuple[str | None, ...]) -> _LineKind:
     )
     return _LineKind(
         is_report=is_report,
-        evaluates=evaluates and _EVALUATION.search(lowered) is not None,
+        evaluates=evaluates
+        and _EVALUATION.search(lowered) is not None
+        and _TRAINING_FIRST.search(lowered) is None,
         under_way=_UNDER_WAY.search(lowered) is not None,
         has_reward=_REWARD.search(lowered) is not None,
         has_measure=not evaluates
