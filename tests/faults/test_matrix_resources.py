@@ -175,20 +175,16 @@ async def test_after_the_fault_reads_succeed_and_changes_are_made_at_most_once(
     assert wrong == []
 
 
-async def test_a_key_that_ends_and_is_renewed_on_the_server(world: World, faulty: FaultyServer) -> None:
+async def test_a_key_that_is_renewed_counts_and_a_server_that_restarts_is_found_again(
+    world: World, faulty: FaultyServer
+) -> None:
     async with Caller(faulty.url).client as client:
         faulty.set_faults("401;skip=1;times=1")
         await client.projects.list()
         with pytest.raises(errors.Unauthorized, match="refused the key of remote 'lab'"):
             await client.projects.list()
         assert await client.projects.list()
-
-
-async def test_a_server_that_restarts_is_found_again(world: World, faulty: FaultyServer) -> None:
-    """The connections that were kept are dead; the client notices and makes others."""
-    async with Caller(faulty.url).client as client:
-        await client.projects.list()
-        faulty.layer.connections.reset_all()
+        faulty.layer.connections.reset_all()  # those that were kept are dead
         assert await client.projects.list()
 
 

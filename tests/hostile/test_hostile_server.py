@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hostile_answers import HARM, MARK, HostileServer, harmful, hidden_in, obeyed, refusing
+from pydantic import BaseModel
 from raw_terminal import DrawnTerminal
 
 from api_client import models
@@ -74,15 +75,10 @@ def configure(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, kind in vars(models).items() if hasattr(kind, "model_fields")]
-)
-def test_the_harm_is_an_answer_that_the_models_read(name: str) -> None:
-    model = getattr(models, name)
-    read = model.model_validate(harmful(model))
-    assert MARK in str(read.model_dump()) or not any(
-        "str" in str(f.annotation) for f in model.model_fields.values()
-    )
+@pytest.mark.parametrize("model", [kind for kind in vars(models).values() if hasattr(kind, "model_fields")])
+def test_the_harm_is_an_answer_that_the_models_read(model: type[BaseModel]) -> None:
+    has_text = any("str" in str(field.annotation) for field in model.model_fields.values())
+    assert MARK in str(model.model_validate(harmful(model)).model_dump()) or not has_text
 
 
 AS_READ = HARM.replace("\ud800", "\ufffd")

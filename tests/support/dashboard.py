@@ -31,8 +31,6 @@ from tui.wizard.progress import WizardProgress
 from tui.wizard.state import Answers
 
 LIVE = Connection(ConnectionState.LIVE, answered_at=None)
-
-
 READ_ONLY = Loaded(Configuration(readonly=True), {"readonly": "flag --readonly"})
 
 
@@ -51,7 +49,6 @@ class Dashboard(BtTuiApp):
 
 
 def screen_view(make: Callable[[], AppScreen], connection: Connection = LIVE, **options: Any) -> Dashboard:
-
     def first() -> Screen[None]:
         screen = make()
         screen.connection = connection
