@@ -392,6 +392,7 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('Wrote snapshot to: out/net_iter_5000.ckpt', {'checkpoint': ...}),
     ('ckpt saved: x.pt', {'checkpoint': ...}),
     ('Epoch 1 | train | loss: 0.41 | val | loss: 0.5', {'loss': 0.41, 'eval_loss': None}),
+    ('Epoch 3 train/val loss: 0.41/0.51', {'epoch': 3.0, 'loss': 0.41, 'eval_loss': 0.51}),
     ('iterations: 100, training error: 0.0512', {'step': 100}),
     ("{'split': 'val', 'loss': 0.41, 'step': 1200}", {'step': 1200, 'eval_loss': 0.41, 'loss': None}),
 ]

@@ -91,6 +91,11 @@ _TRAINING_FIRST = re.compile(  # "Epoch 1 | train | loss 0.4 | val | loss 0.5"
     r"\b(?:epoch|step|iter(?:ation)?)\b[^a-z]{1,16}train(?:ing)?\b"
     r".{1,120}?\b(?:val|valid|validation|eval|test|dev)\b"
 )
+_BOTH = r"train(?:ing)?(?:, ?| ?/ ?| and | & )(?:val(?:id(?:ation)?)?|test|dev|eval)"
+_BOTH_LOSSES = re.compile(  # "train/val loss: 0.4/0.5"
+    rf"\b(?:{_BOTH}\)? loss(?:es)?|loss(?:es)? ?\(?{_BOTH}\)?)\s?[:=]?\s?"
+    rf"(?P<loss>{NUMBER.lower()})(?:\s?[/,|]\s?|\s)(?P<eval_loss>{NUMBER.lower()})"
+)
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
     r"|(?:^\s*|\binfo:? )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]"
@@ -291,6 +296,9 @@ def read(text: str) -> ParsedMetrics | None:
     if not kind.is_report:
         return _monitored(counts, lowered)
     known: dict[str, Any] = dict(read_values(kind.slots, numbers))
+    both = _BOTH_LOSSES.search(lowered) if "train" in lowered else None
+    if both is not None:
+        known |= {name: to_float(value) for name, value in both.groupdict().items()}
     if not known.keys() - {"epoch"}:
         return _monitored(counts, lowered) or _count_alone(counts, kind, lowered)
     if kind.evaluates and "loss" in known and "eval_loss" not in known:
