@@ -13,41 +13,34 @@ LIMIT_S = 60
 ROOT = Path(__file__).parents[2]
 HEAVY = {"textual", "rich.console", "plotext", "questionary", "starlette", "uvicorn", "psutil"}
 TRANSPORT = {"httpx", "pydantic"}
-
-
+MAIN = "from tui.cli import main"
 Start = Callable[..., subprocess.Popen[str]]
 
 
-def loaded_after(program: str, environ: dict[str, str]) -> set[str]:
-    """Modules in memory after this program has run."""
-    program = f"import sys\n{program}\nsys.stderr.write('\\nLOADED ' + ' '.join(sys.modules))"
-    command, options = [sys.executable, "-c", program], {"cwd": ROOT, "env": environ}
-    done = subprocess.run(command, **options, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+def loaded_by(program: str, *lines: str, environ: dict[str, str]) -> set[str]:
+    """Modules in memory after this program, and these command lines, have run."""
+    program = f"import sys\n{program}\nassert not any(main(line.split()) for line in {lines!r})\n"
+    command = [sys.executable, "-c", f"{program}sys.stderr.write('\\nLOADED ' + ' '.join(sys.modules))"]
+    options = {"cwd": ROOT, "env": environ, "timeout": LIMIT_S}
+    done = subprocess.run(command, **options, capture_output=True, text=True, check=True)
     return set(done.stderr.rpartition("LOADED ")[2].split())
-
-
-def loaded_by(*lines: str, environ: dict[str, str]) -> set[str]:
-    """Modules in memory after these command lines have run."""
-    return loaded_after(
-        f"from tui.cli import main\nassert not any(main(line.split()) for line in {lines!r})", environ
-    )
 
 
 def test_headless_commands_load_no_screen(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
     baseten.logs["job1"] = [line("a line")]
     lines = ("projects", "jobs -o json", "job job1", "logs job1")
-    loaded = loaded_by(*lines, environ=clean_environ | baseten.environ())
+    loaded = loaded_by(MAIN, *lines, environ=clean_environ | baseten.environ())
     assert (loaded & HEAVY, "httpx" in loaded) == (set(), True)
 
 
 def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, str]) -> None:
-    assert loaded_by("--help", environ=clean_environ) & (HEAVY | TRANSPORT) == set()
-    loaded = loaded_by("jobs --help", environ=clean_environ)
+    assert loaded_by(MAIN, "--help", environ=clean_environ) & (HEAVY | TRANSPORT) == set()
+    loaded = loaded_by(MAIN, "jobs --help", environ=clean_environ)
     assert {name for name in loaded if name.startswith("tui.commands.jobs.")} == {"tui.commands.jobs.listing"}
 
 
 def test_home_starts_without_the_readers_of_logs_and_recordings(clean_environ: dict[str, str]) -> None:
-    loaded = loaded_after("import tui.app", clean_environ)
+    loaded = loaded_by("import tui.app", environ=clean_environ)
     late = {"tui.readers.run", "tui.analysis.progress.phases", "api_client.recordings.reading"}
     assert ("tui.screens.home.screen" in loaded, late & loaded) == (True, set())
 

@@ -1,8 +1,6 @@
 """projects, jobs and job against a server that we did not write."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -91,14 +89,6 @@ def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, basete
     assert plain.code == 1
     assert plain.err == f"bt-tui: can't update job job1: {host}: only while it waits (400)\n"
     assert "PATCH /v1/training_projects/proj1/jobs/job1, sent 1 times, status 400, id req-1" in detailed.err
-
-
-def test_remote_is_an_option_of_program_and_command(cli: RunCli, baseten: Any, trussrc: Path) -> None:
-    trussrc.write_text(f"[here]\nremote_url={baseten.url}\napi_key={baseten.key}\n")
-    for words in ("--remote here projects", "projects --remote here"):
-        assert cli(words, environ={}).code == 0
-    missing = cli("projects --remote elsewhere", environ={})
-    assert (missing.code, "here" in missing.err) == (2, True)
 
 
 def test_an_empty_list_is_no_error_and_a_remark(cli: RunCli, baseten: FakeBaseten) -> None:

@@ -128,6 +128,9 @@ def test_errors_stop_it_unless_checks_are_skipped(cli: RunCli, account: FakeBase
     assert result.code == 2
     for words in ("run.sh is not in the archive", "has no secret 'hf'", "not submitted: 2 errors"):
         assert words in result.err
+    for options, code in (((), 2), (("-o", "json"), 2), (("--skip-checks",), 0)):
+        dry = cli("push", str(config), "--dry-run", *options)
+        assert (dry.code, "2 errors would block this submission" in dry.err) == (code, code == 2)
     for flags in (("--accelerator", "h100"), ("--node-count", "0"), ("--team", "Nobody")):
         wrong = cli("push", str(config), *flags)
         assert (wrong.code, flags[1] in wrong.err) == (2, True)

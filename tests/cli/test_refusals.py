@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import RunCli
-from support.fake_baseten import LONG_AGO_MS, Answer, FakeBaseten, job, line, project
+from support.fake_baseten import LONG_AGO_MS, FakeBaseten, job, line, project
 from support.fake_object_store import JOB, FakeObjectStore, Stored
 from support.fake_runs import metrics_of, node, serve_metrics
 from support.terminal import AtTerminal
@@ -38,6 +38,10 @@ WRONG = [
     ("metrics job1 --metric cpu_usage", "the table shows all metrics"),
     ("metrics job1 --follow -o chart", "can't follow"),
     ("init one --target-directory two", "name different folders"),
+    ("init --template ../../etc", "../../etc"),
+    ("init --examples cpu-quickstart,nonesuch", "nonesuch"),
+    ("init --examples ,", "--examples"),
+    ("init --examples cpu-quickstart --template cpu-quickstart", "--template"),
     ("workstation --gpu-count 2 --node-count 1", "give either"),
     ("workstation --accelerator B10", "H100, H200"),
     ("workstation --node-count 2", "truss train workstation"),
@@ -138,22 +142,6 @@ def test_a_checkpoint_that_is_not_there(cli: RunCli) -> None:
             result = cli("checkpoints", command, "checkpoint-9", "--job-id", JOB, environ=store.environ())
             words = f"job {JOB} has no checkpoint 'checkpoint-9' (it has: checkpoint-1, checkpoint-2)"
             assert (result.code, result.out, result.err) == (7, "", f"bt-tui: {words}\n")
-
-
-def test_a_dry_run_with_errors_fails(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
-    for name, body in (("teams", {"teams": []}), ("secrets", {"secrets": []})):
-        baseten.on("GET", f"/v1/{name}", Answer(body))
-    config = tmp_path / "config.py"
-    config.write_text(
-        "from truss_train import *\n"
-        'job = TrainingJob(image=Image(base_image="a"), runtime=Runtime(start_commands=["bash no.sh"]))\n'
-        'project = TrainingProject(name="p", job=job)\n'
-    )
-    for more, environ in (((), {}), (("-o", "json"), None)):
-        result = cli("push", str(config), "--dry-run", *more, environ=environ)
-        assert (result.code, "no.sh" in result.out) == (2, True)
-        assert "1 error would block this submission" in result.err
-    assert cli("push", str(config), "--dry-run", "--skip-checks").code == 0
 
 
 @pytest.mark.usefixtures("in_folder")

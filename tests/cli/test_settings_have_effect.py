@@ -45,17 +45,11 @@ def test_the_demo_has_the_speed_of_the_settings_or_flag(cli: RunCli, monkeypatch
 
     speeds: list[float] = []
 
-    class NoChild:
-        def __init__(self, *, speed: float, **_others: object) -> None:
-            speeds.append(speed)
+    def no_child(*, speed: float, **_others: object) -> None:
+        speeds.append(speed)
+        raise processes.EmulatorFailed("not today")
 
-        def launch(self) -> None:
-            raise processes.EmulatorFailed("not today")
-
-        def shut_down(self) -> None:
-            pass
-
-    monkeypatch.setattr(demo, "EmulatorChild", NoChild)
+    monkeypatch.setattr(demo, "EmulatorChild", no_child)
     monkeypatch.setattr(demo, "need_terminal", lambda: None)
     environ = {"BT_TUI_DEMO_SPEED": "25"}  # of demo.speed
     assert cli("demo", environ=environ).code == 1

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-import socket
+import socketserver
 import stat
 import struct
 import subprocess
@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -33,23 +33,18 @@ def signs(baseten: FakeBaseten, address: str) -> None:
     baseten.on("POST", SIGN_PATH, Answer(answer))
 
 
-class Proxy:
+class Proxy(socketserver.TCPServer):
     """The proxy that signing names: takes the token, answers one byte, and says back what it hears."""
 
     def __init__(self, baseten: FakeBaseten, answer: bytes = b"\x00", *, hangs_up: bool = False) -> None:
+        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
         self.answer, self.hangs_up = answer, hangs_up
         self.token, self.heard = "", b""
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        signs(baseten, f"127.0.0.1:{self._listener.getsockname()[1]}")
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
+        signs(baseten, f"127.0.0.1:{self.server_address[1]}")
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-    def _serve(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:
-            return
-        with suppress(OSError, struct.error), connection, connection.makefile("rb") as incoming:
+    def finish_request(self, connection: Any, _address: object) -> None:
+        with suppress(OSError, struct.error), connection.makefile("rb") as incoming:
             (length,) = struct.unpack("!I", incoming.read(4))
             if length > LONGEST_TOKEN_BYTES:  # TLS, and no token: it gets no further
                 return
@@ -61,14 +56,9 @@ class Proxy:
                     return
                 connection.sendall(chunk)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_about: object) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes a thread that still accepts
-        self._thread.join(LIMIT_S)
-        self._listener.close()
+        self.shutdown()
+        self.server_close()
 
 
 @pytest.fixture
@@ -188,20 +178,17 @@ def test_the_host_may_name_the_remote(cli: RunCli, running: Any, trussrc: Path, 
     assert (keys / "training-job-job1-0.here.ssh.baseten.co-cert.pub").exists()
 
 
-UNQUOTABLE_NAMES = ("a\nProxyCommand touch here", 'a"b', "a\\", "it's", "\x1b]0;a", "${HOME}")
-UNQUOTABLE_FOLDERS = ('a"b', "a\\b", "a\nUser root", "${HOME}")
-
-
-UNQUOTABLE = [(("ssh-config", "--remote", name), "keys") for name in UNQUOTABLE_NAMES]
-UNQUOTABLE += [(words, name) for words in (("ssh", "job1"), ("ssh-config",)) for name in UNQUOTABLE_FOLDERS]
-
-
 def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(
     cli: RunCli, running: FakeBaseten, ssh_environ: Any, tmp_path: Path
 ) -> None:
     """Nor a folder for the keys."""
     signs(running, "127.0.0.1:1")
-    for words, folder in UNQUOTABLE:
+    names = ("a\nProxyCommand touch here", 'a"b', "a\\", "it's", "\x1b]0;a", "${HOME}")
+    folders = ('a"b', "a\\b", "a\nUser root", "${HOME}")
+    for words, folder in (
+        *((("ssh-config", "--remote", name), "keys") for name in names),
+        *((words, folder) for words in (("ssh", "job1"), ("ssh-config",)) for folder in folders),
+    ):
         result = cli(*words, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
         assert (result.code, result.out, "\x1b" in result.err) == (2, "", False), (words, folder)
         assert "can't be written to an ssh configuration" in result.err
