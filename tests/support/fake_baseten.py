@@ -115,6 +115,13 @@ def _body(raw: bytes, content_type: str) -> dict[str, object]:
     return json.loads(raw) if raw and "json" in content_type else {}
 
 
+class QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_arguments: object) -> None:
+        """Connections are cut on purpose."""
+
+
 class FakeBaseten:
     """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will.
 
@@ -132,8 +139,7 @@ class FakeBaseten:
         self.connections = 0
         self.server_names: list[str | None] = []
         self._scheme = "http" if certificate is None else "https"
-        self._server = ThreadingHTTPServer((host, port), self._handler())
-        self._server.daemon_threads = True
+        self._server = QuietServer((host, port), self._handler())
         if certificate is not None:
             self._speak_tls(certificate)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)

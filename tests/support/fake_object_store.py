@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from api_client.client import TrainingClient
 from api_client.http.retry import RetryPolicy
 from support.fake_baseten import Answer as ApiAnswer
-from support.fake_baseten import FakeBaseten, ReceivedRequest, job
+from support.fake_baseten import FakeBaseten, QuietServer, ReceivedRequest, job
 from support.remotes import remote_of
 
 PROJECT, JOB = "project1", "job1"
@@ -413,13 +413,6 @@ def _cut(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.shutdown(socket.SHUT_RDWR)
 
 
-class _QuietServer(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_arguments: object) -> None:
-        """Connections are cut on purpose here."""
-
-
 def _server(serve: Callable[[BaseHTTPRequestHandler], None]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -436,7 +429,7 @@ def _server(serve: Callable[[BaseHTTPRequestHandler], None]) -> ThreadingHTTPSer
         def log_message(self, *_arguments: object) -> None:
             return
 
-    return _QuietServer(("127.0.0.1", 0), Handler)
+    return QuietServer(("127.0.0.1", 0), Handler)
 
 
 def _signature_is_valid(taken: Taken, query: str) -> bool:
