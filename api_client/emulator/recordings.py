@@ -112,7 +112,7 @@ class RecordedJobs:
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         found = self._recordings[job_id].checkpoints_at(self._clock.now())
         if found is None:
-            raise not_found("Checkpoint list of job", job_id)
+            raise ApiFault(404, "NOT_FOUND", f"the checkpoints of job {job_id!r} were not recorded")
         return found
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:

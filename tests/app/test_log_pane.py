@@ -276,6 +276,17 @@ async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it
         assert f"{datetime.now(UTC):%Y-}" not in reader.bar
 
 
+async def test_an_ended_job_s_log_is_called_empty_only_once_it_was_read() -> None:
+    async with reading(()) as reader:
+        for part, told in (
+            (LogPart((), ended=True), "Reading the log…"),
+            (LogPart((), older=True, read_part=1.0), "The job ended without logging anything."),
+        ):
+            reader.pane.take(part)
+            await settle(reader.pilot)
+            assert told in reader.screen
+
+
 async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
     async with reading(size=NARROW) as reader:
         await reader.press("at")

@@ -62,8 +62,10 @@ def test_verbatim_data_is_as_it_is_in_a_pipe_and_sanitized_at_a_terminal() -> No
     pipe, terminal = io.StringIO(), Terminal()
     Output(pipe, io.StringIO(), {}).verbatim().data(HOSTILE)
     Output(terminal, io.StringIO(), {}).verbatim().data(HOSTILE)
+    Output(terminal, io.StringIO(), {"TERM": "xterm"}).verbatim().data("\x1b[31mred\nplain\n")
     assert pipe.getvalue() == HOSTILE
     assert "\x1b]" not in terminal.getvalue()
+    assert terminal.getvalue().endswith("red\x1b[0m\nplain\n"), "a line's color ends with it"
 
 
 def test_json_has_null_for_numbers_that_it_does_not_know() -> None:

@@ -156,8 +156,18 @@ SGR_OF_TONE = {
 }
 """Tone name → SGR parameter; the terminal's own 16 colors suit any theme."""
 
+_RESET = "\x1b[0m"
 _OWN_COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)")
 """Color sequences that may pass: those of ``paint``, and the 256-color ones used by charts."""
+
+
+def _with_own_colors(line: str) -> str:
+    """Sanitize a line except for its colors, which end with it."""
+    pieces = _OWN_COLOUR.split(line)
+    pieces[::2] = map(sanitize_lines, pieces[::2])
+    if len(pieces) > 1 and pieces[-2] != _RESET:
+        pieces.append(_RESET)
+    return "".join(pieces)
 
 
 class OutputClosed(Exception):
@@ -226,9 +236,7 @@ class Output:
             return text  # fast path in C: there may be 100,000 lines
         if not self.has_colour:
             return sanitize_lines(text)
-        pieces = _OWN_COLOUR.split(text)
-        pieces[::2] = map(sanitize_lines, pieces[::2])
-        return "".join(pieces)
+        return "\n".join(map(_with_own_colors, text.split("\n")))
 
     def _write(self, text: str) -> None:
         try:
@@ -276,7 +284,7 @@ class Output:
 
     def paint(self, text: str, tone: str | None) -> str:
         sgr = SGR_OF_TONE.get(tone or "") if self.has_colour else None
-        return f"\x1b[{sgr}m{text}\x1b[0m" if sgr and text else text
+        return f"\x1b[{sgr}m{text}{_RESET}" if sgr and text else text
 
 
 def cannot_write(name: object, error: OSError) -> CommandFailed:

@@ -189,6 +189,11 @@ class LogState:
     def is_reading(self) -> bool:
         return self.read_part is not None and self.read_part < 1
 
+    @property
+    def is_complete(self) -> bool:
+        """True once the job has ended and its whole log has been read."""
+        return self.ended and self.read_part == 1
+
 
 class LogBar(StatusLine):
     """The log bar. Filters and their match counts come first and are always visible."""
@@ -231,7 +236,7 @@ def _node_label(options: LogOptions, columns: Sequence[str]) -> list[Span]:
 def _follows(view: LogView, state: LogState) -> list[Span]:
     following, unseen = view.viewport.follow, view.model.unseen
     if state.ended and (following or not unseen):
-        return [("job ended" if state.is_reading else "complete", "muted")]
+        return [("complete" if state.is_complete else "job ended", "muted")]
     if following:
         return [("following", "good")]
     words: list[Span] = [("paused", "warn")]

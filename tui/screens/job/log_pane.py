@@ -337,7 +337,7 @@ class LogPane(Vertical):
         """
         first = self.view.store.first_error
         if first is None:
-            is_complete = self._state.ended and not self._state.is_reading
+            is_complete = self._state.is_complete
             screen = self.screen
             if is_complete and isinstance(screen, AppScreen) and "why" not in screen.unhinted:
                 self.notify(f"No errors in the log; {screen.key_for('job.why')} shows what is wrong.")
@@ -433,9 +433,10 @@ class LogPane(Vertical):
         empty = placeholder.display = len(store) == 0
         self.columns.set_class(empty, "-empty")  # hiding it would lose the focus
         if empty:
-            placeholder.update(
-                "The job ended without logging anything." if self._state.ended else "No log lines yet."
-            )
+            ended = "Reading the log…"
+            if self._state.is_complete:
+                ended = "The job ended without logging anything."
+            placeholder.update(ended if self._state.ended else "No log lines yet.")
         self.query_one(FirstErrorLine).show(store, self.options.time, key_on(self, "logs.first_error"))
         self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._state)
 
