@@ -47,7 +47,7 @@ async def test_nothing_of_a_hostile_log_reaches_the_terminal_as_a_command() -> N
             terminal.types(b"2")
             terminal.read_until(lambda shown: shown.count(b"the end") > 1)
             terminal.types(b"q")
-            assert terminal.end() == 0
+            assert terminal.end() == 0, terminal.text[-4000:]
     assert DASHBOARD_ENDS in terminal.shown
     assert b"[bold red]markup[/]" in terminal.shown
     for sequence in FOREIGN:
