@@ -46,7 +46,12 @@ def dashboard(server: FakeBaseten, memory: Memory | None = None) -> BtTuiApp:
 
 
 async def is_shown(pilot: Pilot[Any], kind: type, words: str = "") -> None:
-    await until(pilot, lambda: isinstance(pilot.app.screen, kind) and words in text_of(pilot.app))  # type: ignore[arg-type]
+    """Wait until the screen is drawn: the next key is that screen's."""
+    app: Any = pilot.app
+    await until(
+        pilot, lambda: isinstance(app.screen, kind) and bool(text_of(app).strip()) and words in text_of(app)
+    )
+    await pilot.pause()
 
 
 async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> None:
