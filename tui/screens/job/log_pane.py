@@ -433,10 +433,12 @@ class LogPane(Vertical):
         empty = placeholder.display = len(store) == 0
         self.columns.set_class(empty, "-empty")  # hiding it would lose the focus
         if empty:
-            ended = "Reading the log…"
-            if self._state.is_complete:
-                ended = "The job ended without logging anything."
-            placeholder.update(ended if self._state.ended else "No log lines yet.")
+            if not self._state.ended:
+                placeholder.update("No log lines yet.")
+            elif self._state.is_complete:
+                placeholder.update("The job ended without logging anything.")
+            else:
+                placeholder.update("Reading the log…")
         self.query_one(FirstErrorLine).show(store, self.options.time, key_on(self, "logs.first_error"))
         self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._state)
 
