@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 
-from tui.analysis.progress.lines import bars, saves, structured, tables, text, trainers
+from tui.analysis.progress.lines import alone, bars, saves, structured, tables, text, trainers
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.text.sanitize import last_carriage_segment, strip_ansi
@@ -173,7 +173,7 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     if context.speech:
         context.speech -= 1
     if message.startswith("|") and context.in_table:
-        return text.read_row(message)
+        return alone.read_row(message)
     context.in_table = message.startswith("----------") and not message.strip("-")
     if context.table is not None and (row := context.table.read(message)) is not None:
         return row
@@ -194,7 +194,7 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     elif _BLOCK.match(message):
         context.block = _BLOCK_LINES
     elif context.block or context.rates:
-        below = text.read_in_block(message)
+        below = alone.read_in_block(message)
         lines = context.rates if below is not None and below.learning_rate is not None else context.block
         context.block, context.rates = max(0, context.block - 1), max(0, context.rates - 1)
         return below if lines else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tui.analysis.progress.lines.kinds import is_spoken
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.text import is_spoken
 
 # Most match lowercase text, which is several times faster than ignoring case.
 _SAVING = re.compile(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tui.analysis.progress.lines import bars
+from tui.analysis.progress.lines.kinds import is_spoken
 from tui.analysis.progress.lines.reading import (
     NUMBER,
     ParsedMetrics,
@@ -16,7 +17,7 @@ from tui.analysis.progress.lines.reading import (
     to_float,
     to_step,
 )
-from tui.analysis.progress.lines.text import is_spoken, is_training_metrics
+from tui.analysis.progress.lines.text import is_training_metrics
 from tui.analysis.progress.lines.text import read as read_text
 from tui.analysis.progress.lines.vocabulary import EVALUATION, meaning
 
