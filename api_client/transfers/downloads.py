@@ -345,13 +345,14 @@ class Downloads:
         return await self._unpacked(report, plan.unpack_to)
 
     async def _unpacked(self, report: DownloadReport, target: Path) -> DownloadReport:
-        """Unpack the archive into its folder; if that fails, keep the archive beside the folder."""
+        """Unpack the archive into its folder. The first one that cannot be unpacked is kept beside it."""
         archive = report.files[0].path
         try:
             await asyncio.to_thread(unpack, archive, target)
         except DownloadError as error:
             kept = target.with_name(target.name + ".tgz")
             if kept.exists():
+                archive.unlink(missing_ok=True)
                 raise
             archive.rename(kept)
             raise DownloadError(f"{error} (the archive is kept: {kept})") from error

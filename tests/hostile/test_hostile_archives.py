@@ -283,10 +283,10 @@ SOUND = packed([file("good", VICTIM * 300)])
 
 async def test_no_sound_archive(tmp_path: Path) -> None:
     wrong_sum = SOUND[:-8] + bytes([SOUND[-8] ^ 1]) + SOUND[-7:]
-    for number, content in enumerate((b"", b"no code archive", SOUND[:-30], wrong_sum)):
+    for content in (b"", b"no code archive", SOUND[:-30], wrong_sum):
         with pytest.raises(DownloadError, match="damaged or not an archive"):
-            await fetch(content, tmp_path / str(number))
-        assert names_in(tmp_path / str(number)) == [f"{NAME}.tgz"]
+            await fetch(content, tmp_path)
+        assert names_in(tmp_path) == [f"{NAME}.tgz"]  # the first one; later ones are not kept
 
 
 async def test_an_archive_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
