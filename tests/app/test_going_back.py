@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from api_client.remotes import resolve_remote
 from support.dashboard import text_of
@@ -45,39 +46,41 @@ def dashboard(server: FakeBaseten, memory: Memory | None = None) -> BtTuiApp:
     return BtTuiApp(resolve_remote(environ=server.environ()), memory=memory)
 
 
-async def is_shown(pilot: Pilot[Any], kind: type, words: str = "") -> None:
-    """Wait until the screen is drawn: the next key is that screen's."""
+async def is_shown(pilot: Pilot[Any], kind: type, words: str = "", *, after: str = "") -> None:
+    """Press a key, and wait until the screen is drawn: the next key is that screen's."""
     app: Any = pilot.app
+    await pilot.press(*after.split())
     await until(
         pilot, lambda: isinstance(app.screen, kind) and bool(text_of(app).strip()) and words in text_of(app)
     )
     await pilot.pause()
 
 
+async def test_what_comes_while_the_dashboard_exits_is_no_crash(server: FakeBaseten) -> None:
+    app = dashboard(server)
+    async with app.run_test(size=SIZE) as pilot:
+        await is_shown(pilot, HomeScreen, "run-one")
+        app.exit()
+        app.screen.call_next(app.screen.mount, Static("a chart of data that came late"))
+    assert app.return_code == 0
+
+
 async def test_back_and_forward_are_those_of_a_browser(server: FakeBaseten) -> None:
     app = dashboard(server)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await is_shown(pilot, HomeScreen, "run-one")
-        await pilot.press("enter")
-        await is_shown(pilot, JobScreen, "run-")
+        await is_shown(pilot, JobScreen, "run-", after="enter")
         first = app.screen.job.id  # type: ignore[attr-defined]
-        await pilot.press("C")
-        await is_shown(pilot, CacheScreen)
-        await pilot.press("backspace")
-        await is_shown(pilot, JobScreen)
-        await pilot.press("alt+left")
-        await is_shown(pilot, HomeScreen)
-        await pilot.press("alt+right")
-        await is_shown(pilot, JobScreen)
+        await is_shown(pilot, CacheScreen, after="C")
+        await is_shown(pilot, JobScreen, after="backspace")
+        await is_shown(pilot, HomeScreen, after="alt+left")
+        await is_shown(pilot, JobScreen, after="alt+right")
         assert app.screen.job.id == first  # type: ignore[attr-defined]
-        await pilot.press("F")
-        await is_shown(pilot, CacheScreen)
-        await pilot.press("escape")  # is one step back too
-        await is_shown(pilot, JobScreen, "‹ ")
+        await is_shown(pilot, CacheScreen, after="F")
+        await is_shown(pilot, JobScreen, "‹ ", after="escape")  # is one step back too
         await pilot.click(offset=(text_of(app).splitlines()[0].index("‹"), 0))
         await is_shown(pilot, HomeScreen)
-        await pilot.press("F", "F")
-        await is_shown(pilot, CacheScreen, "‹ Cache")
+        await is_shown(pilot, CacheScreen, "‹ Cache", after="F F")
         await pilot.press("alt+left", "alt+left", "alt+left")
         await until(pilot, lambda: "No earlier screen" in text_of(app))
         await pilot.press("slash", *"F0", "backspace")  # in a field they are the field's keys
@@ -122,8 +125,7 @@ async def test_a_project_of_another_team_is_found_from_a_job(server: FakeBaseten
         await is_shown(pilot, HomeScreen, "run-one")
         await choose(pilot, "vision", "team Vision")
         await until(pilot, lambda: "run-two" not in text_of(app))
-        await pilot.press("enter")
-        await is_shown(pilot, JobScreen)
+        await is_shown(pilot, JobScreen, after="enter")
         await choose(pilot, "beta", "project beta")
         await is_shown(pilot, HomeScreen, "run-two")
         assert "run-one" not in text_of(app)

@@ -25,6 +25,7 @@ from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.screen import Screen
+from textual.widget import MountError
 from textual.worker import Worker, WorkerState
 
 from api_client.remotes import Remote
@@ -241,6 +242,11 @@ class BtTuiApp(App[WelcomeChoice]):
     def _quit_unattended(self) -> None:
         """Exit without asking about downloads, because nobody is there to answer."""
         self.exit()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Ignore what cannot be mounted because the app is exiting; everything else is a crash."""
+        if not (self._exit and isinstance(error, MountError)):
+            super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
         """Exit with a traceback without values of variables, API keys or control sequences."""
