@@ -36,7 +36,7 @@ _MODEL_CONFIG = re.compile(r"config\.json|params\.json")
 _TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*\.gguf")
 
 
-def telling_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]:
+def relevant_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]:
     """Return the few of a job's files that ``verdict`` and ``missing_parts`` depend on."""
     known = (_WEIGHTS, _SHARDS, _TRAINER_STATE, _MODEL_CONFIG, _TOKENIZER)
     return tuple(

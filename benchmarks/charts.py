@@ -51,7 +51,7 @@ def make_series(count: int) -> list[Series]:
 
 def ours(series: list[Series]) -> None:
     """One frame of the chart."""
-    picture(series, ChartSpec("GPU utilisation", END - SPAN_S, END, 0.0, 1.0), WIDTH, HEIGHT)
+    picture(series, ChartSpec("GPU utilization", END - SPAN_S, END, 0.0, 1.0), WIDTH, HEIGHT)
 
 
 def plotext_frame(series: list[Series]) -> None:

@@ -2,7 +2,7 @@
 
 Prints lines a second while appending with painting going on, CPU milliseconds of a jump with its
 paint, the worst stall of the event loop, and bytes held a line, for lines that are all alike and for a mix
-of all that jobs print: other scripts, colours, JSON, tracebacks, progress bars. Wanted: appending at 20 ×
+of all that jobs print: other scripts, colors, JSON, tracebacks, progress bars. Wanted: appending at 20 ×
 RichLog or more, no stall over 50 ms, 250 bytes a line at most.
 """
 

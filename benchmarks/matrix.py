@@ -35,7 +35,7 @@ NOW = 1_700_000_000.0
 
 
 def use(node: int, gpu: int, second: int) -> float:
-    """A made-up utilisation."""
+    """A made-up utilization."""
     return 0.9 + 0.09 * math.sin(second / 7 + node + gpu)
 
 

@@ -40,6 +40,6 @@ from api_client.servable import kind_of as kind_of
 from api_client.servable import memory_hint as memory_hint
 from api_client.servable import needed_gpu_bytes as needed_gpu_bytes
 from api_client.servable import rank_for as rank_for
+from api_client.servable import relevant_files as relevant_files
 from api_client.servable import selectable as selectable
-from api_client.servable import telling_files as telling_files
 from api_client.submission.findings import Finding as Finding

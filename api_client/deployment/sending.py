@@ -347,8 +347,8 @@ async def _find_created_deployment(
 ) -> DeploymentResult:
     """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
     fresh: list[tuple[str, Deployment]] = []
-    for look in range(POLLS_AFTER_LOST_RESPONSE if known is not None else 0):
-        if look:
+    for attempt in range(POLLS_AFTER_LOST_RESPONSE if known is not None else 0):
+        if attempt:
             await clock.sleep(POLL_INTERVAL_S)
         try:
             deployments = await _deployments_named(client, name)

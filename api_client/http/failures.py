@@ -96,8 +96,8 @@ def from_answer(
     code, words = _server_message(content, response.headers.get("content-type", ""), remote)
     phrase = words or _phrase(status)
     kind: type[ErrorAnswer] = BadRequest
-    said = f"{host}: {words.rstrip('.')} ({status})" if words else f"{host} returned {status} {phrase}"
-    message = f"can't {line.words}: {said}"
+    answer = f"{host}: {words.rstrip('.')} ({status})" if words else f"{host} returned {status} {phrase}"
+    message = f"can't {line.words}: {answer}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         kind = Unauthorized
         message = _refusal(remote, host) + f": {phrase} ({status})"

@@ -234,9 +234,9 @@ async def submit(
     Raises ConfigurationError (including ArchiveError), UploadFailed and the other subclasses of RequestError.
     """
     overrides = overrides or Overrides()
-    tell = on_progress or (lambda _progress: None)
+    report = on_progress or (lambda _progress: None)
     project, warnings = apply_overrides(project, overrides)
-    tell(SubmissionProgress("archiving"))
+    report(SubmissionProgress("archiving"))
     wanted = team or overrides.team or project.team_name or client.remote.team
     choice = await choose_team(client, project_name=project.name, wanted=wanted)
     if choice.name is not None:
@@ -246,10 +246,10 @@ async def submit(
     user_env = await asyncio.to_thread(describe_environment, source_dir)
     with tempfile.TemporaryDirectory(prefix="bt-tui-push-", ignore_cleanup_errors=True) as folder:
         archive = Path(folder) / ARCHIVE_NAME
-        await _write(plan, archive, tell)
+        await _write(plan, archive, report)
         credentials = await client.blobs.training_credentials()
-        await _upload(client.blobs, archive, plan.size_bytes, credentials, tell)
-    tell(SubmissionProgress("creating"))
+        await _upload(client.blobs, archive, plan.size_bytes, credentials, report)
+    report(SubmissionProgress("creating"))
     payload = job_payload(
         project.job, artifact=(credentials.s3_bucket, credentials.s3_key), user_env=user_env
     )
@@ -267,7 +267,7 @@ def folder_of(config: Path | str) -> Path:
     return Path(config).absolute().parent
 
 
-async def _write(plan: ArchivePlan, to: Path, tell: OnProgress) -> None:
+async def _write(plan: ArchivePlan, to: Path, report: OnProgress) -> None:
     """Write the archive in a thread, which ends soon after this task is cancelled."""
     loop = asyncio.get_running_loop()
     is_cancelled = threading.Event()
@@ -275,7 +275,7 @@ async def _write(plan: ArchivePlan, to: Path, tell: OnProgress) -> None:
     def on_bytes(done_bytes: int, total_bytes: int) -> None:
         if is_cancelled.is_set():
             raise ArchiveError("cancelled")
-        loop.call_soon_threadsafe(tell, SubmissionProgress("archiving", done_bytes, total_bytes))
+        loop.call_soon_threadsafe(report, SubmissionProgress("archiving", done_bytes, total_bytes))
 
     try:
         await asyncio.to_thread(write_archive, plan, to, on_bytes)
@@ -284,17 +284,17 @@ async def _write(plan: ArchivePlan, to: Path, tell: OnProgress) -> None:
 
 
 async def _upload(
-    blobs: Blobs, archive: Path, size_bytes: int, credentials: BlobCredentials, tell: OnProgress
+    blobs: Blobs, archive: Path, size_bytes: int, credentials: BlobCredentials, report: OnProgress
 ) -> None:
     latest = SubmissionProgress("uploading", 0, size_bytes)
 
     def on_bytes(done_bytes: int, total_bytes: int) -> None:
         nonlocal latest
         latest = SubmissionProgress("uploading", done_bytes, total_bytes)
-        tell(latest)
+        report(latest)
 
     def on_note(note: str) -> None:
-        tell(replace(latest, note=note))
+        report(replace(latest, note=note))
 
-    tell(latest)
+    report(latest)
     await blobs.upload(archive, credentials, on_progress=on_bytes, on_note=on_note)

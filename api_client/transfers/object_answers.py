@@ -122,9 +122,9 @@ def from_answer(status: int, headers: Message, content: bytes, url: ObjectUrl, n
         kind = ServerFault
     elif status == HTTPStatus.TOO_MANY_REQUESTS:
         kind = RateLimited
-    said = f"{status}" + (f" {code}" if code else "") + (f": {words}" if words else "")
+    details = f"{status}" + (f" {code}" if code else "") + (f": {words}" if words else "")
     return kind(
-        f"{url.netloc} answered {said}",
+        f"{url.netloc} answered {details}",
         status=status,
         code=code,
         server_message=words,

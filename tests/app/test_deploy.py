@@ -28,7 +28,7 @@ def step_of(app: BtTuiApp) -> str:
     screen = app.screen
     if not isinstance(screen, DeployScreen) or screen.snapshot.stage != "asking":
         return ""
-    walk = screen.snapshot.walk
+    walk = screen.snapshot.wizard
     panes = list(screen.query(QuestionPane))
     return walk.step.id if walk and panes and panes[-1].step.id == walk.step.id else ""
 
@@ -117,8 +117,8 @@ async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch
     deployed: list[str] = []
 
     async def deploy(feed: StubDeployFeed) -> None:
-        assert feed.snapshot.walk is not None
-        deployed.extend(feed.snapshot.walk.state.answers.checkpoint_names)
+        assert feed.snapshot.wizard is not None
+        deployed.extend(feed.snapshot.wizard.state.answers.checkpoint_names)
 
     monkeypatch.setattr(StubDeployFeed, "deploy", deploy)
     app = deploy_view(to(walk_of(lora("one"), lora("two")), CHECKPOINTS))

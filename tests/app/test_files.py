@@ -54,7 +54,7 @@ def header(parameters: int) -> SafetensorsHeader:
 
 
 class StubFilesFeed(StubFeed):
-    async def look(self, file: CheckpointFile) -> FilePreview:
+    async def preview(self, file: CheckpointFile) -> FilePreview:
         if file.relative_file_name.endswith(".json"):
             return FilePreview(file, len(CONFIG), text=CONFIG)
         return FilePreview(file, error="HTTP 403: the link has \x1b[31mexpired")

@@ -87,7 +87,7 @@ TROUBLES = (
         "refused by",
     ),
     (
-        Connection(ConnectionState.UNAUTHORISED, reason="acme refused the key (from BASETEN_API_KEY)"),
+        Connection(ConnectionState.UNAUTHORIZED, reason="acme refused the key (from BASETEN_API_KEY)"),
         "BASETEN_API_KEY",
     ),
     (

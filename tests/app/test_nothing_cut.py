@@ -146,7 +146,7 @@ async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
         assert app.screen.focused is field
         field.value = typed
         await pressed(pilot, "enter")
-        why = flowing(app.screen.snapshot.walk.step.problem(typed))  # type: ignore[attr-defined]
+        why = flowing(app.screen.snapshot.wizard.step.problem(typed))  # type: ignore[attr-defined]
         for size in SIZES:
             await pilot.resize_terminal(*size)
             await until(pilot, lambda: why in flowing(text_of(app)))

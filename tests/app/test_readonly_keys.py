@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 from support.dashboard import READ_ONLY, Dashboard, home, opened, pressed, settle, text_of
 from support.worlds import StubRunFeed, run
-from tui.actions import Mark, Scope, actions_of
+from tui.actions import ActionFlag, Scope, actions_of
 from tui.screens.job.screen import JobScreen
 
 SIZE = (100, 30)
@@ -17,7 +17,7 @@ SIZE = (100, 30)
 
 def changing(scope: Scope) -> list[str]:
     """The first key of each action that would change something on the server."""
-    return [action.keys.split(",")[0] for action in actions_of(scope) if Mark.DANGEROUS in action.marks]
+    return [action.keys.split(",")[0] for action in actions_of(scope) if ActionFlag.DANGEROUS in action.flags]
 
 
 def test_the_table_knows_what_changes_something() -> None:

@@ -22,8 +22,8 @@ SIZE = (80, 24)
 
 
 def step_of(screen: object) -> str:
-    assert isinstance(screen, DeployScreen) and screen.snapshot.walk is not None
-    return screen.snapshot.walk.step.id
+    assert isinstance(screen, DeployScreen) and screen.snapshot.wizard is not None
+    return screen.snapshot.wizard.step.id
 
 
 def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
@@ -81,8 +81,8 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         assert step_of(app.screen) == CHECKPOINTS
         await pressed(pilot, "space", "j", "space", "ctrl+s")
         screen = app.screen
-        assert isinstance(screen, DeployScreen) and screen.snapshot.walk is not None
-        assert screen.snapshot.walk.state.answers.checkpoint_names == ("b",)
+        assert isinstance(screen, DeployScreen) and screen.snapshot.wizard is not None
+        assert screen.snapshot.wizard.state.answers.checkpoint_names == ("b",)
         assert step_of(screen) == REVIEW
 
 
@@ -97,8 +97,8 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
         await pilot.press("enter")  # with nothing marked, the cursor is the answer
         await settle(pilot)
         assert step_of(app.screen) == REVIEW
-        assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.walk is not None
-        assert app.screen.snapshot.walk.state.answers.checkpoint_names == ("checkpoint-2000",)
+        assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.wizard is not None
+        assert app.screen.snapshot.wizard.state.answers.checkpoint_names == ("checkpoint-2000",)
 
 
 async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
@@ -116,7 +116,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
             facts.jobs[0], facts.now, facts.now, log_read=True, kept_losses=KeptLosses(), faults=faults
         )
         judged = replace(walk, state=replace(walk.state, facts=facts.with_evidence(run)))
-        app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", walk=judged)))
+        app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", wizard=judged)))
         await settle(pilot)
         screen = " ".join(words_of(app).split())
         assert "checkpoint-200 lora r=16 · 1000 B · 1h ago ▲ after NaN" in screen
@@ -132,12 +132,12 @@ async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None
         screen = app.screen
         assert isinstance(screen, DeployScreen)
         later = to(walk_of(lora("checkpoint-1")), "model_name")
-        screen.take(replace(screen.snapshot, walk=later))
+        screen.take(replace(screen.snapshot, wizard=later))
         for _ in range(1000):  # until the pane is there, but not what is in it
             if any(pane.step.id == "model_name" for pane in screen.query(QuestionPane)):
                 break
             await asyncio.sleep(0)
-        screen.take(replace(screen.snapshot, walk=later, note="checked"))
+        screen.take(replace(screen.snapshot, wizard=later, note="checked"))
         await settle(pilot)
         assert step_of(screen) == "model_name"
         assert screen.query_one("#text", Input).has_focus

@@ -152,7 +152,7 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
 
 def step_of(screen: DeployScreen) -> str:
     """The question that waits for an answer; empty while none does."""
-    walk, panes = screen.snapshot.walk, list(screen.query(QuestionPane))
+    walk, panes = screen.snapshot.wizard, list(screen.query(QuestionPane))
     if screen.snapshot.stage != "asking" or walk is None or not panes:
         return ""
     return walk.step.id if panes[-1].step.id == walk.step.id else ""

@@ -96,7 +96,7 @@ class StubDeployFeed(DeployFeed):
         self._begin_event = walk
 
     async def begin(self) -> None:
-        self._change(stage="asking", walk=self._begin_event)
+        self._change(stage="asking", wizard=self._begin_event)
 
 
 def deploy_view(walk: WizardProgress) -> Dashboard:

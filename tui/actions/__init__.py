@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from tui.actions.table import ACTIONS, JOB_TABS, SCOPE_TITLES, Action, Mark, Scope
+from tui.actions.table import ACTIONS, JOB_TABS, SCOPE_TITLES, Action, ActionFlag, Scope
 
-__all__ = ["ACTIONS", "JOB_TABS", "SCOPE_TITLES", "Action", "Mark", "Scope", "actions_of"]
+__all__ = ["ACTIONS", "JOB_TABS", "SCOPE_TITLES", "Action", "ActionFlag", "Scope", "actions_of"]
 
 
 @cache

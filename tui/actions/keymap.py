@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.keys import format_key
 
-from tui.actions import Action, Mark, Scope, actions_of
+from tui.actions import Action, ActionFlag, Scope, actions_of
 
 
 def key_sign(key: str) -> str:
@@ -64,9 +64,9 @@ def bindings_of(*scopes: Scope) -> list[BindingType]:
             action.keys,
             action.id,
             action.label,
-            show=Mark.FOOTER in action.marks,
+            show=ActionFlag.FOOTER in action.flags,
             # Priority bindings run in the app before the next key is processed.
-            priority=Mark.FIELD in action.marks,
+            priority=ActionFlag.FIELD in action.flags,
             key_display=key_sign(action.keys.split(",")[0]),
             tooltip=action.help,
             id=f"{action.scope}.{action.id}",

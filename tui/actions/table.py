@@ -49,7 +49,7 @@ OFF = "Off: read-only."
 """Appended to the help of a dangerous action in a read-only dashboard."""
 
 
-class Mark(Flag):
+class ActionFlag(Flag):
     """A special property of an action."""
 
     FOOTER = auto()
@@ -62,7 +62,7 @@ class Mark(Flag):
     """Help lists it last: few need it, or its counterpart says it."""
 
 
-PLAIN = Mark(0)
+PLAIN = ActionFlag(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +78,16 @@ class Action:
     keys: str
     label: str
     help: str
-    marks: Mark = PLAIN
+    flags: ActionFlag = PLAIN
 
     def sentence(self, *, read_only: bool) -> str:
         """Return the help text, with a note if the action is off in a read-only dashboard."""
-        return f"{self.help} {OFF}" if read_only and Mark.DANGEROUS in self.marks else self.help
+        return f"{self.help} {OFF}" if read_only and ActionFlag.DANGEROUS in self.flags else self.help
 
 
-FOOTER, DANGEROUS, FIELD, RARE = Mark.FOOTER, Mark.DANGEROUS, Mark.FIELD, Mark.RARE
+FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, ActionFlag.FIELD, ActionFlag.RARE
 
-Row = tuple[str, str, str, str] | tuple[str, str, str, str, Mark]
+Row = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
 
 ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.HOME: (

@@ -120,28 +120,28 @@ def fleet_title(rows: Sequence[JobRow]) -> str:
     return f"● {running} running – {PROGRAM}" if running else PROGRAM
 
 
-Mark = tuple[str, str]
+AlertKey = tuple[str, str]
 """A job id and a finding's key."""
 
 AWAY = timedelta(minutes=30)
 """Minimum absence after which a returning finding counts as new."""
 FORGET_AFTER = timedelta(days=2)
-MAX_SEEN_MARKS = 5_000
+MAX_SEEN_FINDINGS = 5_000
 
 
 class AlertTracker:
     """Remembers seen findings, so that nothing is reported twice.
 
-    On a source's first look, findings that began before ``started`` are not new: a user who opens the
-    dashboard sees them there.
+    On the first update from a source, findings that began before ``started`` are not new: a user who opens
+    the dashboard sees them there.
     """
 
     def __init__(self, started: datetime) -> None:
         self._started = started
         self._ended: dict[str, bool] = {}
         self._last_seen: set[tuple[str, str]] = set()
-        self._seen: dict[Mark, datetime] = {}
-        self._snoozed: dict[Mark, datetime] = {}
+        self._seen: dict[AlertKey, datetime] = {}
+        self._snoozed: dict[AlertKey, datetime] = {}
 
     def update(
         self, job: TrainingJob, findings: Iterable[HealthFinding], now: datetime, *, source: str
@@ -159,19 +159,19 @@ class AlertTracker:
             for found in findings
             if self._is_new(job, found, now, first)
         ]
-        if len(self._seen) > MAX_SEEN_MARKS:
+        if len(self._seen) > MAX_SEEN_FINDINGS:
             self._forget(now)
         return tuple(news)
 
     def _is_new(self, job: TrainingJob, found: HealthFinding, now: datetime, first: bool) -> bool:
-        mark = (job.id, found.key)
-        seen = self._seen.get(mark)
-        self._seen[mark] = now
-        until = self._snoozed.get(mark)
+        key = (job.id, found.key)
+        seen = self._seen.get(key)
+        self._seen[key] = now
+        until = self._snoozed.get(key)
         if until is not None:
             if now < until:
                 return False
-            del self._snoozed[mark]
+            del self._snoozed[key]
             return True  # a snoozed finding that is still present counts as new
         if seen is not None and now - seen < AWAY:
             return False
@@ -186,10 +186,10 @@ class AlertTracker:
         for key in keys:
             self._snoozed.pop((job_id, key), None)
 
-    def snoozed(self, now: datetime) -> frozenset[Mark]:
-        return frozenset(mark for mark, until in self._snoozed.items() if now < until)
+    def snoozed(self, now: datetime) -> frozenset[AlertKey]:
+        return frozenset(key for key, until in self._snoozed.items() if now < until)
 
     def _forget(self, now: datetime) -> None:
-        self._seen = {mark: at for mark, at in self._seen.items() if now - at < FORGET_AFTER}
-        while len(self._seen) > MAX_SEEN_MARKS:
+        self._seen = {key: at for key, at in self._seen.items() if now - at < FORGET_AFTER}
+        while len(self._seen) > MAX_SEEN_FINDINGS:
             del self._seen[min(self._seen, key=self._seen.__getitem__)]

@@ -66,7 +66,7 @@ def resource_label(path: str) -> str:
     return next((what for pattern, what in _ROUTES if pattern.fullmatch(path)), "")
 
 
-_UNAUTHORISED = frozenset({401, 403})
+_UNAUTHORIZED = frozenset({401, 403})
 _NOT_NOW = frozenset({408, 429})
 ROUTE_GRACE_S = 3.0
 """Report a single failing route only after this delay: most such failures clear up sooner."""
@@ -80,7 +80,7 @@ class ConnectionState(StrEnum):
     LIVE = "live"
     RETRYING = "retrying"
     LOST = "lost"
-    UNAUTHORISED = "unauthorised"
+    UNAUTHORIZED = "unauthorized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ class Connection:
     def _after_failure(self, event: RequestEvent) -> Connection:
         if event.status == 403 and self.link is ConnectionState.LIVE:
             return self  # This key may not use one route; the others work.
-        if event.status in _UNAUTHORISED:
-            return self._failing(event, ConnectionState.UNAUTHORISED)
+        if event.status in _UNAUTHORIZED:
+            return self._failing(event, ConnectionState.UNAUTHORIZED)
         if event.status is not None and 400 <= event.status < 500 and event.status not in _NOT_NOW:
             # The server responds, but the displayed data is not newer.
             return self._live(event, self.answered_at)

@@ -74,7 +74,7 @@ class Shaper:
 GAP_FACTOR = 4.0
 """An interval this many times the usual one nearby is a gap."""
 
-_NEIGHBOURS = 3  # Intervals on each side that determine the usual interval around a position.
+_NEIGHBORS = 3  # Intervals on each side that determine the usual interval around a position.
 _TRIM_TO = 7 / 8  # A full buffer drops an eighth at once, so that dropping is rare.
 
 Range = tuple[float, float]
@@ -154,7 +154,7 @@ class SeriesBuffer:
                     return False  # older than everything in a full buffer
                 times.insert(position, time)
                 self._values.insert(position, number)
-            if position < self._settled + _NEIGHBOURS:
+            if position < self._settled + _NEIGHBORS:
                 self._unsettle()
         self._snapshot = None
         if len(times) > self._max_points:
@@ -201,7 +201,7 @@ class SeriesBuffer:
     def _show_rest(self) -> None:
         times, values = self._times, self._values
         # A gap before a sample is certain once enough intervals follow it.
-        settled = max(self._settled, len(times) - _NEIGHBOURS - 1)
+        settled = max(self._settled, len(times) - _NEIGHBORS - 1)
         cut = bisect_right(self._shown_times, times[self._settled - 1]) if self._settled else 0
         del self._shown_times[cut:]
         del self._shown_values[cut:]
@@ -227,7 +227,7 @@ class SeriesBuffer:
             return False
         nearby = [
             times[other + 1] - times[other]
-            for other in range(max(0, position - _NEIGHBOURS), min(last, position + _NEIGHBOURS + 1))
+            for other in range(max(0, position - _NEIGHBORS), min(last, position + _NEIGHBORS + 1))
             if other != position
         ]
         nearby.sort()

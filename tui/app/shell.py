@@ -29,7 +29,7 @@ from textual.widget import MountError
 from textual.worker import Worker, WorkerState
 
 from api_client.remotes import Remote
-from tui.actions import ACTIONS, Mark, Scope
+from tui.actions import ACTIONS, ActionFlag, Scope
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
@@ -119,7 +119,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
-        changing = (action.id for action in ACTIONS if Mark.DANGEROUS in action.marks)
+        changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
         self.outbox = Outbox()

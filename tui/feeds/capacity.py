@@ -24,18 +24,18 @@ class CapacityFeed:
         self._session = session
         self._publish = publish
         self._view = CapacityView()
-        self._asked = asyncio.Event()
+        self._wake = asyncio.Event()
 
     async def run(self) -> None:
         while True:
             await self._ask_jobs()
             await self._ask_capacity()
             self._publish(self._view)
-            await sleep_or_event(self._session.clock, self._asked, CAPACITY_INTERVAL_S)
-            self._asked.clear()
+            await sleep_or_event(self._session.clock, self._wake, CAPACITY_INTERVAL_S)
+            self._wake.clear()
 
     def refresh(self) -> None:
-        self._asked.set()
+        self._wake.set()
 
     async def _ask_jobs(self) -> None:
         view = self._view

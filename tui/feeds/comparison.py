@@ -92,7 +92,7 @@ class ComparisonFeed:
         self._runs = {job.id: memory.recall(job.id) or ComparedRun(job) for job in jobs}
         self._free = asyncio.Semaphore(RUNS_AT_ONCE)
         self._prices: dict[str, float] = {}
-        self._asked = asyncio.Event()
+        self._wake = asyncio.Event()
 
     async def run(self) -> None:
         self._throttle.request()
@@ -105,8 +105,8 @@ class ComparisonFeed:
                     tasks.create_task(self._keep(run.job))
 
     def refresh(self) -> None:
-        self._asked.set()
-        self._asked.clear()
+        self._wake.set()
+        self._wake.clear()
 
     def _publish(self) -> None:
         self._publish_runs(tuple(self._runs.values()))
@@ -125,7 +125,7 @@ class ComparisonFeed:
             else:
                 self._change(replace(run, state="failed", part=None, error=str(error)))
 
-        pause = partial(sleep_or_event, self._session.clock, self._asked)
+        pause = partial(sleep_or_event, self._session.clock, self._wake)
         await retrying(partial(self._read_or_follow, job), LASTING, sleep=pause, on_wait=show_error)
 
     async def _read_or_follow(self, job: TrainingJob) -> None:
@@ -167,7 +167,7 @@ class ComparisonFeed:
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-        await live.look()
+        await live.poll()
         self._change(live.compared())
 
 
@@ -212,11 +212,11 @@ class _LiveRun:
     async def poll_job(self) -> None:
         while True:
             with suppress(RequestError):
-                await self.look()
+                await self.poll()
                 self._change(self.compared())
             await self._session.clock.sleep(POLL_INTERVAL_S)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Poll status, checkpoints, and history, and metrics where the job lacks a node count."""
         client, now = self._session.client, self._session.clock.now()
         health_metrics = None

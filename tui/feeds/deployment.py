@@ -41,7 +41,7 @@ class DeploySnapshot:
     """
 
     stage: Stage = "loading"
-    walk: WizardProgress | None = None
+    wizard: WizardProgress | None = None
     error: str = ""
     note: str = ""
     result: DeploymentResult | None = None
@@ -100,16 +100,16 @@ class DeployFeed:
 
     def how_to_call(self) -> Calls | None:
         """Return how to call the deployment; None until it serves."""
-        result, walk = self.snapshot.result, self.snapshot.walk
-        if not self.snapshot.is_serving or result is None or walk is None:
+        result, wizard = self.snapshot.result, self.snapshot.wizard
+        if not self.snapshot.is_serving or result is None or wizard is None:
             return None
-        return calls(self._session.remote, result, walk.state.chosen)
+        return calls(self._session.remote, result, wizard.state.chosen)
 
     @property
-    def _walk(self) -> WizardProgress:
-        if self.snapshot.walk is None:
+    def _wizard(self) -> WizardProgress:
+        if self.snapshot.wizard is None:
             raise RuntimeError("the wizard has not begun")
-        return self.snapshot.walk
+        return self.snapshot.wizard
 
     async def begin(self) -> None:
         """Request the server's data, retrying until it arrives, then show the first open question.
@@ -128,41 +128,41 @@ class DeployFeed:
     async def _read_facts(self) -> None:
         state = initial_wizard_state(self._given, None, self._session.clock.now())
         state = self._with_known(await load(self._session.client, state, self._given))
-        self._change(stage="asking", walk=WizardProgress(state).prefilled(), error="")
+        self._change(stage="asking", wizard=WizardProgress(state).prefilled(), error="")
 
     async def answer(self, answer: Answer) -> None:
         """Record an answer and continue. Raises ValueError if it is invalid."""
-        await self._go(self._walk.answered(answer).prefilled())
+        await self._go(self._wizard.answered(answer).prefilled())
 
     def back(self) -> bool:
         """Go back to the previous question, preselected ones included; return False if there is none."""
-        before = self._walk.back_to_prefilled()
-        if before is self._walk:
+        before = self._wizard.back_to_prefilled()
+        if before is self._wizard:
             return False
-        self._change(stage="asking", walk=before, error="", note="")
+        self._change(stage="asking", wizard=before, error="", note="")
         return True
 
     def change(self, step_id: str) -> None:
         """Go back from the review to one question."""
-        self._change(stage="asking", walk=self._walk.at(step_id), error="", note="")
+        self._change(stage="asking", wizard=self._wizard.at(step_id), error="", note="")
 
     def rebuild_review(self) -> None:
         """Go back from the result of a dry run to the review."""
         self._change(stage="asking", error="", note="")
 
-    async def _go(self, walk: WizardProgress) -> None:
+    async def _go(self, wizard: WizardProgress) -> None:
         """Show the current question; first request the checkpoints of a newly selected job."""
-        if walk.state.needs_checkpoints and walk.state.job is not None:
-            before = self._walk
+        if wizard.state.needs_checkpoints and wizard.state.job is not None:
+            before = self._wizard
             self._change(stage="loading", error="", note="")
             try:
-                state = self._with_known(await load_checkpoints(self._session.client, walk.state))
+                state = self._with_known(await load_checkpoints(self._session.client, wizard.state))
             except RequestError as error:
                 # Ask for the job again: the checkpoints of another one may be readable.
-                self._change(stage="asking", walk=before, error=str(error))
+                self._change(stage="asking", wizard=before, error=str(error))
                 return
-            walk = replace(walk, state=state).prefilled()
-        self._change(stage="asking", walk=walk, error="", note="")
+            wizard = replace(wizard, state=state).prefilled()
+        self._change(stage="asking", wizard=wizard, error="", note="")
         await self._judge()
 
     def _with_known(self, state: WizardState) -> WizardState:
@@ -174,7 +174,7 @@ class DeployFeed:
         return replace(state, facts=replace(facts, unchecked_reason=READING))
 
     async def _judge(self) -> None:
-        state = self._walk.state
+        state = self._wizard.state
         job = state.job
         if job is None or state.facts.unchecked_reason != READING or job.id in self._judging:
             return
@@ -189,10 +189,10 @@ class DeployFeed:
             )
         finally:
             self._judging.discard(job.id)
-        walk = self._walk
-        if walk.state.facts.checkpoints_of == job.id:
-            facts = walk.state.facts.with_evidence(evidence.run, evidence.problem)
-            self._change(walk=replace(walk, state=replace(walk.state, facts=facts)))
+        wizard = self._wizard
+        if wizard.state.facts.checkpoints_of == job.id:
+            facts = wizard.state.facts.with_evidence(evidence.run, evidence.problem)
+            self._change(wizard=replace(wizard, state=replace(wizard.state, facts=facts)))
 
     def save(self, review: Review, path: Path) -> None:
         """Write the config to a Python file, never overwriting an existing one."""
@@ -221,7 +221,7 @@ class DeployFeed:
         self._change(stage="working", error="", note="")
         session = self._session
         try:
-            config = deploy_config(self._walk.state)
+            config = deploy_config(self._wizard.state)
             self._model_name = config.model_name or ""
             sent = await send(session.client, config, dry_run=dry_run, clock=session.clock)
         except (ApiClientError, ValueError) as error:

@@ -71,8 +71,8 @@ async def _weights(client: TrainingClient, job: TrainingJob, file: CheckpointFil
     try:
         header = await client.checkpoint_contents.safetensors_header(job.project_id, job.id, file)
     except UnreadableFile as error:
-        look = await _content(client, job, file, length=PEEK_BYTES)
-        return FilePreview(file, look.read_bytes, text=look.text, peek=look.peek, problem=error.problem)
+        result = await _content(client, job, file, length=PEEK_BYTES)
+        return FilePreview(file, result.read_bytes, text=result.text, peek=result.peek, problem=error.problem)
     return FilePreview(file, header.header_bytes + LENGTH_BYTES, header=header)
 
 
@@ -96,13 +96,13 @@ async def _content(
             job.project_id, job.id, file, start=len(content), length=TEXT_BYTES - PEEK_BYTES
         )
         seen = preview(content, file.size_bytes)
-    look = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
+    result = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
     if not is_state:
-        return replace(look, peek=content[:PEEK_BYTES])
+        return replace(result, peek=content[:PEEK_BYTES])
     try:
-        return replace(look, state=parse_trainer_state(content))
+        return replace(result, state=parse_trainer_state(content))
     except UnreadableFile as error:
-        return replace(look, problem=error.problem)
+        return replace(result, problem=error.problem)
 
 
 PAGE_FILES = 1000
@@ -160,7 +160,7 @@ class ListingFeed(ABC, Generic[Snapshot]):
         self._snapshot: Snapshot = snapshot
         self._publish: Callable[[Snapshot], object] = publish
         self._interval_s = interval_s
-        self._asked = asyncio.Event()
+        self._wake = asyncio.Event()
 
     async def run(self) -> None:
         while True:
@@ -168,18 +168,18 @@ class ListingFeed(ABC, Generic[Snapshot]):
             await self._pause(self._interval_s)
 
     def refresh(self) -> None:
-        self._asked.set()
+        self._wake.set()
 
     @abstractmethod
     async def _list(self) -> None: ...
 
     async def _read(self) -> None:
-        self._asked.clear()
+        self._wake.clear()
         self._show(replace(self._snapshot, is_loading=True))
         await self._list()
 
     async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._asked, pause_s)
+        await sleep_or_event(self._session.clock, self._wake, pause_s)
 
     def _show_error(self, error: RequestError, _delay_s: float) -> None:
         self._show(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
@@ -190,7 +190,7 @@ class ListingFeed(ABC, Generic[Snapshot]):
 
 
 class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
-    """The files of a checkpoint, listed again while it is uploaded; ``look`` previews one."""
+    """The files of a checkpoint, listed again while it is uploaded."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
         self._job = job
         self._checkpoint = checkpoint
 
-    async def look(self, file: CheckpointFile) -> FilePreview:
+    async def preview(self, file: CheckpointFile) -> FilePreview:
         """Read a little of a file to preview it; errors are returned in ``error``."""
         return await preview_file(self._session.client, self._job, file)
 

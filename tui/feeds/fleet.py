@@ -32,7 +32,7 @@ FEW_JOBS = 300
 MANY_JOBS = 1000
 """With more jobs, full lists are requested and snapshots published less often, in proportion."""
 MAX_LIST_SLOWDOWN = MAX_PUBLISH_SLOWDOWN = 10.0
-UNAUTHORISED_INTERVAL_S = 10.0
+UNAUTHORIZED_INTERVAL_S = 10.0
 FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
 UNWATCHED_INTERVAL_S = 10.0
@@ -81,10 +81,10 @@ class FleetFeed:
         self._live: dict[str, TrainingJob] = {}
         self._unfinished: list[TrainingJob] = []
         self._fold = FleetFold()
-        self._was_asked = False
+        self._is_manual_refresh = False
         self._job_previews: dict[str, JobPreview] = {}
         self._listed = asyncio.Event()
-        self._asked = asyncio.Event()
+        self._wake = asyncio.Event()
         self._watched = asyncio.Event()
         self._watched.set()
         self._rounds = 0
@@ -101,7 +101,7 @@ class FleetFeed:
     def watched(self, watched: bool) -> None:
         if watched and not self.watched:
             self._watched.set()
-            self._asked.set()
+            self._wake.set()
         elif not watched:
             self._watched.clear()
             self._session.report_success(LISTS)  # Other screens do not show data from the lists.
@@ -119,8 +119,8 @@ class FleetFeed:
 
     def refresh(self) -> None:
         self._rounds = 0
-        self._was_asked = True
-        self._asked.set()
+        self._is_manual_refresh = True
+        self._wake.set()
 
     async def _load_preview_feed(self) -> None:
         """Import the log patterns in a thread during the first requests: compiling them takes a while."""
@@ -158,13 +158,13 @@ class FleetFeed:
                 if self.watched:
                     self._session.report_failure(LISTS, error)
                 if isinstance(error, Unauthorized):
-                    pause = UNAUTHORISED_INTERVAL_S
+                    pause = UNAUTHORIZED_INTERVAL_S
                 elif error.retryable:
                     pause = min(pause, FAILED_INTERVAL_S)
             else:
                 self._session.report_success(LISTS)
-            await sleep_or_event(self._session.clock, self._asked, pause)
-            self._asked.clear()
+            await sleep_or_event(self._session.clock, self._wake, pause)
+            self._wake.clear()
 
     async def _list(self) -> None:
         client = self._session.client
@@ -173,7 +173,7 @@ class FleetFeed:
             self._rounds % int(FULL_LIST_EVERY * min(size, MAX_LIST_SLOWDOWN)) == 0
             or len(self._jobs) <= FEW_JOBS
         )
-        asked, self._was_asked = self._was_asked, False
+        is_manual, self._is_manual_refresh = self._is_manual_refresh, False
         self._rounds += 1
         if everything:
             self._projects = await client.projects.list(retry=self._session.polling)
@@ -208,7 +208,7 @@ class FleetFeed:
         if self._preview_feed is not None:
             self._preview_feed.watch(self._unfinished)
         self._listed.set()
-        if asked:
+        if is_manual:
             # After a manual refresh, publish at once, whatever the interval for large accounts.
             self._publish()
         else:

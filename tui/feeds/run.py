@@ -127,7 +127,7 @@ class RunFeed:
         self._health_metrics = HealthMetrics(session.client, job)
         self._offset = ClockOffset()
         self._span_changed = asyncio.Event()
-        self._asked = asyncio.Event()
+        self._wake = asyncio.Event()
 
     async def run(self) -> None:
         self._throttle.request()
@@ -149,8 +149,8 @@ class RunFeed:
                 self._session.report_success(what)
 
     def refresh(self) -> None:
-        self._asked.set()
-        self._asked.clear()
+        self._wake.set()
+        self._wake.clear()
         self._span_changed.set()
 
     async def retry(self, gap: LogGap) -> None:
@@ -418,4 +418,4 @@ class RunFeed:
             await self._pause(None if is_final else self._checkpoints_interval_s)
 
     async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._asked, pause_s)
+        await sleep_or_event(self._session.clock, self._wake, pause_s)

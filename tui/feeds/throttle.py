@@ -9,9 +9,9 @@ from typing import Any
 from api_client.clock import Clock
 
 
-async def sleep_or_event(clock: Clock, asked: asyncio.Event, pause_s: float | None) -> None:
-    """Return when ``asked`` is set, or after ``pause_s`` seconds by the clock; None waits without limit."""
-    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asked.wait())]
+async def sleep_or_event(clock: Clock, event: asyncio.Event, pause_s: float | None) -> None:
+    """Return when ``event`` is set, or after ``pause_s`` seconds by the clock; None waits without limit."""
+    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(event.wait())]
     if pause_s is not None:
         waiting.append(asyncio.ensure_future(clock.sleep(pause_s)))
     try:

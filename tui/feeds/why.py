@@ -50,7 +50,7 @@ class WhyFeed:
         self._publish = publish
         self._view = WhyView(explained_findings(run), at=_time_of(run))
         self._known: dict[int, Explanation] = {}
-        self._asked = asyncio.Event()
+        self._wake = asyncio.Event()
 
     async def run(self) -> None:
         """Explain what is asked for until cancelled; retry as long as the server does not answer."""
@@ -59,7 +59,7 @@ class WhyFeed:
             await self._pause(None)
 
     async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._asked, pause_s)
+        await sleep_or_event(self._session.clock, self._wake, pause_s)
 
     def _report(self, error: RequestError, _delay_s: float) -> None:
         self._change(error=str(error))
@@ -75,15 +75,15 @@ class WhyFeed:
             self._run = run
             self._change(problems=problems, place=place, explanation=explanation, at=_time_of(run))
         self._known = {}
-        self._asked.set()
+        self._wake.set()
 
     def show_next(self) -> None:
         place = (self._view.place + 1) % len(self._view.problems)
         self._change(place=place, explanation=self._known.get(place), error="")
-        self._asked.set()
+        self._wake.set()
 
     async def _explain(self) -> None:
-        self._asked.clear()
+        self._wake.clear()
         place, known = self._view.place, self._known
         if place in known:
             return

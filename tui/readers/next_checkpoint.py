@@ -29,20 +29,20 @@ async def next_checkpoint(
     refuses to answer.
     """
 
-    async def look() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
+    async def read() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         now = await client.jobs.find(job.id)
         listed = await client.checkpoints.list(job.project_id, job.id)
         return now, {saved_key(one): one for one in listed if sync_state(one) != "uploading"}
 
-    async def look_until_answered() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
+    async def read_until_answered() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         return await retrying(
-            look, LASTING, sleep=clock.sleep, may_repeat=lambda error: error.retryable, on_wait=on_trouble
+            read, LASTING, sleep=clock.sleep, may_repeat=lambda error: error.retryable, on_wait=on_trouble
         )
 
-    _, stored = await look_until_answered()
+    _, stored = await read_until_answered()
     while True:
         await clock.sleep(POLL_S)
-        now, stored_now = await look_until_answered()
+        now, stored_now = await read_until_answered()
         if now.is_finished:
             return None, now
         if new := stored_now.keys() - stored.keys():

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from api_client.models import TrainingJob
-from tui.actions import Mark, Scope, actions_of
+from tui.actions import ActionFlag, Scope, actions_of
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
 from tui.analysis.transfers import Transfers
@@ -140,7 +140,7 @@ class AppScreen(Screen[None]):
         type.
         """
         own = [one for one in actions_of(*self.SCOPES) if one.id == action]
-        if isinstance(self.focused, Input) and any(Mark.FIELD in one.marks for one in own):
+        if isinstance(self.focused, Input) and any(ActionFlag.FIELD in one.flags for one in own):
             return False
         return not own or any(one.scope in self.scopes for one in own)
 

@@ -259,19 +259,19 @@ class CompareRunsScreen(AppScreen):
 
     def _show_problem(self) -> None:
         """List runs that are gone, failed or log no progress; the others are compared anyway."""
-        said, again = [], self.key_for("screen.refresh")
+        problems, again = [], self.key_for("screen.refresh")
         for one, name in zip(self.runs, labels(self.runs), strict=True):
             if one.state == "gone":
-                said.append(f"✗ {name} no longer exists (404)")
+                problems.append(f"✗ {name} no longer exists (404)")
             elif one.state == "failed":
-                said.append(f"✗ Can't read {name}: {sanitize(one.error)} Press {again} to retry")
+                problems.append(f"✗ Can't read {name}: {sanitize(one.error)} Press {again} to retry")
             elif one.gap_count:
-                said.append(f"▲ {name}: unreadable parts of its log: {one.gap_count}")
+                problems.append(f"▲ {name}: unreadable parts of its log: {one.gap_count}")
             elif one.state == "read" and not one.has_curves:
-                said.append(f"ℹ {name}: no training progress in its log")
+                problems.append(f"ℹ {name}: no training progress in its log")
         problem = self.query_one("#problem", WrappedText)
-        problem.display = bool(said)
-        problem.update("\n".join(said))
+        problem.display = bool(problems)
+        problem.update("\n".join(problems))
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":

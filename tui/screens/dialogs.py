@@ -99,7 +99,7 @@ StopAnswer = Literal["now", "after checkpoint", "keep", "as before"]
 class StopScreen(Dialog[StopAnswer]):
     """Asks when to stop a running job; ``waits`` is True if it stops after its next checkpoint already.
 
-    Then escape changes nothing, so that a look at the question does not cancel the stop.
+    Then escape changes nothing, so that opening the question does not cancel the stop.
     """
 
     ABOUT_ID = "consequence"

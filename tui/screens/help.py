@@ -16,7 +16,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.actions import SCOPE_TITLES, Action, Mark, Scope, actions_of
+from tui.actions import SCOPE_TITLES, Action, ActionFlag, Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
 from tui.analysis.run.finding import SEVERITIES, SIGNS
 from tui.widgets.tones import tone_styles
@@ -71,7 +71,7 @@ class HelpScreen(ModalScreen[None]):
         sections: dict[str, list[tuple[str, str]]] = {HEADINGS[scope]: [] for scope in self._scopes}
         sections |= {"Navigation": [*MOVING], "Problems": [*PROBLEMS], LESS_COMMON: []}
         for action in actions_of(*self._scopes):
-            title = LESS_COMMON if Mark.RARE in action.marks else HEADINGS[action.scope]
+            title = LESS_COMMON if ActionFlag.RARE in action.flags else HEADINGS[action.scope]
             sections[title].append(self._row(action))
         parts: list[Text | Table] = []
         for title, rows in sections.items():

@@ -90,7 +90,7 @@ class CursorRows(ScrollView, can_focus=True):
     def _component(self, name: str) -> Style:
         return self.rich_style + self.get_component_rich_style(f"rows--{name}", partial=True)
 
-    def _look(self, index: int) -> str:
+    def _component_of(self, index: int) -> str:
         if index == self._cursor:
             return "cursor" if self.has_focus else "cursor-blurred" if self.blurred_cursor else ""
         return "hover" if index == self._hover else ""

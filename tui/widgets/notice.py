@@ -127,7 +127,7 @@ class ConnectionNotice(WrappedText):
 
     def watch_connection(self, connection: Connection) -> None:
         trouble = (
-            connection.link in (ConnectionState.LOST, ConnectionState.RETRYING, ConnectionState.UNAUTHORISED)
+            connection.link in (ConnectionState.LOST, ConnectionState.RETRYING, ConnectionState.UNAUTHORIZED)
             or connection.stale
         )
         self.set_class(bool(trouble), "-visible")
@@ -141,7 +141,7 @@ class ConnectionNotice(WrappedText):
         since = local_time(connection.failing_since, TIME_OF_DAY)
         reason = sanitize(connection.reason).rstrip(".")
         kept = " Showing last known data." if connection.answered_at else ""
-        if connection.link is ConnectionState.UNAUTHORISED:
+        if connection.link is ConnectionState.UNAUTHORIZED:
             said = reason or "The server refuses the key"
             return Text.assemble(
                 (f"✗ Since {since}: " if since else "✗ ", tones["bad"]), f"{said}.{kept}{OTHER_KEY}", end=""

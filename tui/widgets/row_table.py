@@ -190,11 +190,11 @@ class RowTable(CursorRows, Generic[Row]):
 
     def _row_strip(self, index: int, width: int) -> Strip:
         row = self._rows[index]
-        look = self._look(index)
-        cached = self._lines.get((self._key(row), look))
+        component = self._component_of(index)
+        cached = self._lines.get((self._key(row), component))
         if cached is not None and cached[0] == row:
             return cached[1]
-        base = self._component(look) if look else self.rich_style
+        base = self._component(component) if component else self.rich_style
         segments = [Segment(" " * MARGIN, base)]
         for position, (column, spans, cells) in enumerate(self._cells(row)):
             if position:
@@ -204,7 +204,7 @@ class RowTable(CursorRows, Generic[Row]):
         strip = Strip(segments).adjust_cell_length(width, base)
         if len(self._lines) > _MAX_CACHED_LINES:
             self._lines.clear()
-        self._lines[(self._key(row), look)] = (row, strip)
+        self._lines[(self._key(row), component)] = (row, strip)
         return strip
 
     def _cells(self, row: Row) -> list[tuple[Column[Row], Sequence[Span], int]]:
@@ -212,9 +212,9 @@ class RowTable(CursorRows, Generic[Row]):
         found: list[tuple[Column[Row], Sequence[Span], int]] = []
         for column, cells in self._layout:
             spans = column.cell(row)
-            before, said, room = found[-1] if found else (column, (), 0)
-            if not _length(spans) and before.align == "left" and _length(said) > room:
-                found[-1] = (before, said, room + GAP + cells)
+            before, text, room = found[-1] if found else (column, (), 0)
+            if not _length(spans) and before.align == "left" and _length(text) > room:
+                found[-1] = (before, text, room + GAP + cells)
             else:
                 found.append((column, spans, cells))
         return found

@@ -184,7 +184,7 @@ class KeyHints(Widget):
 
     def render_line(self, y: int) -> Strip:
         base = self.rich_style
-        look = {
+        styles = {
             name: base + self.get_component_rich_style(f"key-hints--{name}", partial=True)
             for name in ("key", "label")
         }
@@ -195,8 +195,8 @@ class KeyHints(Widget):
                 segments.append(Segment(" " * BETWEEN, base))
             more = hover if hint.key == self._hover else Style.null()
             more += Style.null() if hint.enabled else Style(dim=True)
-            segments.append(Segment(hint.sign, look["key"] + more))
-            segments.append(Segment(f" {hint.label}", look["label"] + more))
+            segments.append(Segment(hint.sign, styles["key"] + more))
+            segments.append(Segment(f" {hint.label}", styles["label"] + more))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -238,13 +238,13 @@ class ConnectionBadge(Widget):
 
     def on_mount(self) -> None:
         """Check once a second whether the text changed, because ages are in seconds."""
-        self.set_interval(1.0, self._say)
+        self.set_interval(1.0, self._refresh_if_changed)
 
     def watch_connection(self) -> None:
         """Repaint only if the text changed; most answers don't change it."""
-        self._say()
+        self._refresh_if_changed()
 
-    def _say(self) -> None:
+    def _refresh_if_changed(self) -> None:
         if self._words()[0] != self._shown:
             self.refresh(layout=True)
 
@@ -270,7 +270,7 @@ class ConnectionBadge(Widget):
             case ConnectionState.LOST:
                 since = connection.failing_since
                 return f"✗ offline {age((now - since).total_seconds())}" if since else "✗ offline", "bad"
-            case ConnectionState.UNAUTHORISED:
+            case ConnectionState.UNAUTHORIZED:
                 return "✗ key refused", "bad"
             case ConnectionState.LIVE:
                 if connection.stale:

@@ -33,9 +33,9 @@ class Palette:
         """Return CSS rules that color a widget's classes, for its DEFAULT_CSS."""
         # Order matters: all three selectors have the same specificity, so the last match wins.
         rules = [
-            f"{selector} > .{prefix}-{index} {{ color: {colour}; }}"
-            for selector, colours in (("&", self.dark), ("&:light", self.light), ("&:ansi", self.ansi))
-            for index, colour in enumerate(colours)
+            f"{selector} > .{prefix}-{index} {{ color: {color}; }}"
+            for selector, colors in (("&", self.dark), ("&:light", self.light), ("&:ansi", self.ansi))
+            for index, color in enumerate(colors)
         ]
         return widget + " {\n" + "\n".join(rules) + "\n}\n"
 
@@ -48,7 +48,7 @@ SERIES = Palette(
         *("ansi_bright_magenta", "ansi_default"),
     ),
 )
-SERIES_COLOURS = len(SERIES)
+SERIES_COLORS = len(SERIES)
 
 HEAT = Palette(
     dark=("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4"),
@@ -82,9 +82,7 @@ def tone_styles(app: App[object]) -> Mapping[str, Style]:
     variables = app.theme_variables
     styles: dict[str, Style] = {}
     for tone, variable in _VARIABLE_OF_TONE.items():
-        styles[tone] = Style(
-            color=_rich_colour(variables.get(variable)), bold=True if tone in _BOLD else None
-        )
+        styles[tone] = Style(color=_rich_color(variables.get(variable)), bold=True if tone in _BOLD else None)
     if app.native_ansi_color:
         # The terminal palette has no spare gray: use dim text for muted tones.
         styles["muted"] = styles["title"] = styles["waiting"] = Style(dim=True)
@@ -93,11 +91,11 @@ def tone_styles(app: App[object]) -> Mapping[str, Style]:
     return styles
 
 
-def _rich_colour(value: str | None) -> str | None:
+def _rich_color(value: str | None) -> str | None:
     if value is None:
         return None
     try:
-        colour = Color.parse(value)
+        color = Color.parse(value)
     except ColorParseError:
         return None
-    return None if colour.ansi is not None and colour.ansi < 0 else colour.rich_color.name
+    return None if color.ansi is not None and color.ansi < 0 else color.rich_color.name

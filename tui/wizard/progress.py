@@ -95,12 +95,12 @@ class WizardProgress:
         """Accept the proposals that need no decision, and move to the first open question."""
         empty = {step: getattr(Answers(), step) for step in self.accepted}
         state = replace(self.state, answers=replace(self.state.answers, **empty))
-        walk = replace(self, state=state, visited=self.visited - self.accepted, accepted=frozenset())
-        walk = walk.started()
-        while walk.current != REVIEW and not walk.state.needs_checkpoints and not walk.step.is_open:
-            accepted = walk.accepted | {walk.current}
-            walk = replace(walk.answered(walk.step.proposal), accepted=accepted)
-        return walk
+        wizard = replace(self, state=state, visited=self.visited - self.accepted, accepted=frozenset())
+        wizard = wizard.started()
+        while wizard.current != REVIEW and not wizard.state.needs_checkpoints and not wizard.step.is_open:
+            accepted = wizard.accepted | {wizard.current}
+            wizard = replace(wizard.answered(wizard.step.proposal), accepted=accepted)
+        return wizard
 
     def back(self) -> WizardProgress:
         """Move to the previous step, skipping those answered beforehand."""

@@ -16,8 +16,8 @@ from api_client.deployment import (
     adapter_ranks,
     kind_of,
     rank_for,
+    relevant_files,
     selectable,
-    telling_files,
 )
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
@@ -116,7 +116,7 @@ class Facts:
             checkpoints_of=job_id,
             checkpoints=checkpoints,
             unfit=unfit,
-            files=None if files is None else telling_files(files),
+            files=None if files is None else relevant_files(files),
             judged={},
             unchecked_reason="",
         )

@@ -49,17 +49,17 @@ def step_lines(
     level: str | None,
     run_ns: int,
     pace: StepSchedule,
-    say: Callable[[int], str],
+    message_of: Callable[[int], str],
     every: int = 1,
     delay_ns: int = 0,
 ) -> LineSource:
-    """Build a line of node-0 ``delay_ns`` after every ``every``-th step of a run; ``say`` gets the step."""
+    """Build a line of node-0 ``delay_ns`` after every ``every``-th step of a run; ``message_of`` gets it."""
     return LineSource(
         "node-0",
         level,
         lambda at_ns: pace.steps_done(at_ns - 1 - delay_ns - run_ns) // every,
         lambda index: run_ns + pace.finished_ns((index + 1) * every) + delay_ns,
-        lambda index: say((index + 1) * every),
+        lambda index: message_of((index + 1) * every),
     )
 
 
@@ -70,9 +70,9 @@ def periodic_lines(
     until_ns: int | None,
     period_ns: int,
     seed: int,
-    say: Callable[[int], str],
+    message_of: Callable[[int], str],
 ) -> LineSource:
-    """Build a line about every ``period_ns`` from ``start_ns`` on; ``say`` gets the line's number."""
+    """Build a line about every ``period_ns`` from ``start_ns`` on; ``message_of`` gets the line's number."""
 
     def stamp(index: int) -> int:
         return start_ns + index * period_ns + mix(seed, index) % period_ns
@@ -82,7 +82,7 @@ def periodic_lines(
         index = (at_ns - start_ns) // period_ns
         return 0 if index < 0 else index + (stamp(index) < at_ns)
 
-    return LineSource(f"node-{node}", level, count_before, stamp, say)
+    return LineSource(f"node-{node}", level, count_before, stamp, message_of)
 
 
 def window(

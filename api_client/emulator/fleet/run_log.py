@@ -17,9 +17,9 @@ RunLog = Callable[[SimRun], Sequence[LineSource]]
 
 
 def noise(
-    run: SimRun, node: int, level: str, period_s: float, says: Sequence[str], salt: int = 0
+    run: SimRun, node: int, level: str, period_s: float, templates: Sequence[str], salt: int = 0
 ) -> LineSource:
-    """Build background log lines of one node while it trains, from the templates in ``says``.
+    """Build background log lines of one node while it trains, from the templates in ``templates``.
 
     A template may use ``{n}`` (the line's number), ``{x}`` (0 to 1), ``{rank}`` (a rank on the node),
     ``{local}`` (its index on the node), ``{ms}`` and ``{count}``. Each line always gets the same values.
@@ -27,10 +27,10 @@ def noise(
     seed = mix(run.seed, 1_000 * salt + node)
     gpus = max(1, run.machine.gpu_count)
 
-    def say(index: int) -> str:
+    def message_of(index: int) -> str:
         x = uniform(seed + 1, index)
         local = int(gpus * x)
-        return says[mix(seed, index) % len(says)].format(
+        return templates[mix(seed, index) % len(templates)].format(
             n=index,
             x=x,
             rank=node * gpus + local,
@@ -40,7 +40,7 @@ def noise(
         )
 
     start_ns = run.start_ns + int(run.curves.pace.warmup_s * NS_PER_S)
-    return periodic_lines(node, level, start_ns, run.last_line_ns, int(period_s * NS_PER_S), seed, say)
+    return periodic_lines(node, level, start_ns, run.last_line_ns, int(period_s * NS_PER_S), seed, message_of)
 
 
 def deploy_lines(run: SimRun) -> list[LineSource]:
@@ -86,9 +86,9 @@ def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
     return [fixed_lines(node, "WARNING", stopped_ns, [(0.05 + 0.01 * node, SIGTERM)]) for node in run.nodes]
 
 
-def warns(period_s: float, *says: str, node: int = 0) -> RunLog:
+def warns(period_s: float, *templates: str, node: int = 0) -> RunLog:
     """Return an incident: warnings of one node every few seconds while it trains."""
-    return lambda run: [noise(run, node, "WARNING", period_s, says, salt=9)]
+    return lambda run: [noise(run, node, "WARNING", period_s, templates, salt=9)]
 
 
 def fails(before_end_s: float, text: str, *, node: int = 0) -> RunLog:
@@ -123,12 +123,12 @@ def out_of_memory(run: SimRun) -> list[LineSource]:
 def loss_is_nan(run: SimRun) -> list[LineSource]:
     """Return warnings about clipped gradients, then about inf/nan gradients once the loss is NaN."""
 
-    def say(step: int) -> str:
+    def message_of(step: int) -> str:
         if step < (run.curves.nan_from or 0):
             return f"gradient norm {run.curves.grad_norm(step):.2f}, limit 1.0"
         return "WARNING: found inf/nan in gradients, optimizer step skipped"
 
-    return [step_lines("WARNING", run.start_ns, run.curves.pace, say, every=25, delay_ns=10**8)]
+    return [step_lines("WARNING", run.start_ns, run.curves.pace, message_of, every=25, delay_ns=10**8)]
 
 
 MAX_RESTARTS_LOGGED = 12

@@ -51,11 +51,13 @@ class TrainerLog:
         ]
         sources = [fixed_lines(0, self.level or "INFO", start_ns, opening)]
 
-        def after_steps(say: StepText, level: str | None, every: int, delay_ns: int) -> LineSource:
-            return step_lines(level, start_ns, pace, lambda step: say(run, step), every, delay_ns)
+        def after_steps(message_of: StepText, level: str | None, every: int, delay_ns: int) -> LineSource:
+            return step_lines(level, start_ns, pace, lambda step: message_of(run, step), every, delay_ns)
 
-        for number, say in enumerate(self.steps):
-            sources.append(after_steps(say, self.level, self.every, FIRST_DELAY_NS + number * DELAY_NS))
+        for number, message_of in enumerate(self.steps):
+            sources.append(
+                after_steps(message_of, self.level, self.every, FIRST_DELAY_NS + number * DELAY_NS)
+            )
         saves = run.plan.scenario.saves
         if saves is not None and self.saving is not None:
             source = after_steps(self.saving, "INFO", saves.every, SAVE_DELAY_NS)
@@ -64,8 +66,8 @@ class TrainerLog:
             sources.append(source)
         if saves is not None and self.evaluation is not None:
             sources.append(after_steps(self.evaluation, None, saves.every, EVALUATION_DELAY_NS))
-        for salt, (level, period_s, says) in enumerate(self.background):
-            sources += [noise(run, node, level, period_s, says, salt) for node in run.nodes]
+        for salt, (level, period_s, templates) in enumerate(self.background):
+            sources += [noise(run, node, level, period_s, templates, salt) for node in run.nodes]
         if self.closing is not None and run.outcome == JobStatus.COMPLETED and run.end_ns is not None:
             lines = [(-12.0, "Training completed."), (-11.9, self.closing(run))]
             sources.append(fixed_lines(0, None, run.end_ns, lines))
@@ -202,28 +204,28 @@ _PLAIN = ("worker {rank}: {count} items in the last minute", "heartbeat {n} ok")
 
 
 def progress_bar(
-    label: str, opening: str, *says: str, unit: str = "it", every: int = 1, has_loss: bool = False
+    label: str, opening: str, *templates: str, unit: str = "it", every: int = 1, has_loss: bool = False
 ) -> RunLog:
     """A single tqdm bar: ``Steps:  31%|███▏      | 310/1000 [12:03<26:50,  2.33s/it, loss=0.0912]``."""
 
-    def say(run: SimRun, step: int) -> str:
+    def message_of(run: SimRun, step: int) -> str:
         curves = run.curves
         extra = f", loss={curves.loss(step):.4f}, lr={curves.learning_rate(step):.3g}" if has_loss else ""
         return f"{label}: {_bar(run, step, unit=unit, extra=extra)}"
 
     return TrainerLog(
         opening=((0.02, opening), (0.9, "Ready")),
-        steps=(say,),
+        steps=(message_of,),
         every=every,
         saving=lambda _run, step: f"Saved state to /mnt/ckpts/checkpoint-{step}",
-        background=(("INFO", 5.0, says or _PLAIN),),
+        background=(("INFO", 5.0, templates or _PLAIN),),
     )
 
 
 def json_lines(every: int) -> RunLog:
     """JSON lines: ``{"step": 310, "total_steps": 1000, "loss": 0.41, "lr": 1e-05}``."""
 
-    def say(run: SimRun, step: int) -> str:
+    def message_of(run: SimRun, step: int) -> str:
         curves = run.curves
         values = {
             "step": step,
@@ -236,7 +238,7 @@ def json_lines(every: int) -> RunLog:
 
     return TrainerLog(
         opening=((0.03, "contrastive training, in-batch negatives, batch 2048"),),
-        steps=(say,),
+        steps=(message_of,),
         every=every,
         background=(("INFO", 5.0, _PLAIN),),
     )

@@ -37,22 +37,22 @@ def uniform(seed: int, index: int = 0) -> float:
     return (mix(seed, index) >> (64 - _UNIT_BITS)) / (1 << _UNIT_BITS)
 
 
-def centred(seed: int, index: int = 0) -> float:
+def centered(seed: int, index: int = 0) -> float:
     """Return a number in (-1, 1) for ``(seed, index)``; values near 0 are more likely."""
     return uniform(seed, 2 * index) - uniform(seed, 2 * index + 1)
 
 
 def smooth(seed: int, place: float) -> float:
-    """Return a number in (-1, 1) that drifts: ``centred`` at integer places, interpolated between them."""
+    """Return a number in (-1, 1) that drifts: ``centered`` at integer places, interpolated between them."""
     cell = floor(place)
     part = place - cell
-    low, high = centred(seed, cell), centred(seed, cell + 1)
+    low, high = centered(seed, cell), centered(seed, cell + 1)
     return low + (high - low) * part * part * (3 - 2 * part)
 
 
 @cache
 def _table() -> tuple[float, ...]:
-    return tuple(centred(0xB7, index) for index in range(TABLE_SIZE))
+    return tuple(centered(0xB7, index) for index in range(TABLE_SIZE))
 
 
 def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
@@ -169,7 +169,7 @@ class TrainingCurves:
     def _clean_loss(self, step: int) -> float:
         level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
         return level * (
-            1 + self.noise * (centred(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS))
+            1 + self.noise * (centered(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS))
         )
 
     def eval_loss(self, step: int) -> float:

@@ -154,7 +154,7 @@ class JobRun:
         try:
             outcome = await self._run()
         except CannotStart as error:
-            self._say(f"[emulator] ERROR cannot start: {error}")
+            self._log(f"[emulator] ERROR cannot start: {error}")
             outcome = JobOutcome(JobStatus.DEPLOY_FAILED, str(error))
         except Exception as error:  # our own error must not leave the job RUNNING forever
             _logger.exception("job %s was lost to a fault of the emulator", self._job_id)
@@ -172,7 +172,7 @@ class JobRun:
             await asyncio.to_thread(self._services.gpus.names)  # the first call may be slow
         self._log_job_placement()
         for line in await asyncio.to_thread(self._make_folders):
-            self._say(line)
+            self._log(line)
         await self._deliver_weights()
         if self._requested_end:
             return self._requested_end
@@ -206,7 +206,7 @@ class JobRun:
                 return
             destination = self._folders.weights(index)
             self._fetch = asyncio.create_task(
-                self._services.weights.deliver(weights, destination, secret, self._say)
+                self._services.weights.deliver(weights, destination, secret, self._log)
             )
             await asyncio.wait([self._fetch])
             if not self._fetch.cancelled():
@@ -282,7 +282,7 @@ class JobRun:
                     failed = JobOutcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
                     timeout_s = FAILURE_GRACE_S
                     if self._requested_end is None:
-                        self._say(f"[emulator] ERROR node-{rank}: {describe_exit(code)}", rank)
+                        self._log(f"[emulator] ERROR node-{rank}: {describe_exit(code)}", rank)
             if not done:
                 timeout_s = None
                 for node in self._nodes:
@@ -310,17 +310,17 @@ class JobRun:
     def _log_job_placement(self) -> None:
         spec = self._spec
         plural = "s" if spec.node_count > 1 else ""
-        self._say(
+        self._log(
             f"[emulator] INFO running {spec.node_count} node{plural} as processes of this machine,"
             f" unsandboxed, in {self._folders.root}"
         )
         if spec.gpu_count:
-            self._say(
+            self._log(
                 f"[emulator] INFO {spec.gpu_count} × {spec.gpu_type} a node declared,"
                 f" {len(self._services.gpus.names())} GPUs found on this machine"
             )
 
-    def _say(self, message: str, rank: int = 0) -> None:
+    def _log(self, message: str, rank: int = 0) -> None:
         self._services.logs.add(self._job_id, rank, [message])
 
     def _clean_up(self) -> None:

@@ -50,7 +50,7 @@ MAXIMUM_REASON_CHARACTERS = 600
 SHORTEST_SECRET_CHARACTERS = 4
 """Shorter values are not hidden, because they occur in any text."""
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Meta = Mapping[str, Any]
 """Metadata of an object in a store: path, size, e_tag, last_modified."""
 
@@ -108,23 +108,23 @@ class WeightsMirror:
         self._environ = environ
         self._monotonic = monotonic
 
-    async def deliver(self, weights: WeightsSource, destination: Path, secret: str | None, say: Say) -> None:
+    async def deliver(self, weights: WeightsSource, destination: Path, secret: str | None, log: Log) -> None:
         """Fill ``destination``; raise ``CannotStart`` on failure, without the secret in its message."""
-        say(f"[emulator] INFO fetching weights {weights.source}")
+        log(f"[emulator] INFO fetching weights {weights.source}")
         started_s = self._monotonic()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if weights.scheme == HUGGING_FACE:
                 files = await self._from_hub(weights, secret)
             else:
-                files = await self._from_store(weights, secret, say)
+                files = await self._from_store(weights, secret, log)
             if not files:
                 raise FetchFailed("it has no file that matches the patterns")
             size_bytes = await asyncio.to_thread(_link_files, files, destination)
         except Exception as error:  # noqa: BLE001 – libraries may fail in any way, and name secrets
             reason = without_secret(_reason(error), secret)
             raise CannotStart(f"can't fetch the weights {weights.source}: {reason}") from None
-        say(
+        log(
             f"[emulator] INFO weights {weights.source}: {len(files)} file{'s' * (len(files) != 1)},"
             f" {_megabytes(size_bytes)}, delivered in {self._monotonic() - started_s:.1f} s"
         )
@@ -165,7 +165,7 @@ class WeightsMirror:
         files = await asyncio.to_thread(_files_below, Path(output[-1]))
         return {name: path for name, path in files.items() if wants(weights, name)}
 
-    async def _from_store(self, weights: WeightsSource, secret: str | None, say: Say) -> dict[str, Path]:
+    async def _from_store(self, weights: WeightsSource, secret: str | None, log: Log) -> dict[str, Path]:
         """Fetch all objects below the source's path, or the single object that it names."""
         store, prefix = await open_store(weights, secret, self._environ)
         found = await _list_objects(store, prefix)
@@ -180,7 +180,7 @@ class WeightsMirror:
             if self._monotonic() - reported_s >= REPORT_INTERVAL_S:
                 reported_s = self._monotonic()
                 amount = f"{_megabytes(done_bytes)} of {_megabytes(total_bytes)}"
-                say(f"[emulator] INFO weights {weights.source}: {amount} fetched")
+                log(f"[emulator] INFO weights {weights.source}: {amount} fetched")
 
         async def fetch(meta: Meta) -> Path:
             kept = self._folder / _key(weights, meta)

@@ -7,7 +7,7 @@ from api_client.events import RequestEvent
 from tui.analysis.connection import FORGOTTEN_S, ROUTE_GRACE_S, Connection, ConnectionState, StaleResource
 
 LIVE, LOST = ConnectionState.LIVE, ConnectionState.LOST
-RETRYING, UNAUTHORISED = ConnectionState.RETRYING, ConnectionState.UNAUTHORISED
+RETRYING, UNAUTHORIZED = ConnectionState.RETRYING, ConnectionState.UNAUTHORIZED
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LISTED = "/v1/training_projects"
 JOB = f"{LISTED}/p/jobs/j"
@@ -38,8 +38,8 @@ def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_la
 
 
 FAILURES = {
-    401: (UNAUTHORISED, UNAUTHORISED),
-    403: (UNAUTHORISED, LIVE),  # one forbidden route is no trouble
+    401: (UNAUTHORIZED, UNAUTHORIZED),
+    403: (UNAUTHORIZED, LIVE),  # one forbidden route is no trouble
     404: (LIVE, LIVE),
     429: (LOST, LIVE),  # not yet
     503: (LOST, LIVE),

@@ -55,7 +55,7 @@ def test_data_holds_nothing_that_a_terminal_obeys_but_our_own_colours(stream: An
     output.data(f"{output.paint(HOSTILE, 'bad')} {HOSTILE}\nsecond\n")
     shown = stream.getvalue().replace("\x1b[31m", "").replace("\x1b[0m", "")
     assert [letter for letter in shown if not letter.isprintable()] == ["\n", "\n"]
-    assert ("\x1b[31m" in stream.getvalue()) == output.has_colour
+    assert ("\x1b[31m" in stream.getvalue()) == output.has_color
 
 
 def test_verbatim_data_is_as_it_is_in_a_pipe_and_sanitized_at_a_terminal() -> None:

@@ -36,14 +36,14 @@ class UnsavedWork:
         """Sentences for a confirmation question, sanitized."""
         since = f"since {sanitize(self.checkpoint)}" if self.checkpoint else "so far, without a checkpoint"
         cost = f", ≈ {money(self.usd)}" if self.usd is not None else ""
-        said = f"Unsaved work: {duration(self.seconds)} {since}{cost}."
+        unsaved = f"Unsaved work: {duration(self.seconds)} {since}{cost}."
         if self.uploading is not None:
-            return f"{said} {sanitize(self.uploading)} is still being uploaded."
+            return f"{unsaved} {sanitize(self.uploading)} is still being uploaded."
         if self.next_due_s is None:
-            return said
+            return unsaved
         if self.next_due_s < 0:
-            return f"{said} The next checkpoint is overdue by {duration(-self.next_due_s)}."
-        return f"{said} The next checkpoint is due in about {duration(self.next_due_s)}."
+            return f"{unsaved} The next checkpoint is overdue by {duration(-self.next_due_s)}."
+        return f"{unsaved} The next checkpoint is due in about {duration(self.next_due_s)}."
 
 
 def unsaved_work(

@@ -23,7 +23,7 @@ from tui.text.names import shortened
 from tui.text.units import count, money, number
 
 MAX_LINES = 20_000
-"""Maximum number of log lines to look at, the newest of the range."""
+"""Maximum number of log lines to search, the newest of the range."""
 
 BEFORE = timedelta(minutes=10)
 AT_MOST = timedelta(hours=1)

@@ -123,47 +123,47 @@ class TerminalDeployer:
         self._code = ExitCode.OK
         self._is_asking = False
 
-    async def ask(self, walk: WizardProgress) -> ExitCode:
+    async def ask(self, wizard: WizardProgress) -> ExitCode:
         """Ask the open questions and return the exit code. Raises CommandFailed, and KeyboardInterrupt."""
         self._is_asking = True
         # At the review, the action that the options decide is run without asking, if it is possible.
         decided = DRY_RUN if self._cli_options.dry_run else DEPLOY if self._cli_options.assume_yes else None
         if decided is None:
-            self.say(KEYS_HELP)
+            self.remark(KEYS_HELP)
         while True:
-            if walk.state.needs_checkpoints:
-                walk = await self._load(walk)
+            if wizard.state.needs_checkpoints:
+                wizard = await self._load(wizard)
                 continue
-            step = walk.step
+            step = wizard.step
             if step.refusal:
-                walk = self._refused(walk)
+                wizard = self._refused(wizard)
                 continue
             if step.kind == "review":
-                self._present(walk)
+                self._present(wizard)
             answer: Answer | WizardMove
             if step.kind == "review" and decided is not None and not step.problem(decided):
                 answer, decided = decided, None
             else:
-                answer = await ask(step, walk.place, self.say)
+                answer = await ask(step, wizard.place, self.remark)
             if answer is WizardMove.LEAVE:
                 if await ask_yes_no("Leave without deploying?"):
                     return self._left()
             elif answer is WizardMove.BACK:
-                walk = walk.back()
+                wizard = wizard.back()
             elif step.kind == "review":
-                continued = await self.act(walk, str(answer))
+                continued = await self.act(wizard, str(answer))
                 if continued is None:
                     return self._code
-                walk = continued
+                wizard = continued
             elif not isinstance(answer, WizardMove):
-                walk = walk.answered(answer)
+                wizard = wizard.answered(answer)
 
-    def _refused(self, walk: WizardProgress) -> WizardProgress:
+    def _refused(self, wizard: WizardProgress) -> WizardProgress:
         """Go back from a question that has no answer. Raises CommandFailed if it is the first."""
-        if not walk.can_go_back:
-            raise CommandFailed(walk.step.refusal, ExitCode.USAGE)
-        self.say(walk.step.refusal)
-        return walk.back()
+        if not wizard.can_go_back:
+            raise CommandFailed(wizard.step.refusal, ExitCode.USAGE)
+        self.remark(wizard.step.refusal)
+        return wizard.back()
 
     async def finish(self, state: WizardState) -> ExitCode:
         """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
@@ -176,15 +176,15 @@ class TerminalDeployer:
             return ExitCode.OK
         return await self._deploy(state, review)
 
-    def say(self, text: str) -> None:
+    def remark(self, text: str) -> None:
         """Print a line to stderr: dimmed between questions, as a plain remark otherwise."""
         if self._is_asking:
             click.secho(f"  {sanitize(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
         else:
             self._output.remark(text)
 
-    def _present(self, walk: WizardProgress) -> None:
-        review = _review(walk.state)
+    def _present(self, wizard: WizardProgress) -> None:
+        review = _review(wizard.state)
         facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
         click.echo(render_facts(facts, paint=lambda text, _tone: text), err=True)
         print_findings(self._output, review.findings)
@@ -192,65 +192,65 @@ class TerminalDeployer:
     def _left(self) -> ExitCode:
         if self._done_something:
             return ExitCode.OK
-        self.say("nothing was deployed")
+        self.remark("nothing was deployed")
         return ExitCode.INTERRUPTED
 
-    async def _load(self, walk: WizardProgress) -> WizardProgress:
+    async def _load(self, wizard: WizardProgress) -> WizardProgress:
         """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
         try:
-            state = await with_health(self._client, await load_checkpoints(self._client, walk.state))
+            state = await with_health(self._client, await load_checkpoints(self._client, wizard.state))
         except RequestError as error:
-            if JOB in walk.state.given:
+            if JOB in wizard.state.given:
                 raise
-            self.say(explain(error)[0])
-            answers = replace(walk.state.answers, job_id=None)
-            return replace(walk, state=replace(walk.state, answers=answers)).at(JOB)
-        return replace(walk, state=state).started()
+            self.remark(explain(error)[0])
+            answers = replace(wizard.state.answers, job_id=None)
+            return replace(wizard, state=replace(wizard.state, answers=answers)).at(JOB)
+        return replace(wizard, state=state).started()
 
-    async def act(self, walk: WizardProgress, action: str) -> WizardProgress | None:
+    async def act(self, wizard: WizardProgress, action: str) -> WizardProgress | None:
         """Run the chosen action; return where to continue, or None to end.
 
         Errors are shown and no answer is lost.
         """
         if action.startswith(CHANGE):
-            return walk.at(action.removeprefix(CHANGE))
+            return wizard.at(action.removeprefix(CHANGE))
         if action == LEAVE:
             self._code = self._left()
             return None
-        review = _review(walk.state)
+        review = _review(wizard.state)
         try:
             if action == DRY_RUN or (self._cli_options.dry_run and action == DEPLOY):
                 await self._run_dry_run(review)
                 self._done_something = True
-                return None if self._cli_options.dry_run else walk
+                return None if self._cli_options.dry_run else wizard
             if action == DEPLOY:
                 if self._cli_options.assume_yes or await ask_yes_no(_last_question(review)):
-                    self._code = await self._deploy(walk.state, review)
+                    self._code = await self._deploy(wizard.state, review)
                     return None
             elif action == SAVE:
                 await self._save(review)
             else:
                 self._show(review)
         except (ApiClientError, CommandFailed, OSError) as error:
-            self.say(explain(error)[0] if not isinstance(error, OSError) else str(error))
-        return walk
+            self.remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
+        return wizard
 
     async def _run_dry_run(self, review: Review) -> None:
         sent = await self._send(review, dry_run=True)
         path = sent.written_to
         if not self._cli_options.dry_run:
-            self.say(f"truss config: {path or 'none was returned'}")  # stdout is for the requested output
+            self.remark(f"truss config: {path or 'none was returned'}")  # stdout is for the requested output
         elif self._cli_options.output_format == JSON:
             self._output.json(dry_run_document(review, sent))
         else:
             print_dry_run(self._output, review, path)
-        self.say("dry run: nothing was created")
+        self.remark("dry run: nothing was created")
 
     async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
-        self.say(f"deploying {review.config.model_name}")
+        self.remark(f"deploying {review.config.model_name}")
         sent = await self._send(review, dry_run=False)
         result = sent.result
-        self.say(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
+        self.remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
         status = ""
         code = ExitCode.OK
         if self._cli_options.wait:
@@ -261,9 +261,9 @@ class TerminalDeployer:
         else:
             print_deployed(self._output, document)
         if serves_nothing(self._client.remote):
-            self.say("the emulator serves no models; on Baseten you would call it like this")
+            self.remark("the emulator serves no models; on Baseten you would call it like this")
         if result.version_id:
-            self.say(f"its phases, log and changes: bt-tui deployments show {result.version_id}")
+            self.remark(f"its phases, log and changes: bt-tui deployments show {result.version_id}")
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
@@ -273,18 +273,18 @@ class TerminalDeployer:
             async for update in follow(self._client, result.model_id or "", result.version_id or ""):
                 if update.status != status:
                     status = update.status
-                    self.say(f"status: {status}")
+                    self.remark(f"status: {status}")
                 for entry in update.lines:
                     if isinstance(entry, LogLine):
                         for line in entry.message.splitlines():
-                            self.say(f"  {line}")
+                            self.remark(f"  {line}")
                 if update.is_finished and update.is_serving:
                     code = ExitCode.OK
             startups = await read_startups(self._client, result.model_id or "", result.version_id or "")
             if text := startup_text(startups):
-                self.say(f"last start: {text}")
+                self.remark(f"last start: {text}")
         except asyncio.CancelledError:
-            self.say(f"the deployment continues: {result.link}")
+            self.remark(f"the deployment continues: {result.link}")
             raise
         return status, code
 
@@ -297,7 +297,7 @@ class TerminalDeployer:
             failure = cannot_write("the truss config", sent.not_written)
             if dry_run:
                 raise failure from sent.not_written
-            self.say(str(failure))
+            self.remark(str(failure))
         return sent
 
     async def _save(self, review: Review) -> None:
@@ -310,10 +310,12 @@ class TerminalDeployer:
         try:
             write_file(path, review.forms["python"].encode())
         except OSError as error:
-            self.say(f"can't write {path}: {why_not_written(error)}")
+            self.remark(f"can't write {path}: {why_not_written(error)}")
             return
         self._done_something = True
-        self.say(f"saved {path}; deploy it with: bt-tui deploy_checkpoints --config {shlex.quote(str(path))}")
+        self.remark(
+            f"saved {path}; deploy it with: bt-tui deploy_checkpoints --config {shlex.quote(str(path))}"
+        )
 
     def _show(self, review: Review) -> None:
         for text in review.forms.values():

@@ -184,17 +184,17 @@ def _print(output: Output, reading: LoadedRun) -> None:
     view = status_view(job.current_status)
     known = _verdict(reading)
     if job.is_finished:
-        said = output.paint(f"{view.sign} {view.word}", view.tone)
+        state = output.paint(f"{view.sign} {view.word}", view.tone)
     elif known == "healthy":
-        said = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
+        state = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
     elif known == "checking":
-        said = output.paint(f"… {verdict(reading.run).words}", "muted")
+        state = output.paint(f"… {verdict(reading.run).words}", "muted")
     elif known == "unknown":
-        said = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
+        state = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
     else:
-        said = output.paint(f"{SIGNS[known]} {known}", TONES[known])
+        state = output.paint(f"{SIGNS[known]} {known}", TONES[known])
     name = f"  {sanitize(job.name)}" if job.name else ""
-    output.data(f"{output.paint(sanitize(job.id), 'strong')}{name}  {said}\n")
+    output.data(f"{output.paint(sanitize(job.id), 'strong')}{name}  {state}\n")
     for one in reading.run.findings:
         node = f"{one.node}: " if one.node and one.node not in one.text else ""
         age_s = (reading.run.server_now - one.since).total_seconds() if one.since else 0.0

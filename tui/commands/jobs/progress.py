@@ -188,8 +188,8 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         words.append(("restarts", Cell(count(len(progress.restarts)), "caution")))
     if progress.errors.count:
         newest = progress.errors.newest
-        said = f": {newest.text}" if newest else ""
-        words.append(("error lines", Cell(count(progress.errors.count) + said, "bad")))
+        text = f": {newest.text}" if newest else ""
+        words.append(("error lines", Cell(count(progress.errors.count) + text, "bad")))
     if len(progress.streams) > 1:
         words.append(("source", Cell(f"{progress.stream} (of {len(progress.streams)} streams)", "muted")))
     return words

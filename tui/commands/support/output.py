@@ -157,13 +157,13 @@ SGR_OF_TONE = {
 """Tone name → SGR parameter; the terminal's own 16 colors suit any theme."""
 
 _RESET = "\x1b[0m"
-_OWN_COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)")
+_OWN_COLOR = re.compile(rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)")
 """Color sequences that may pass: those of ``paint``, and the 256-color ones used by charts."""
 
 
 def _with_own_colors(line: str) -> str:
     """Sanitize a line except for its colors, which end with it."""
-    pieces = _OWN_COLOUR.split(line)
+    pieces = _OWN_COLOR.split(line)
     pieces[::2] = map(sanitize_lines, pieces[::2])
     if len(pieces) > 1 and pieces[-2] != _RESET:
         pieces.append(_RESET)
@@ -190,12 +190,12 @@ class Output:
         self._stderr = stderr if stderr is not None else sys.stderr
         self._environ = os.environ if environ is None else environ
         self.is_terminal = self._stdout.isatty()
-        self.has_colour = self.is_terminal and self._wants_colour()
+        self.has_color = self.is_terminal and self._wants_color()
         self._is_verbatim = verbatim and not self.is_terminal
         self._json_shape: Callable[[Any], Any] | None = None
         self._json_by_line = False
 
-    def _wants_colour(self) -> bool:
+    def _wants_color(self) -> bool:
         return not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
 
     @property
@@ -234,7 +234,7 @@ class Output:
     def _sanitized(self, text: str) -> str:
         if text.replace("\n", "").isprintable():
             return text  # fast path in C: there may be 100,000 lines
-        if not self.has_colour:
+        if not self.has_color:
             return sanitize_lines(text)
         return "\n".join(map(_with_own_colors, text.split("\n")))
 
@@ -283,7 +283,7 @@ class Output:
             return
 
     def paint(self, text: str, tone: str | None) -> str:
-        sgr = SGR_OF_TONE.get(tone or "") if self.has_colour else None
+        sgr = SGR_OF_TONE.get(tone or "") if self.has_color else None
         return f"\x1b[{sgr}m{text}{_RESET}" if sgr and text else text
 
 

@@ -20,7 +20,7 @@ DOTS_PER_CELL = 2
 """Dots per cell of a braille character; no chart shows more columns than that."""
 LABEL_CELLS = 24
 TICKS = 5
-COLOURS = (12, 11, 10, 13, 14, 9, 6, 3)
+COLORS = (12, 11, 10, 13, 14, 9, 6, 3)
 """Terminal color numbers of the lines, in order."""
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NO_DATA = "  (no data)"
@@ -50,11 +50,11 @@ def draw_chart(
         return
     width = output.width_cells or shutil.get_terminal_size((PIPED_CELLS, HEIGHT_LINES)).columns
     width = max(LEAST_CELLS, width)
-    letters = not output.has_colour and len(shown) > 1
+    letters = not output.has_color and len(shown) > 1
     for line in _legend(output, shown, letters, width):
         output.data(line + "\n")
     text = _drawn(shown, width, unit, x_label, (y_min, y_max), letters)
-    if not output.has_colour:
+    if not output.has_color:
         text = plain(text)
     output.data("\n".join(line.rstrip() for line in text.splitlines()).strip("\n") + "\n")
 
@@ -76,7 +76,7 @@ def _legend(output: Output, series: Sequence[Series], letters: bool, width: int)
         if used and used + cells > width:
             lines.append("")
             used = 0
-        shown = f"\x1b[38;5;{COLOURS[place % len(COLOURS)]}m{sign}\x1b[0m" if output.has_colour else sign
+        shown = f"\x1b[38;5;{COLORS[place % len(COLORS)]}m{sign}\x1b[0m" if output.has_color else sign
         lines[-1] += f"{shown} {name}  "
         used += cells
     return [line.rstrip() for line in lines]
@@ -104,7 +104,7 @@ def _drawn(
     for place, one in enumerate(series):
         marker = plotext.marker(
             LETTERS[place % len(LETTERS)] if letters else "braille",
-            pixel=plotext.pixel(foreground=COLOURS[place % len(COLOURS)]),
+            pixel=plotext.pixel(foreground=COLORS[place % len(COLORS)]),
         )
         for xs, ys in _lines(one, start, end, width * DOTS_PER_CELL):
             figure.draw(figure.signal(xs, ys, marker=marker).lines())

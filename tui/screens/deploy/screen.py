@@ -106,11 +106,11 @@ class DeployScreen(AppScreen):
         self.query_one("#waiting", WrappedText).update(waiting)
         self.refresh_bindings()
         self._show_header(snapshot)
-        if snapshot.walk is not None and stage == "asking":
+        if snapshot.wizard is not None and stage == "asking":
             for pane in self.query(QuestionPane):
                 pane.take_focus()  # it lost the focus while hidden behind a result
-            self._show_question(snapshot.walk)
-            self._show_problem(self._problem_of(snapshot.walk.step), snapshot.note)
+            self._show_question(snapshot.wizard)
+            self._show_problem(self._problem_of(snapshot.wizard.step), snapshot.note)
         if stage in ("tried", "following"):
             self.query_one(DeploymentPane).show(
                 snapshot,
@@ -120,25 +120,25 @@ class DeployScreen(AppScreen):
             )
 
     def watch_form(self, _form: str) -> None:
-        if self.snapshot.walk is not None:
-            self._show_made(self.snapshot.walk)
+        if self.snapshot.wizard is not None:
+            self._show_made(self.snapshot.wizard)
 
     def _show_header(self, snapshot: DeploySnapshot) -> None:
         spans = [[("Deploy checkpoints", "key")], [(f"on {self._place}", "muted")]]
-        if snapshot.walk is not None and snapshot.stage == "asking":
-            number, total = snapshot.walk.place
+        if snapshot.wizard is not None and snapshot.stage == "asking":
+            number, total = snapshot.wizard.place
             place = "review" if number == total else f"step {number} of {total}"
             spans.append([(place, "plain")])
-            job = snapshot.walk.state.job
+            job = snapshot.wizard.state.job
             if job is not None:
                 spans.append([(f"of {sanitize(job.name or job.id)}", "plain")])
-        elif snapshot.walk is not None and snapshot.walk.state.answers.model_name:
-            spans.append([(sanitize(snapshot.walk.state.answers.model_name), "plain")])
+        elif snapshot.wizard is not None and snapshot.wizard.state.answers.model_name:
+            spans.append([(sanitize(snapshot.wizard.state.answers.model_name), "plain")])
         self.query_one("#header", StatusLine).set_facts(spans)
 
-    def _show_question(self, walk: WizardProgress) -> None:
-        step = walk.step
-        self.query_one("#steps", WrappedText).update(self._step_list(walk))
+    def _show_question(self, wizard: WizardProgress) -> None:
+        step = wizard.step
+        self.query_one("#steps", WrappedText).update(self._step_list(wizard))
         self.query_one("#question", WrappedText).update(sanitize(step.question))
         remark = self.query_one("#remark", WrappedText)
         remark.display = bool(step.remark)
@@ -157,7 +157,7 @@ class DeployScreen(AppScreen):
             self.form = ""
         elif is_tall and not self.form:
             self.form = "python"
-        self._show_made(walk)
+        self._show_made(wizard)
 
     @work(group="pane", exclusive=True)
     async def _ask(self, pane: QuestionPane) -> None:
@@ -165,19 +165,19 @@ class DeployScreen(AppScreen):
         await box.remove_children()
         await box.mount(pane)
 
-    def _step_list(self, walk: WizardProgress) -> Text:
+    def _step_list(self, wizard: WizardProgress) -> Text:
         """List every step with its answer below; mark the current step by a sign, not only by color."""
         tones = tone_styles(self.app)
         lines: list[Text] = []
-        for step in walk.steps:
-            here = step.id == walk.current
-            settled = step.is_answered and (step.id in walk.visited or step.is_given)
+        for step in wizard.steps:
+            here = step.id == wizard.current
+            settled = step.is_answered and (step.id in wizard.visited or step.is_given)
             done = settled and not here and step.id != REVIEW
             sign, tone = ("▸", "key") if here else ("✓", "good") if done else ("·", "muted")
             title_tone = "strong" if here else "plain" if done else "muted"
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (sanitize(step.title), tones[title_tone])))
             if done:
-                lines.append(Text(f"  {sanitize(answer_text(walk.state, step))}", tones["muted"]))
+                lines.append(Text(f"  {sanitize(answer_text(wizard.state, step))}", tones["muted"]))
         return Text("\n").join(lines)
 
     def _problem_of(self, step: Step) -> str:
@@ -199,8 +199,8 @@ class DeployScreen(AppScreen):
         )
         self.query_one("#desk").anchor(line.display)  # in sight on a low terminal, too, however it is resized
 
-    def _show_made(self, walk: WizardProgress) -> None:
-        made = self._review(walk) if walk.step.id == REVIEW else None
+    def _show_made(self, wizard: WizardProgress) -> None:
+        made = self._review(wizard) if wizard.step.id == REVIEW else None
         is_shown = made is not None and bool(self.form)
         self.query_one("#made-pane").display = is_shown
         self.set_class(is_shown, "-config")
@@ -224,9 +224,9 @@ class DeployScreen(AppScreen):
         return Text("\n").join(lines)
 
     @staticmethod
-    def _review(walk: WizardProgress) -> Review | None:
+    def _review(wizard: WizardProgress) -> Review | None:
         try:
-            return review(walk.state, questions(walk.state))
+            return review(wizard.state, questions(wizard.state))
         except ValueError:
             return None
 
@@ -234,16 +234,16 @@ class DeployScreen(AppScreen):
 
     @on(QuestionPane.Answered)
     def _answered(self, message: QuestionPane.Answered) -> None:
-        walk = self.snapshot.walk
-        if walk is None or self.snapshot.stage != "asking":
+        wizard = self.snapshot.wizard
+        if wizard is None or self.snapshot.stage != "asking":
             return
         self._refusal = ("", "")
-        if walk.step.kind == "review":
-            self._act(str(message.answer), walk)
+        if wizard.step.kind == "review":
+            self._act(str(message.answer), wizard)
             return
-        problem = message.unreadable or walk.step.problem(message.answer)
+        problem = message.unreadable or wizard.step.problem(message.answer)
         if problem:
-            self._refuse(walk.step, problem)
+            self._refuse(wizard.step, problem)
         else:
             self.run_worker(
                 self._feed.answer(message.answer), name="wizard", group="wizard", exit_on_error=False
@@ -251,38 +251,38 @@ class DeployScreen(AppScreen):
 
     @on(Input.Changed, "#text")
     def _typed(self, event: Input.Changed) -> None:
-        walk = self.snapshot.walk
-        if walk is not None and self._refusal[1] and walk.step.problem(event.value) != self._refusal[1]:
-            self._refuse(walk.step, "")
+        wizard = self.snapshot.wizard
+        if wizard is not None and self._refusal[1] and wizard.step.problem(event.value) != self._refusal[1]:
+            self._refuse(wizard.step, "")
 
-    def _act(self, action: str, walk: WizardProgress) -> None:
-        made = self._review(walk)
+    def _act(self, action: str, wizard: WizardProgress) -> None:
+        made = self._review(wizard)
         if action.startswith(CHANGE):
             self._feed.change(action.removeprefix(CHANGE))
         elif action == LEAVE:
             self._leave()
         elif made is None:
-            self._refuse(walk.step, "Answer all steps first.")
+            self._refuse(wizard.step, "Answer all steps first.")
         elif action == SHOW:
             forms = list(made.forms)
             self.form = forms[(forms.index(self.form) + 1) % len(forms)] if self.form in forms else forms[0]
         elif action == SAVE:
             stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-            name = FILE_NAME.format(job_id=walk.state.answers.job_id or "checkpoints", time=stamp)
+            name = FILE_NAME.format(job_id=wizard.state.answers.job_id or "checkpoints", time=stamp)
             self._feed.save(made, Path(name))
         elif made.errors:
-            self._refuse(walk.step, made.errors[0].problem)
+            self._refuse(wizard.step, made.errors[0].problem)
         elif action == DRY_RUN:
             self.run_worker(self._feed.dry_run(), name="dry run", group="deploy", exit_on_error=False)
         elif action == DEPLOY:
-            self._confirm(made, walk)
+            self._confirm(made, wizard)
 
-    def _confirm(self, made: Review, walk: WizardProgress) -> None:
+    def _confirm(self, made: Review, wizard: WizardProgress) -> None:
         gpu = next((text for _, title, text in made.lines if "GPU" in title), "")
         warnings = [f"▲ {sanitize(found.problem)}" for found in made.findings if found.severity == "warning"]
         place = sanitize(self._place)
         cost = f"Builds and starts on {place}. Billed while running: {sanitize(gpu)}."
-        checkpoints = ", ".join(walk.state.answers.checkpoint_names)
+        checkpoints = ", ".join(wizard.state.answers.checkpoint_names)
         what = "\n".join((*filter(None, (sanitize(checkpoints),)), *warnings, cost))
         question = f"Deploy {sanitize(made.config.model_name or 'the model')}?"
         self.confirm(ConfirmScreen(question, what, "Deploy"), self._deploy)
@@ -299,8 +299,8 @@ class DeployScreen(AppScreen):
         if action == "next":
             return self.snapshot.stage == "asking"
         if action == "previous":
-            walk = self.snapshot.walk
-            asked_before = walk is not None and walk.back_to_prefilled() is not walk
+            wizard = self.snapshot.wizard
+            asked_before = wizard is not None and wizard.back_to_prefilled() is not wizard
             return self.snapshot.stage == "tried" or (self.snapshot.stage == "asking" and asked_before)
         return True
 
@@ -343,14 +343,14 @@ class DeployScreen(AppScreen):
             if text:
                 self.post_message(CopyRequested(text, "call", lines=True))
             return
-        walk = self.snapshot.walk
-        made = self._review(walk) if walk is not None else None
-        if made is not None and walk is not None and walk.step.id == REVIEW:
+        wizard = self.snapshot.wizard
+        made = self._review(wizard) if wizard is not None else None
+        if made is not None and wizard is not None and wizard.step.id == REVIEW:
             form = self.form or "python"
             self.post_message(CopyRequested(made.forms[form], form, lines=True))
 
     def action_refresh(self) -> None:
-        if self.snapshot.walk is None:
+        if self.snapshot.wizard is None:
             self.run_worker(
                 self._feed.begin(), name="wizard", group="wizard", exclusive=True, exit_on_error=False
             )
@@ -363,10 +363,10 @@ class DeployScreen(AppScreen):
 
     def _leave(self) -> None:
         """Leave the wizard. Answers are lost; a deployment that has started continues on the server."""
-        walk = self.snapshot.walk
+        wizard = self.snapshot.wizard
         if self.snapshot.changing:
             return  # leaving would cut off the request
-        if self.snapshot.stage == "following" or walk is None or not walk.visited - walk.accepted:
+        if self.snapshot.stage == "following" or wizard is None or not wizard.visited - wizard.accepted:
             self.app.pop_screen()
             return
         question = ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay")

@@ -64,37 +64,39 @@ _LABEL_CELLS = 15
 _NAME_CELLS = 44
 
 
-def preview_lines(look: FilePreview, tones: Mapping[str, Style], *, again: str, download: str) -> list[Line]:
+def preview_lines(
+    preview: FilePreview, tones: Mapping[str, Style], *, again: str, download: str
+) -> list[Line]:
     """Return the lines of a preview.
 
     Highlighting a long text is slow, so call this outside of the event loop. ``again`` and ``download``
     are the keys to retry and to download.
     """
-    if look.error:
+    if preview.error:
         return [
             [("✗ Can't read the file.", "bad")],
             "",
-            sanitize(look.error),
+            sanitize(preview.error),
             "",
             [(f"Press {again} to retry.", "muted")],
         ]
-    if look.header is not None:
-        return weights_lines(look.header)
+    if preview.header is not None:
+        return weights_lines(preview.header)
     lines: list[Line] = []
-    if look.problem:
-        lines += [[(f"✗ Unexpected content: {sanitize(look.problem)}", "warn")], ""]
-    if look.state is not None:
-        lines += [*state_lines(look.state), ""]
-    if look.text is not None:
-        if PurePosixPath(look.file.relative_file_name).name == ADAPTER_CONFIG:
-            lines += adapter_lines(look.text)
-        lines += text_lines(look.text, look.file.relative_file_name, tones)
-        if look.is_cut:
-            rest = (look.file.size_bytes or 0) - look.read_bytes
+    if preview.problem:
+        lines += [[(f"✗ Unexpected content: {sanitize(preview.problem)}", "warn")], ""]
+    if preview.state is not None:
+        lines += [*state_lines(preview.state), ""]
+    if preview.text is not None:
+        if PurePosixPath(preview.file.relative_file_name).name == ADAPTER_CONFIG:
+            lines += adapter_lines(preview.text)
+        lines += text_lines(preview.text, preview.file.relative_file_name, tones)
+        if preview.is_cut:
+            rest = (preview.file.size_bytes or 0) - preview.read_bytes
             lines.append([(f"… {bytes_iec(rest)} more; {download} downloads the whole file", "muted")])
         return lines
-    if look.peek:
-        return [*lines, [("Binary file, first bytes:", "muted")], "", *hex_lines(look.peek)]
+    if preview.peek:
+        return [*lines, [("Binary file, first bytes:", "muted")], "", *hex_lines(preview.peek)]
     return [*lines, [("The file is empty.", "muted")]]
 
 
@@ -194,9 +196,9 @@ def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     if lexer in _PLAIN:
         return list(safe.split("\n"))
     theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
-    coloured = Syntax(safe, lexer, theme=theme).highlight(safe)
-    coloured.rstrip()
-    return list(coloured.split("\n", allow_blank=True))
+    colored = Syntax(safe, lexer, theme=theme).highlight(safe)
+    colored.rstrip()
+    return list(colored.split("\n", allow_blank=True))
 
 
 def _shortened(line: str) -> str:
@@ -225,7 +227,7 @@ RETRY_DELAY_S = 10.0
 """Delay before a file that could not be read is retried, while it is still shown."""
 REMEMBERED = 64
 
-Look = Callable[[CheckpointFile], Awaitable[FilePreview]]
+ReadPreview = Callable[[CheckpointFile], Awaitable[FilePreview]]
 ReadWeights = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]
 
 
@@ -234,14 +236,14 @@ class PreviewPane(Vertical):
 
     def __init__(
         self,
-        look: Look,
+        read_preview: ReadPreview,
         read_weights: ReadWeights,
         *,
         now_s: Callable[[], float] = time.time,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
-        self._look = look
+        self._read_preview = read_preview
         self._weigh = read_weights
         self._now_s = now_s
         self._directory_cache: dict[tuple[tuple[int, str], ...], list[Line]] = {}
@@ -309,7 +311,7 @@ class PreviewPane(Vertical):
         self._shown = file
         known = self._previews.get(_key(file))
         if known is not None:
-            self._show_look(*known)
+            self._show_preview(*known)
             return
         self._show(self._head(file, None), [[("reading…", "muted")]])
         self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(partial(self._read, file)))
@@ -325,34 +327,34 @@ class PreviewPane(Vertical):
         self.run_worker(reading, name="preview", group="preview", exclusive=True, exit_on_error=False)
 
     async def _read(self, file: CheckpointFile) -> None:
-        look = await self._look(file)
+        preview = await self._read_preview(file)
         again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
         lines = await asyncio.to_thread(
-            preview_lines, look, tone_styles(self.app), again=again, download=download
+            preview_lines, preview, tone_styles(self.app), again=again, download=download
         )
-        if not look.error:
+        if not preview.error:
             while len(self._previews) >= REMEMBERED:
                 del self._previews[next(iter(self._previews))]
-            self._previews[_key(file)] = (look, lines)
+            self._previews[_key(file)] = (preview, lines)
         if file == self._shown:
-            self._show_look(look, lines)
-            if look.error:
+            self._show_preview(preview, lines)
+            if preview.error:
                 self._timer = self.set_timer(RETRY_DELAY_S, lambda: self._begin(partial(self._read, file)))
 
-    def _show_look(self, look: FilePreview, lines: list[Line]) -> None:
-        self._show(self._head(look.file, look), lines)
-        curves = loss_curves(look)
+    def _show_preview(self, preview: FilePreview, lines: list[Line]) -> None:
+        self._show(self._head(preview.file, preview), lines)
+        curves = loss_curves(preview)
         self.set_class(bool(curves), "-chart")
         if curves:
             places = [place for curve in curves for place in curve.times]
             start, end = min(places), max(*places, min(places) + 1)
             self.query_one(LineChart).show(curves, ChartSpec("loss", start, end, x_axis="step"))
 
-    def _head(self, file: CheckpointFile, look: FilePreview | None) -> list[list[Span]]:
+    def _head(self, file: CheckpointFile, preview: FilePreview | None) -> list[list[Span]]:
         name = sanitize(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
         head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
-        if look is not None and 0 < look.read_bytes < (file.size_bytes or 0):
-            head.append([(f"{bytes_iec(look.read_bytes)} read", "muted")])
+        if preview is not None and 0 < preview.read_bytes < (file.size_bytes or 0):
+            head.append([(f"{bytes_iec(preview.read_bytes)} read", "muted")])
         written_s = epoch_s(file.last_modified)
         if written_s is not None:
             head.append([(f"{age(self._now_s() - written_s)} ago", "muted")])
@@ -364,14 +366,14 @@ class PreviewPane(Vertical):
         self.query_one(TextPanel).set_lines(lines)
 
 
-def loss_curves(look: FilePreview) -> list[Series]:
-    if look.state is None:
+def loss_curves(preview: FilePreview) -> list[Series]:
+    if preview.state is None:
         return []
     named = (("loss", "loss"), ("eval_loss", "eval loss"))
     return [
         Series(label, tuple(float(step) for step, _ in curve), tuple(value for _, value in curve))
         for name, label in named
-        if (curve := look.state.curve(name))
+        if (curve := preview.state.curve(name))
     ]
 
 

@@ -65,7 +65,7 @@ class FilesScreen(TreeScreen):
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="No paths match the filter.", id="tree")
-            yield PreviewPane(self._feed.look, self._feed.read_weights, now_s=self._now_s, id="preview")
+            yield PreviewPane(self._feed.preview, self._feed.read_weights, now_s=self._now_s, id="preview")
         yield WrappedText(id="instead")
 
     def on_mount(self) -> None:

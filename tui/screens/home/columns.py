@@ -63,16 +63,16 @@ def header_facts(
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
     """Return an upper bound of the listed jobs' GPU-hours, what is billed, and an estimate of the rest."""
     cost = total_cost(((row.job, row.charge) for row in rows), snapshot.prices, snapshot.bill, snapshot.at)
-    said: list[Span] = []
+    spans: list[Span] = []
     if cost.gpu_hours >= MIN_GPU_HOURS:
-        said.append((f"≤ {count(cost.gpu_hours)} GPU·h", "muted"))
+        spans.append((f"≤ {count(cost.gpu_hours)} GPU·h", "muted"))
     if cost.billed.minutes:
-        said.append((f"{' ' if said else ''}{money(cost.billed.usd)} billed", "muted"))
-    if said and cost.usd:
+        spans.append((f"{' ' if spans else ''}{money(cost.billed.usd)} billed", "muted"))
+    if spans and cost.usd:
         plus = " +" if cost.billed.minutes else ""
         more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
-        said.append((f"{plus} ≈ {money(cost.usd)}{more}", "muted"))
-    return said
+        spans.append((f"{plus} ≈ {money(cost.usd)}{more}", "muted"))
+    return spans
 
 
 TRACE_CELLS = 8

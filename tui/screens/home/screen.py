@@ -291,7 +291,7 @@ class HomeScreen(AppScreen):
         """Distinguish loading, unreachable, no jobs, and no matching jobs."""
         snapshot, shown = self.snapshot, bool(self._jobs.rows)
         connection = self.connection
-        trouble = connection.link in (ConnectionState.LOST, ConnectionState.UNAUTHORISED) or bool(
+        trouble = connection.link in (ConnectionState.LOST, ConnectionState.UNAUTHORIZED) or bool(
             connection.stale
         )
         self.query_one("#loading").display = snapshot is None and not trouble

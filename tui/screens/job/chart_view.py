@@ -62,12 +62,12 @@ def shorter(window: Window) -> Window:
 
 def words(view: ChartView) -> str:
     window = view.window
-    said = ["all" if window.span is None else _length(window.span)]
+    parts = ["all" if window.span is None else _length(window.span)]
     if window.end is not None:
-        said[0] += f" to {place_label(window.end, 'clock')}"
+        parts[0] += f" to {place_label(window.end, 'clock')}"
     if view.x_axis != "relative":
-        said.append(f"by {view.x_axis}")
-    return " · ".join([*said, *drawing_words(view)])
+        parts.append(f"by {view.x_axis}")
+    return " · ".join([*parts, *drawing_words(view)])
 
 
 def drawing_words(view: ChartView) -> list[str]:

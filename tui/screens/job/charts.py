@@ -252,7 +252,7 @@ class ChartBuilder:
         chosen = [one for one in nodes if node is None or one.name == node]
         if node is not None:  # keep the color that the node has among all nodes
             place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
-            spec, in_bytes = replace(spec, first_colour=place), replace(in_bytes, first_colour=place)
+            spec, in_bytes = replace(spec, first_color=place), replace(in_bytes, first_color=place)
         volumes = (
             ("cpu", "CPU cores", replace(spec, unit=cores), lambda one: one.cpu, "cores"),
             ("memory", "memory", in_bytes, lambda one: one.cpu_memory, "bytes"),
@@ -270,7 +270,7 @@ class ChartBuilder:
         if cache.values:
             line = self._named(cache, "cache")
             charts.append(
-                ChartData("cache", (line,), replace(in_bytes, title="cache", first_colour=0), "bytes")
+                ChartData("cache", (line,), replace(in_bytes, title="cache", first_color=0), "bytes")
             )
         return charts
 

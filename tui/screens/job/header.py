@@ -77,19 +77,19 @@ class RunHeader(Vertical):
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         if snapshot is not None:
-            self._say(snapshot)
+            self._show(snapshot)
 
-    def _say_again(self) -> None:
+    def _show_again(self) -> None:
         if self.snapshot is not None:
-            self._say(self.snapshot)
+            self._show(self.snapshot)
 
-    watch_snoozed = watch_stopping = on_resize = _say_again
+    watch_snoozed = watch_stopping = on_resize = _show_again
 
     @on(events.Click, "#progress, #health")
     def _clicked(self) -> None:
         self.post_message(self.FindingsClicked())
 
-    def _say(self, snapshot: RunSnapshot) -> None:
+    def _show(self, snapshot: RunSnapshot) -> None:
         self.query_one("#identity", StatusLine).set_facts(
             identity(snapshot, self.content_size.width, stopping=snapshot.job.id in self.stopping)
         )

@@ -19,7 +19,7 @@ from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.picture import Picture, picture
 from tui.widgets.charts.spec import ChartSpec, Line
-from tui.widgets.tones import SERIES, SERIES_COLOURS
+from tui.widgets.tones import SERIES, SERIES_COLORS
 
 
 @dataclass
@@ -124,7 +124,7 @@ class LineChart(Widget):
         )
         if unchanged and spec == self._spec:
             return
-        if spec.first_colour != self._spec.first_colour:
+        if spec.first_color != self._spec.first_color:
             self._strips = []
         if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
             self._hovered = None
@@ -266,7 +266,7 @@ class LineChart(Widget):
         if isinstance(role, str) and role.startswith("faint-"):
             return self._style(int(role.removeprefix("faint-"))) + Style(dim=True)
         if isinstance(role, int):
-            role = "off" if role < 0 else f"series-{(role + self._spec.first_colour) % SERIES_COLOURS}"
+            role = "off" if role < 0 else f"series-{(role + self._spec.first_color) % SERIES_COLORS}"
         return self.get_component_rich_style(f"line-chart--{role}")
 
     def _strip(self, line: Line, width: int) -> Strip:

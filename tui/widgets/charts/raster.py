@@ -16,7 +16,7 @@ from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid, Span
 from tui.widgets.charts.legend import letter
 from tui.widgets.charts.spec import ChartSpec, Line, Role
-from tui.widgets.tones import SERIES_COLOURS
+from tui.widgets.tones import SERIES_COLORS
 
 BAND_LINES = 3
 """Charts with more lines than this draw no bands, because the bands would cover each other."""
@@ -109,7 +109,7 @@ _ROLES: dict[int, Role] = {_NO_OWNER: "blank", _FAINT: "faint", _CURSOR: "cursor
 
 def is_crowd(series: Sequence[Series], spec: ChartSpec) -> bool:
     """Return True for a band, or more series than colors; only emphasized ones are colored then."""
-    return spec.band or len(series) > SERIES_COLOURS
+    return spec.band or len(series) > SERIES_COLORS
 
 
 def draw_raster(
@@ -214,12 +214,12 @@ def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[t
         if one.name in spec.hidden:
             continue
         chosen = one.name == spec.selected
-        coloured = chosen or not crowd or one.name in spec.emphasis
-        owner = index if coloured else _FAINT
-        if spec.smoothing and spec.raw and coloured:
+        colored = chosen or not crowd or one.name in spec.emphasis
+        owner = index if colored else _FAINT
+        if spec.smoothing and spec.raw and colored:
             below.append((index, _FAINT, shaper.shape(one, log=spec.log)))
         shaped = shaper.shape(one, smoothing=spec.smoothing, log=spec.log)
-        layer = top if chosen else middle if coloured else below
+        layer = top if chosen else middle if colored else below
         layer.append((index, owner, shaped))
     return [*below, *middle, *top]
 

@@ -136,7 +136,7 @@ class ChartSpec:
         raw: False to leave out the faint samples below smoothed lines, which would cover other lines.
         band: True to draw series without emphasis as a band from lowest to highest, with their median.
         emphasis: Names of the series to highlight in a band, or if there are too many for colors.
-        first_colour: Color index of the first series, for a chart of a subset of many series.
+        first_color: Color index of the first series, for a chart of a subset of many series.
     """
 
     title: str = ""
@@ -162,4 +162,4 @@ class ChartSpec:
     selected: str | None = None
     band: bool = False
     emphasis: frozenset[str] = frozenset()
-    first_colour: int = 0
+    first_color: int = 0

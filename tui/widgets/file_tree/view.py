@@ -263,8 +263,8 @@ class FileTreeView(CursorRows):
         if index >= len(rows.nodes):
             return Strip.blank(width, self.rich_style)
         node = rows.nodes[index]
-        look = self._look(index)
-        base = self._component(look) if look else self.rich_style
+        component = self._component_of(index)
+        base = self._component(component) if component else self.rich_style
         spans = row_spans(rows, node, self._columns, now_s=self._now_s(), marked=node in self._marks)
         segments = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
         return Strip(segments).adjust_cell_length(width, base)

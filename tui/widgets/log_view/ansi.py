@@ -28,14 +28,14 @@ _OFF = {
     **{39: ("color",), 49: ("bgcolor",)},
 }
 _EXTENDED = {38: "color", 48: "bgcolor"}
-_COLOURS = {
+_COLORS = {
     **{30 + number: ("color", number) for number in range(8)},
     **{40 + number: ("bgcolor", number) for number in range(8)},
     **{90 + number: ("color", 8 + number) for number in range(8)},
     **{100 + number: ("bgcolor", 8 + number) for number in range(8)},
 }
 _INDEXED, _DIRECT = 5, 2
-_NUMBERS_OF_COLOUR = {_INDEXED: 1, _DIRECT: 3}
+_NUMBERS_OF_COLOR = {_INDEXED: 1, _DIRECT: 3}
 
 
 def styled_spans(text: str) -> tuple[str, list[Span]]:
@@ -49,22 +49,22 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
         return whole, []
     pieces: list[str] = []
     spans: list[Span] = []
-    look: dict[str, Any] = {}
+    style: dict[str, Any] = {}
     length = done = 0
     for found in [*islice(_SGR.finditer(text), _MAX_STYLES), None]:
         piece = sanitize(text[done : found.start() if found else None])
-        if piece and look:
-            spans.append(Span(length, length + len(piece), Style(**look)))
+        if piece and style:
+            spans.append(Span(length, length + len(piece), Style(**style)))
         pieces.append(piece)
         length += len(piece)
         if found is not None:
             done = found.end()
-            _apply(look, found[1])
+            _apply(style, found[1])
     # If the pieces differ from the whole (tabs, combining marks across a border), safety comes first.
     return whole, spans if "".join(pieces) == whole else []
 
 
-def _apply(look: dict[str, Any], parameters: str) -> None:
+def _apply(style: dict[str, Any], parameters: str) -> None:
     fields = parameters.split(";")
     while fields:
         first, *values = fields.pop(0).split(":")
@@ -73,29 +73,29 @@ def _apply(look: dict[str, Any], parameters: str) -> None:
             if values:  # 38:2::r:g:b, perhaps with a color space
                 values = [values[0], *list(filter(None, values[1:]))[-3:]]
             elif fields:
-                count = 1 + _NUMBERS_OF_COLOUR.get(_number(fields[0]), 0)
+                count = 1 + _NUMBERS_OF_COLOR.get(_number(fields[0]), 0)
                 values, fields = fields[:count], fields[count:]
-            colour = _extended(values)
-            if colour is not None:
-                look[_EXTENDED[code]] = colour
+            color = _extended(values)
+            if color is not None:
+                style[_EXTENDED[code]] = color
         elif code == 0:
-            look.clear()
-        elif code in _COLOURS:
-            ground, number = _COLOURS[code]
-            look[ground] = Color.from_ansi(number)
+            style.clear()
+        elif code in _COLORS:
+            ground, number = _COLORS[code]
+            style[ground] = Color.from_ansi(number)
         elif code in _ON and values != ["0"]:  # 4:0 is no underline, 4:3 a curly one
-            look[_ON[code]] = True
+            style[_ON[code]] = True
         else:
             for name in _OFF.get(24 if code == 4 else code, ()):
-                look.pop(name, None)
-    if look.get("color") is not None and look.get("color") == look.get("bgcolor"):
-        del look["color"], look["bgcolor"]
+                style.pop(name, None)
+    if style.get("color") is not None and style.get("color") == style.get("bgcolor"):
+        del style["color"], style["bgcolor"]
 
 
 def _extended(values: list[str]) -> Color | None:
     """Return the color given by ``5, n`` or ``2, r, g, b``."""
     kind = _number(values[0]) if values else 0
-    wanted = _NUMBERS_OF_COLOUR.get(kind, 0)
+    wanted = _NUMBERS_OF_COLOR.get(kind, 0)
     numbers = [_number(value) for value in values[1 : 1 + wanted]]
     if not wanted or len(numbers) < wanted or not all(0 <= number <= 255 for number in numbers):
         return None

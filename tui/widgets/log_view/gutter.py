@@ -12,7 +12,7 @@ from api_client.models.logs import NS_PER_S
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.times import TIME_OF_DAY, moment_at
 from tui.text.units import age
-from tui.widgets.tones import SERIES_COLOURS
+from tui.widgets.tones import SERIES_COLORS
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 """`clock`: HH:MM:SS local; `utc`: the same in UTC; `relative`: age; `off`: nothing.
@@ -59,15 +59,15 @@ class NodeLabels:
     def _name(self, replica: str) -> tuple[str, int]:
         match = _TRAILING_NUMBER.search(replica)
         if match:
-            colour = int(match[1]) % SERIES_COLOURS
+            color = int(match[1]) % SERIES_COLORS
             label = f"n{int(match[1])}"
         else:
-            colour = crc32(replica.encode("utf-8", "surrogatepass")) % SERIES_COLOURS
+            color = crc32(replica.encode("utf-8", "surrogatepass")) % SERIES_COLORS
             label = clip(sanitize(replica), _LABEL_CELLS)
         if label in self._taken:
             label = clip(sanitize(replica), 2 * _LABEL_CELLS)
         self._taken.add(label)
-        return label, colour
+        return label, color
 
 
 class TimeColumn:

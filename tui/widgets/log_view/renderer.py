@@ -25,7 +25,7 @@ from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import TextRow, message_rows, thumb
 from tui.widgets.log_view.line import LineAttributes, LineKey
 from tui.widgets.log_view.store import LogStore
-from tui.widgets.tones import SERIES_COLOURS
+from tui.widgets.tones import SERIES_COLORS
 
 
 class RowKey(NamedTuple):
@@ -79,7 +79,7 @@ class Geometry:
     wrap: bool = False
     pan: int = 0
     pattern: LogPattern | None = None
-    has_colours: bool = True
+    has_colors: bool = True
 
 
 class LogRenderer:
@@ -184,9 +184,9 @@ class LogRenderer:
         if number:
             segments = [self._mark(flags, first=False), Segment(" " * (gutter - 1), muted)]
         else:
-            label, colour = self._labels.get(attributes.replica)
+            label, color = self._labels.get(attributes.replica)
             label_cells = self._labels.width + 1 if self._labels.width else 0
-            node = self._style(f"node-{colour % SERIES_COLOURS}")
+            node = self._style(f"node-{color % SERIES_COLORS}")
             label += " " * (label_cells - cell_len(label))
             late = Segment(LATE_SIGN, self._style("warning")) if attributes.late else Segment(" ", muted)
             fold = " " if row_key.fold is None else OPEN_SIGN if row_key.is_open else CLOSED_SIGN
@@ -247,9 +247,9 @@ class LogRenderer:
         text = Text(row.text[begin:end])
         mark = self._style("current-match" if flags.match else "match")
         text.stylize(style)
-        for start, stop, look in row.spans if geometry.has_colours else ():
+        for start, stop, own in row.spans if geometry.has_colors else ():
             if stop > begin:
-                text.stylize(look, max(0, start - begin), stop - begin)
+                text.stylize(own, max(0, start - begin), stop - begin)
         for start, stop in matches:
             if stop > begin:
                 text.stylize(mark, max(0, start - begin), stop - begin)

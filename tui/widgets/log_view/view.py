@@ -301,9 +301,9 @@ class LogView(Widget, can_focus=True):
         if self.is_attached:
             width, self.viewport.height = self.size
             pattern = self.model.search.pattern if self.model.search is not None else None
-            colours = not self.app.no_color
+            colors = not self.app.no_color
             self._renderer.set_geometry(
-                Geometry(max(1, width - 1), self.options.wrap, self._pan, pattern, colours)
+                Geometry(max(1, width - 1), self.options.wrap, self._pan, pattern, colors)
             )
             self.viewport.invalidate()
 
