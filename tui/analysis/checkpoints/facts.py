@@ -167,6 +167,9 @@ def checkpoint_facts(
     scores = by_evaluation if has_evaluations else by_training
     newest = _newest(checkpoints, steps)
     found = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
+    for place, fault in enumerate(found):
+        if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
+            by_training[place] = by_evaluation[place] = None
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
     eligible = [fault is None and sync != "uploading" for fault, sync in zip(found, syncs, strict=True)]
     best = (
@@ -178,7 +181,9 @@ def checkpoint_facts(
             step=steps[place],
             kind=kind_label(checkpoint),
             sync=syncs[place],
-            **_finite(found[place], by_training[place], by_evaluation[place], scores[place]),
+            loss=by_training[place],
+            evaluation=by_evaluation[place],
+            score=scores[place],
             is_newest=place == newest,
             is_best=place == best,
             fault=found[place],
@@ -186,13 +191,6 @@ def checkpoint_facts(
         )
         for place, checkpoint in enumerate(checkpoints)
     ]
-
-
-def _finite(fault: CheckpointFault | None, *scores: Score | None) -> dict[str, Score | None]:
-    """Return a checkpoint's scores by field, none once the loss is no number."""
-    is_broken = fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE
-    fields = ("loss", "evaluation", "score")
-    return {name: None if is_broken else score for name, score in zip(fields, scores, strict=True)}
 
 
 def _scores(name: str, steps: Sequence[int | None], values: StepValues) -> list[Score | None]:
