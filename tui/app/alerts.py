@@ -96,11 +96,16 @@ class Alerts:
             self._used_at = time.monotonic()
 
     @property
+    def unused_s(self) -> float:
+        """Seconds since the last key or mouse event."""
+        return time.monotonic() - self._used_at
+
+    @property
     def _is_unattended(self) -> bool:
         """True if the terminal has no focus, or, if it never reports focus, after a while without input."""
         if self._knows_focus:
             return not self._app.app_focus
-        return time.monotonic() - self._used_at > AWAY_AFTER_S
+        return self.unused_s > AWAY_AFTER_S
 
     # New findings
 

@@ -6,7 +6,6 @@ text from a server, escape sequences. The report of this app has neither.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,6 +55,7 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
+from tui.system.garbage import QUIET_S, collect_by_hand, collect_if_due
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.text.times import local_time
@@ -220,6 +220,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.begin(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
+        self.set_interval(QUIET_S, self._collect_garbage)
         self.alerts.start()
         self.hints.start()
         if problems := self._settings.problems:
@@ -231,6 +232,9 @@ class BtTuiApp(App[WelcomeChoice]):
             )
         if self._job_id is not None and self.session is not None:
             self.opener.find_job(self._job_id, self._tab)
+
+    def _collect_garbage(self) -> None:
+        collect_if_due(is_quiet=self.alerts.unused_s >= QUIET_S)
 
     async def on_unmount(self) -> None:
         self.alerts.stop()
@@ -460,7 +464,7 @@ def run_dashboard(
     ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
     recordings that ``remote`` serves. A demo and a recording do not remember their state.
     """
-    gc.freeze()  # the modules are here to stay, and scanning them for garbage stalls the screen for 40 ms
+    collect_by_hand()
     app = BtTuiApp(
         remote,
         job_id=job_id,
