@@ -57,10 +57,11 @@ async def test_a_new_finding_is_in_the_header_without_a_notice_and_the_title_tel
         assert "✗ exit 1" in text_of(app)
         assert len(app._notifications) == 0
         for place in range(5):
-            app.notify(f"notice {place}", severity="error" if place == 1 else "information")
+            app.notify(f"notice {place}", title="long " * 11, severity="error" if place == 1 else "warning")
         await settle(pilot)
         assert [one.message[-1] for one in app._notifications] == ["1", "3", "4"]
         assert "notice 4" in text_of(app) and "notice 2" not in text_of(app)
+        assert "Cancel (n)" in (asked := await pressed(pilot, "R")) and "notice 4" in asked
         assert app.titles[-1] == "✗ llama-70b-sft-v3 failed – bt-tui"
     assert app.written[-1].endswith("\x1b[23;2t")
 

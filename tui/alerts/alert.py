@@ -127,19 +127,21 @@ AWAY = timedelta(minutes=30)
 """Minimum absence after which a returning finding counts as new."""
 FORGET_AFTER = timedelta(days=2)
 MAX_SEEN_FINDINGS = 5_000
+SETTLING = timedelta(minutes=2)
+"""Time after the first update from a source in which it still finds what was there before."""
 
 
 class AlertTracker:
     """Remembers seen findings, so that nothing is reported twice.
 
-    On the first update from a source, findings that began before ``started`` are not new: a user who opens
+    In the first updates from a source, findings that began before ``started`` are not new: a user who opens
     the dashboard sees them there.
     """
 
     def __init__(self, started: datetime) -> None:
         self._started = started
         self._ended: dict[str, bool] = {}
-        self._last_seen: set[tuple[str, str]] = set()
+        self._first_updates: dict[tuple[str, str], datetime] = {}
         self._seen: dict[AlertKey, datetime] = {}
         self._snoozed: dict[AlertKey, datetime] = {}
 
@@ -152,18 +154,17 @@ class AlertTracker:
         self._ended[job.id] = job.is_finished
         if ended is False and job.is_finished:
             news.append(Alert(job, severity_of_end(job), now))
-        first = (job.id, source) not in self._last_seen
-        self._last_seen.add((job.id, source))
+        first_at = self._first_updates.setdefault((job.id, source), now)
         news += [
             Alert(job, found.severity, now, found)
             for found in findings
-            if self._is_new(job, found, now, first)
+            if self._is_new(job, found, now, first_at)
         ]
         if len(self._seen) > MAX_SEEN_FINDINGS:
             self._forget(now)
         return tuple(news)
 
-    def _is_new(self, job: TrainingJob, found: HealthFinding, now: datetime, first: bool) -> bool:
+    def _is_new(self, job: TrainingJob, found: HealthFinding, now: datetime, first_at: datetime) -> bool:
         key = (job.id, found.key)
         seen = self._seen.get(key)
         self._seen[key] = now
@@ -175,7 +176,9 @@ class AlertTracker:
             return True  # a snoozed finding that is still present counts as new
         if seen is not None and now - seen < AWAY:
             return False
-        return not first or (found.since is not None and found.since >= self._started)
+        if found.since is None:
+            return now > first_at
+        return found.since >= self._started or now - first_at >= SETTLING
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
         for key in keys:

@@ -32,10 +32,8 @@ STORIES: dict[str, list[tuple[float, tuple[HealthFinding, ...], Literal["run", "
         (2, (STALL, SLOW), "run", "straggler:node-2"),
         (3, (STALL, SLOW), "fleet", ""),
     ],
-    "what began before the dashboard is no news": [
-        (1, (OLD, SLOW), "fleet", ""),
-        (2, (OLD, SLOW), "fleet", ""),
-    ],
+    "what began before the dashboard is no news": [(1, (SLOW,), "run", ""), (2, (OLD, SLOW), "run", "")],
+    "but what is found there later is": [(1, (), "run", ""), (3, (OLD,), "run", "stalled")],
     "one that wavers is told once, and one that comes back after long again": [
         (0, (), "run", ""),
         (1, (SLOW,), "run", "straggler:node-2"),

@@ -238,7 +238,7 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
         )
     if progress.fraction is None:
         return f"step {count(progress.step)}", "plain"
-    left = f"  {duration(progress.eta_s)} left" if progress.eta_s is not None else ""
+    left = f"  {duration(progress.eta_s)} left" if progress.eta_s else ""
     return f"{progress.fraction:.0%}{left}", "plain"
 
 
@@ -266,7 +266,7 @@ _BRIEF: dict[FindingKind, str] = {
     FindingKind.CHECKPOINT_OVERDUE: "checkpoint overdue",
     FindingKind.SLOWDOWN: "slower{since}",
     FindingKind.PLATEAU: "loss flat",
-    FindingKind.RESTARTS: "restarting",
+    FindingKind.RESTARTS: "restarted",
     FindingKind.ERRORS: "errors{since}",
 }
 
