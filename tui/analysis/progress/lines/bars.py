@@ -106,6 +106,7 @@ _EPOCH_IN_TITLE = re.compile(
     r"[ :=\[#]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?",
     re.IGNORECASE,
 )
+_EPOCH_AFTER = re.compile(r"(?i)\b(?P<epoch>\d{1,9})\s*(?:/|of)\s*(?P<epochs>\d{1,9}) epochs?\b")
 
 
 def read(text: str) -> ParsedMetrics | None:
@@ -160,7 +161,9 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     if named_step is not None:
         within = _within_epoch(known, done, total, max(0, int(named_step["epoch"]) - 1), None)
         return replace(within, step=to_step(named_step["step"]))
-    named_epoch = _EPOCH_IN_TITLE.search(title) or _COLUMNS.search(title)
+    named_epoch = (
+        _EPOCH_IN_TITLE.search(title) or _EPOCH_AFTER.search(text[: match.start()]) or _COLUMNS.search(title)
+    )
     if named_epoch is None:
         return ParsedMetrics(**{**known, "step": done, "total_steps": total, "from_bar": True})
     epoch, epochs = to_step(named_epoch["epoch"]) or 0, to_step(named_epoch["epochs"])

@@ -12,10 +12,11 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
     r"(?=[gtsibmnuo])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
-    r"(?<!episode )(?<!fps )"
-    r"(?:(?P<updates>num[ _]updates|nupdates)|(?P<global>(?:train(?:ing|er)?/)?global[ _]step)"
+    r"(?<!episode )(?<!fps )(?<!inner )(?<!micro )(?<!local )"
+    r"(?:(?P<updates>num[ _]updates|nupdates)"
+    r"|(?P<global>(?:train(?:ing|er)?/)?global[ _](?:step|iter(?:ation)?))"
     r"|(?P<plain>(?:train(?:ing)?|opt(?:im(?:izer)?)?)[ _]step|steps?(?:_i)?)"
-    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|(?:mini)?batch(?:_idx)?|updates?|i(?=\s?=\s?\d+\s?/)))"
+    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|(?:mini-?)?batch(?:_idx)?|updates?|timesteps?|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )
@@ -31,7 +32,7 @@ _IN_EPOCH = re.compile(
     # (timm), epoch 001: 100 / 167138 (fairseq), [train: 120, 25 / 125]
     r"(?<![\w./-])(?P<head>epoch\s?\(train\)|epoch|train(?:ing)?(?=: ))(?P<colon>:?)\s{0,4}"
     r"(?P<open>\[?)\s{0,8}(?P<epoch>\d{1,9}+)(?:/(?P<epochs>\d{1,9}+))?\s{0,2}(?:\(\s*\d+%\)\s?)?"
-    r"(?:\]?[:,]?\s{0,8}\[\s{0,8}|\]\(|\]?[:,] {1,8}| \| {1,8}|\s{2,8})"
+    r"(?:\]?[:,]?\s{0,8}\[\s{0,8}|\]\(|\]?[:,] {1,8}| [|-] {1,8}|\s{2,8}|:? {1,4}\[[=>. -]{3,80}\] ?)"
     r"(?P<done>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})(?![\w.]*\w|\s?/)"
 )
 _BRACKETS = re.compile(
@@ -73,7 +74,8 @@ _SPECIAL = (
     (".py:", re.compile(r"\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] (?=[a-z][^\s=:]{0,60} ?[=:])")),
     ("-- iter: ", re.compile(r"\bepoch: (?P<epoch>\d{1,9}) ")),  # TFLearn's iter counts samples
     ("] loss=", re.compile(r"^\[(?P<step>\d{1,12}) \| [\d.]{1,12}\] loss=")),  # GPT-2's fine-tuning
-    ("] loss: ", re.compile(r"^\[(?P<epoch>\d{1,6}), +\d{1,9}\] loss: ")),  # PyTorch's tutorial: epoch, batch
+    # PyTorch's tutorial, I-JEPA: epoch, batch
+    ("] loss: ", re.compile(r"(?:^|:)\[(?P<epoch>\d{1,6}), +(?P<step>\d{1,9})\] loss: ")),
 )
 _TIMES = {"k": 1e3, "m": 1e6}
 

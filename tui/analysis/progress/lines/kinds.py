@@ -15,7 +15,7 @@ from tui.analysis.progress.lines.vocabulary import word_set
 
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
-    r"\s*(?:#\d+ |export |set |git |curl |select |return |the |figure \d"
+    r"\s*(?:#\d+ |\([\"']|export |set |git |curl |select |return |the |figure \d"
     r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |inference |usage:|file \"|frame #"
     r"|raise |assert |e   |-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
 )
@@ -72,7 +72,8 @@ _EVALUATION = re.compile(
     r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
     r"(?:valid(?:ation|ate|ating|ator)?|val|eval(?:uation|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
     r"(?: ?(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
-    r"| - | ?\.{3}| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
+    r"| - |, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
+    r"| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
     r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
@@ -163,8 +164,8 @@ def kind_of(texts: tuple[str | None, ...]) -> LineKind:
         and _TRAINING_FIRST.search(lowered) is None,
         under_way=_UNDER_WAY.search(lowered) is not None,
         has_reward=_REWARD.search(lowered) is not None,
-        has_measure=not evaluates
-        and (_MEASURED_STEP.search(lowered) is not None or _STEP_RATE.search(lowered) is not None),
+        has_measure=_MEASURED_STEP.search(lowered) is not None
+        or (not evaluates and _STEP_RATE.search(lowered) is not None),
         counts_first=_counts_first(lowered, slots),
         has_part=not evaluates and _MEASURE.search(lowered) is not None,
         slots=slots,

@@ -40,6 +40,8 @@ _HINTS = (
     "batch",
     "_per_s",
     "lr=",
+    "lr =",
+    "lr:",
     "/group0",
     "eval/",
     " norm",
@@ -54,6 +56,11 @@ _HINTS = (
     "-error:",
     "up. ",
     "current_lr",
+    "learning rate",
+    " rate, ",
+    "mples/s",
+    "kens/s",
+    "words/s",
 )
 """Every line of every family contains one of these (lower case)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,9 @@ from tui.analysis.progress.lines.vocabulary import meaning
 
 WHOLE = frozenset({"step", "total_steps", "rank"})
 """Fields that hold integers."""
+
+_TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
+_OF = re.compile(r"(\d{1,12}) ?/ ?(\d{1,12})")  # of a count: "120/4800"
 
 _FINITE = frozenset({"epoch", "learning_rate", "tokens_per_s", "samples_per_s", "step_time_s"})
 
@@ -119,7 +123,11 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
         known = meaning(name)
         if known is None or known.rank >= ranks.get(known.field, 1000):
             continue
-        number = to_step(value) if known.field in WHOLE else to_float(value)
+        both = _OF.fullmatch(value) if known.field in _TOTAL_OF and isinstance(value, str) else None
+        if both is not None:
+            found[_TOTAL_OF[known.field]] = int(both[2])
+        count = value if both is None else both[1]
+        number = to_step(count) if known.field in WHOLE else to_float(count)
         if number is None or (known.field in _FINITE and not math.isfinite(number)):
             continue
         found[known.field] = number * known.scale if known.scale != 1 else number

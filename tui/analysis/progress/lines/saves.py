@@ -7,34 +7,33 @@ import re
 from tui.analysis.progress.lines.kinds import is_spoken
 from tui.analysis.progress.lines.reading import ParsedMetrics
 
-# Most match lowercase text, which is several times faster than ignoring case.
-_SAVING = re.compile(
-    r"\b(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|successfully saved|finished saving)\b[^/{]{0,60}?"
-    r"\b(?:checkpoint|ckpt|global_step)",
+# These match lowercase text, which is several times faster than ignoring case.
+_VERB = r"(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|dump(?:ing|ed)|snapshott(?:ing|ed))"
+_MODEL = (
+    r"(?:models?|weights|param(?:eter)?s|adapters?|network|net|policy|agent|actor|learner|lora|snapshot|ckpt"
+    r"|ema|generator|pipeline|(?<!current )(?<!random )states?(?:[ _]dict)?|state_dict)\b"
 )
-_SAVING_MODEL = re.compile(
-    r"\bsav(?:ing|ed) (?:(?:the|new|best|current|latest|final|validating) ){0,4}(?:model|adapter|weights)"
-    r"(?: with loss [\d.]{1,20})?(?: weights| file)?(?: and runtime parameters"
-    r"| and optimizer state at (?:iteration|epoch) \d{1,12})?"
-    r" (?:to|in|at)\b:?|\bsave weights to [^\s]{0,400}/|\bsnapshotting to \S|\bsaving current best: \S"
-    r"|\bsaving (?:the )?(?:new |best |latest )?model ?(?:\.{2,3}|\()"
-    r"|\bsaved? (?:best )?model: [^\s]{0,400}\."
-    r"|\bsave checkpoint: \S|\bsave model (?:in|to) [^\s]{0,400}/|\bsaving models and training states\b"
-    r"|\bsave (?:to checkpoint|checkpoint to) [^\s]{0,400}\d"
-    r"|\bsav(?:ing|ed) (?:the )?state (?:to|in|at) [^\s]{0,400}(?:check|ckpt|step|epoch|iter)"
-    r"|\bmodel saved (?:to|in|at) [^\s]{0,400}/"
-    r"|\bsav(?:ing|ed) (?:[\w-]+ ){1,3}(?:model|weights|state dict|state) (?:to|in|at) \S{0,400}[/.]"
-    r"|\bsav(?:ing|ed) (?:the )?(?:new )?best model\b|\bsaving gaussians$"
-    r"|\bsaving at (?:step|epoch|iteration) \d"
-    r"|\bsaved? the (?:agent|policy|learner) (?:to|in|at) \S|\bsaving checkpoints?\s?\.{2,3}$"
-    r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d",
+_FILE = r"\.(?:pth?|ckpt|safetensors|caffemodel|pdparams|gguf|keras|hdf5|h5|t7|msgpack)\b"
+_PLACE = r"(?: ?\(| ?: ?[^\s]{0,400}[/.]\w|(?: [\w()=-]{1,24}){0,9}? (?:to|in|into|at|as|under)\b:?) ?[^\s]"
+_SAVING = re.compile(
+    rf"\b{_VERB}\b[^/{{]{{0,60}}?\b(?:checkpoint|ckpt|global_step)"
+    # a model or its weights, to a place or with nothing more said
+    rf"|\b{_VERB} (?:[\w'.+-]{{1,24}} ){{0,5}}?{_MODEL}(?: file)?(?:{_PLACE}|\W{{0,4}}$| ?\.{{2,3}})"
+    rf"|\bsave (?:[\w'+-]{{1,24}} ){{0,3}}?(?:checkpoint|{_MODEL})(?: (?:to|in|at|as|checkpoint to))?"
+    r":? ?[^\s]{0,400}(?:[/.]\w|\d\b)"
+    r"|\bsav(?:ing|ed) (?:the )?(?:new |current )?(?:best|latest)(?: [\w.-]+)? ?(?:model|$|:)"
+    r"|\bsav(?:ing|ed) model (?:\(|\d)|\bsnapshotting to \S|\bsaving gaussians\b"
+    r"|\bsaving models and training states\b|\bsav(?:ing|ed) (?:at|for) (?:step|epoch|iteration) \d"
+    r"|\bcheckpoint(?:ed|ing)? (?:the )?(?:policy|model|state) (?:after|at) (?:step|iteration|epoch) \d"
 )
 _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
     r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b"
-    r"|\bcheckpoint (?:successfully )?created at\b"
-    r"|\b(?:weights|ckpt|snapshot) saved (?:to|in|at) \S|\bbest model saved\b"
-    r"|^\W*model saved[.!]?\s*$",
+    r"|\bcheckpoint (?:successfully )?created at\b|\bcheckpoint[_.]saved\b"
+    rf"|\b{_MODEL}[^.;:?]{{0,40}}? (?:saved|written|stored)(?::| (?:to|in|at|as|under)\b(?: file)?:?)? ?"
+    r"['\"`]?[^\s]{0,400}[/.]\S"
+    r"|\b(?:models?|weights|snapshot|ckpt|adapters?|network|(?:model|epoch|ckpt)(?: at \w+)? \d+)"
+    r" (?:was |is |has been |successfully )?saved\W*$"
 )
 _ANNOUNCED = re.compile(
     # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".
@@ -47,15 +46,18 @@ _SAVED_PATH = re.compile(
     r"(?:checkpoint[-_]|ckpt[-_]|global_step_?|step[-_=]|iter_|epoch[-_=])\d",
 )
 _SAVED_FILE = re.compile(  # weights by the name of their file
-    r"(?:\b(?:sav(?:ed?|ing)|wrote|writing|stor(?:ed|ing)) (?:[\w-]+ ){0,3}?(?:model|snapshot|ckpt|weights"
-    r"|adapter|network|policy|agent):? (?:to:? |in |at |as )?|\b(?:model|snapshot|ckpt|network|policy|agent)"
-    r" saved(?: (?:to|in|at|as)|:) )\S{1,400}\.(?:pth?|ckpt|safetensors)\b",
+    rf"(?:\b{_VERB}|\bsave)(?::| [\w'.:+-]{{1,24}}){{0,6}} \S{{0,400}}?{_FILE}"
+    rf"|{_FILE}['\"]? ?(?:is |was )?(?:sav(?:ed|ing)|written)\b"
 )
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
     r"|sav(?:ing|ed) (?:the )?(?:\w+ )?(?:result|sample|prediction|image|figure|plot|video|metric|log)s?\b"
     r"|\.(?:png|jpe?g|gif|mp4|wav|csv|log)\b|(?:using|evaluating) (?:the )?checkpoint|interval|def "
     r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert|written \d)",
+)
+_NOT_WEIGHTS = re.compile(
+    r"(?<![/\w.-])(?:data(?:set)?|features?|embeddings?|tokenizer|settings|config\w*|summary|inputs?|outputs?"
+    r"|database|for later)(?![/\w.-])|\.(?:json|ya?ml|conf|txt)\b"
 )
 _CODE = re.compile(r"^\s*(?:#|//|[\"']{3}|assert )|\w\(f?[\"']|, f[\"']")  # comments, calls with a text
 _PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
@@ -74,6 +76,7 @@ _WORDS = (
     "writ",
     "wrote",
     "stor",
+    "dump",
     "is ready now",
     "created at",
     "after step",
@@ -91,13 +94,14 @@ def read(text: str) -> ParsedMetrics | None:
         return None
     about_saving = (
         _SAVING.search(lowered)
-        or _SAVING_MODEL.search(lowered)
         or _SAVED_AFTER.search(lowered)
         or _SAVED_PATH.search(lowered)
         or _SAVED_FILE.search(lowered)
         or _VERL_FOLDER in text
     )
     if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text) or is_spoken(lowered):
+        return None
+    if _NOT_WEIGHTS.search(lowered) and "checkpoint" not in lowered:
         return None
     if _ANNOUNCED.search(lowered) and not _NAMED.search(text):
         return None

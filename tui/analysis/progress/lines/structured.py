@@ -152,7 +152,7 @@ _ITEM = re.compile(
 _STEP_OF_TOTAL = re.compile(r"'[\w/ ]*step[\w/ ]*': '(\d{1,12})/(\d{1,12})'")
 
 
-_EPOCH_HEADING = re.compile(r"\bepoch (\d{1,9}): $", re.IGNORECASE)
+_HEADING = re.compile(r"\b(?:epoch|(step|iteration)):?\s{1,4}(\d{1,9}):? $", re.IGNORECASE)
 
 
 _CODE = re.compile(r"(?:^\s*return |\w\(|^(?:In|Out) ?\[\d+\]: )$")
@@ -189,6 +189,8 @@ def read_python_dict(text: str) -> ParsedMetrics | None:
     if evaluates and reading.loss is not None and reading.eval_loss is None:
         reading = replace(reading, loss=None, eval_loss=reading.loss)
     if reading.loss is None and reading.eval_loss is None:
-        heading = _EPOCH_HEADING.search(text, 0, start)
-        return None if heading is None else ParsedMetrics(epoch=float(heading[1]))
+        heading = _HEADING.search(text, 0, start)
+        if heading is None:
+            return None
+        return ParsedMetrics(step=int(heading[2])) if heading[1] else ParsedMetrics(epoch=float(heading[2]))
     return bars.with_step(reading, f"{text[:start]} {text[text.rfind('}') + 1 :]}")

@@ -19,12 +19,14 @@ from tui.analysis.progress.lines.kinds import (
     SETTINGS,
     LineKind,
     is_log_report,
+    is_pairs,
     kind_of,
     may_evaluate,
     report_values,
 )
 from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, to_float
 from tui.analysis.progress.lines.values import find_slots, read_values, split_numbers
+from tui.analysis.progress.lines.vocabulary import word_set
 
 _BOTH = r"train(?:ing)?(?:, ?| ?/ ?| and | & )(?:val(?:id(?:ation)?)?|test|dev|eval)"
 _BOTH_LOSSES = re.compile(  # "train/val loss: 0.4/0.5"
@@ -37,7 +39,7 @@ _EVALUATION_ALONE = re.compile(
     r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test)\s{1,3}: loss(?= \d)"
     r"|(?:validation|valid|val|evaluation|eval)(?: metrics)?(?::| -) ?(?:avg |average |mean )?loss"
     r"|\[(?:valid|val|eval|test|dev)\] loss)"
-    rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|]? )"
+    rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|.]? )"
 )
 _TRAINING_ALONE = re.compile(
     r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch| metrics:| -|:)?[ _]loss"
@@ -60,6 +62,19 @@ _MONITORED = re.compile(
 )
 _NAMED_NUMBER = re.compile(r"[a-z)] ?[:=] ?\d")
 _LONGEST_ALONE = 160
+_LONGEST_BARE = 400
+_OTHER_LOSS = re.compile(r"\b(?:packets?|jitter|latency|rtt|ping|stop|profit|price)\b")
+_LOSS_NAME = re.compile(r"(?<!\w)(?!val|eval|test|dev)[\w/]*loss[\w/]*")
+_WHOLE_LOSSES = word_set("loss total_loss train_loss avg_loss mean_loss loss/total total/loss train/loss")
+_EVALUATED = re.compile(
+    r"(?<![a-z])(?:eval(?:uati(?:on|ng))?|val|valid(?:ation)?|test(?:ing)?|dev|held-?out)\b"
+    r"(?![ /.]?(?:loss|acc|ppl))"
+)
+_OWN_RATE = re.compile(r"\d ?/s\b")  # of what it counts, whatever that is
+_BESIDE = re.compile(
+    r"(?<![a-z])(?:acc(?:uracy)?|top-?1|ppl|perplexity|f1|auc|bleu|wer|cer|psnr|m?iou|dice|eta|elapsed|remaining"
+    r"|speed|grad|reward|return|kl|mae|rmse|metric|updates/s|it/s)\b[\w/@ .()-]{0,16}[:=]?\s{0,4}\d"
+)
 _LOGGER = re.compile(  # a time, brackets, a level, a module, a number
     r"(?>\[?\d{2,4}[-/:][\d:.,t/+z -]{5,32}\]?|\[[^\]]{1,80}\]|(?:info|debug|root)\b:?|[a-z_]\w*(?:\.\w+)++"
     r"|\d{1,9}: |\d{1,4} (?=train)|[-:|>\s]){0,16}+"
@@ -77,7 +92,8 @@ def read(text: str) -> ParsedMetrics | None:
         alone = read_alone(text)
         if alone is not None:
             return alone
-    if "{'" in text or _BOX.match(text):
+    text = text.partition("{'")[0]
+    if _BOX.match(text):
         return None
     lowered = text.lower()
     cut = lowered.find("[valid]") if "[train] " in lowered else -1
@@ -98,6 +114,8 @@ def read(text: str) -> ParsedMetrics | None:
         known |= {name: to_float(value) for name, value in both.groupdict().items()}
     if not known.keys() - {"epoch"}:
         return _monitored(counts, lowered) or _count_alone(counts, kind, lowered)
+    if "smoothl1" in lowered and "loss" not in lowered:
+        known.pop("loss", None)  # the parts of one
     if kind.evaluates and "loss" in known and "eval_loss" not in known:
         known["eval_loss"] = known.pop("loss")
     if "eval_loss" in known and "loss" not in known:
@@ -122,6 +140,33 @@ def read(text: str) -> ParsedMetrics | None:
     if kind.counts_first and "learning_rate" in known:
         return reading
     return _count_alone(counts, kind, lowered)
+
+
+def _bare(text: str, lowered: str) -> ParsedMetrics | None:
+    """Read a loss beside another measure of training, or a learning rate beside a speed, without a count."""
+    texts, numbers = split_numbers(text)
+    kind = kind_of(texts)
+    if not kind.is_report or (SETTING.search(lowered) and "averaged stats:" not in lowered):
+        return None
+    known: dict[str, Any] = dict(read_values(kind.slots, numbers))
+    names = set(_LOSS_NAME.findall(lowered))
+    if "loss" in known and not names & _WHOLE_LOSSES and len(names) > 1:
+        del known["loss"]  # the parts of one
+    if kind.evaluates and "loss" in known:
+        known = {"eval_loss": known["loss"]}
+    elif "loss" in known and _EVALUATED.search(lowered):
+        return None
+    if "grad" not in lowered and "gnorm" not in lowered:
+        known.pop("grad_norm", None)
+    if "/s" in lowered and _OWN_RATE.search(lowered):
+        known.pop("samples_per_s", None)
+    losses = [known[name] for name in ("loss", "eval_loss") if name in known]
+    if any(loss.is_integer() for loss in losses) or _OTHER_LOSS.search(lowered):
+        return None
+    measured = known.keys() & {"loss", "learning_rate", "grad_norm", "tokens_per_s", "samples_per_s"}
+    if len(measured) > 1 or (losses and (_BESIDE.search(lowered) or is_pairs(lowered))):
+        return ParsedMetrics(**known)
+    return None
 
 
 def _read_both(text: str, cut: int) -> ParsedMetrics | None:
@@ -154,7 +199,12 @@ def _count_alone(counts: Counts, kind: LineKind, lowered: str) -> ParsedMetrics 
     if counts.step is None or (counts.total and counts.step > counts.total):
         return None
     rewarded = kind.has_reward and (counts.total or "global_step=" in lowered)
-    if rewarded or kind.has_measure or (counts.total and (kind.under_way or kind.has_part)):
+    if (
+        rewarded
+        or kind.has_measure
+        or "step time" in lowered
+        or (counts.total and (kind.under_way or kind.has_part))
+    ):
         return ParsedMetrics(step=counts.step, total_steps=counts.total)
     return None
 
@@ -167,7 +217,7 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
     """
     if reading.loss is not None or reading.eval_loss is not None:
         return reading.step is not None or reading.epoch is not None or reading.epoch_step is not None
-    timed = reading.step_time_s if reading.total_steps else None
+    timed = reading.step_time_s if reading.total_steps or reading.learning_rate is not None else None
     # A game counts frames per second, and a service its items.
     trains = reading.total_steps or reading.epoch is not None or reading.learning_rate is not None
     samples = reading.samples_per_s if trains else None
@@ -181,11 +231,10 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
     if text.startswith("loss: "):
         samples = _SAMPLES.match(text)
         return None if samples is None else ParsedMetrics(loss=to_float(samples["loss"]))
-    if len(text) < _LONGEST_ALONE and "loss" in lowered and "lr" in lowered:
-        known = report_values(text)
-        is_setting = SETTING.search(lowered) is not None and "averaged stats:" not in lowered
-        if known.keys() >= {"loss", "learning_rate"} and not (is_setting or known["loss"].is_integer()):
-            return ParsedMetrics(**known)  # type: ignore[arg-type]
+    if len(text) < _LONGEST_BARE and ("loss" in lowered or "lr" in lowered):
+        told = _bare(text, lowered)
+        if told is not None:
+            return told
     # "loss 0.38, train acc 0.86, test acc 0.84"; "Episode: 12, reward: 41.0, loss: 0.412"
     if lowered.startswith(("loss", "episode", "ep ")) and ("train" in lowered or "reward" in lowered):
         return measure({"loss": report_values(text).get("loss")})

@@ -54,9 +54,10 @@ _FORMATS = (
         re.compile(r"^\s*(?P<step>\d{1,12}) iter, (?P<epoch>\d{1,9}) epoch / (?P<epochs>\d{1,9}) epochs\s*$"),
     ),  # Chainer
     (
-        " avg loss, ",  # Darknet
+        " rate, ",  # Darknet
         re.compile(
-            rf"^\s*(?P<step>\d{{1,12}}): [\d.]{{1,20}}, (?P<loss>{NUMBER}) avg loss, (?P<lr>{NUMBER}) rate, "
+            rf"^\s*(?P<step>\d{{1,12}}): [\d.]{{1,20}}, (?P<loss>{NUMBER}) avg(?: loss)?, "
+            rf"(?P<lr>{NUMBER}) rate, "
         ),
     ),
     (
@@ -78,6 +79,8 @@ _FORMATS = (
     ),
     ("| Tot: ", re.compile(rf"\] +Step: \S{{1,12}} \| Tot: \S{{1,16}} \| Loss: (?P<loss>{NUMBER}) ")),
     ("Score at iteration ", re.compile(rf"\bScore at iteration (?P<step>\d{{1,12}}) is (?P<loss>{NUMBER})")),
+    ("Learning rate set to ", re.compile(rf"^Learning rate set to (?P<lr>{NUMBER})\s*$")),  # CatBoost
+    ("CurSamplesPerSec=", re.compile(rf"\|CurSamplesPerSec=(?P<samples_per_s>{NUMBER})")),
     # PyTorch's tutorials
     ("LOSS train ", re.compile(rf"^LOSS train (?P<loss>{NUMBER}) valid (?P<eval_loss>{NUMBER})\s*$")),
     ("Avg loss: ", re.compile(rf"^ ?Accuracy: [\d.]{{1,8}}%, Avg loss: (?P<eval_loss>{NUMBER})\s*$")),
@@ -96,9 +99,11 @@ def read_own_format(text: str) -> ParsedMetrics | None:
 
 
 _EPOCH = re.compile(
-    r"^(?:.{0,120}?(?:[]>*=-]|\d:|info:) )?\s*(?:(?:train(?:ing)? )?epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})"
-    r"|(?P<alone>(?:train(?:ing)? )?(?:epoch {1,4}|(?<=[>=*#-] )epoch: ?|(?-i:^Epoch: ?))(?P<epoch>\d{1,9})))"
-    r"(?:\s[-=*]{1,40})?:?\s*$",
+    r"^(?:.{0,120}?(?:[]>*=-]|\d:|info:) )?[\s=*#~-]*"
+    r"(?:(?:(?:start(?:ing)?|begin|train(?:ing)?) )?epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})"
+    r"|(?P<alone>(?:(?:start(?:ing|ed)?|begin(?:ning)?|train(?:ing)?)(?: of| train(?:ing)?)? epoch:? ?#?"
+    r"|epoch {1,4}#?|(?<=[>=*#-] )epoch: ?|(?-i:^Epoch: ?))(?P<epoch>\d{1,9})(?:, rank: \d{1,5})?))"
+    r"[\s=*#~-]{0,80}:?(?:\s?\.{3})?[\s=*#~-]{0,80}$",
     re.IGNORECASE,
 )
 _HEADING_CHARACTERS = 40

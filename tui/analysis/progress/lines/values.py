@@ -42,13 +42,18 @@ _SEPARATORS = (
     "\t",
 )
 _SENTENCE = re.compile(r"^.*\w{6}\. ")  # not "Val. loss"
-_VERBS = (" is", " reached")  # "loss is 2.31", "val_loss reached 0.5"
+_VERBS = (" is", " reached", " rate to", " set to")  # "loss is 2.31", "val_loss reached 0.5"
 _WRAPPER = re.compile(r"(?:\b[a-z]{2,5}\.)?\b(?:[Tt]ensor|(?:Device)?Array|array|float(?:16|32|64))$")
+_UNIT_BEFORE = re.compile(  # the unit of the number before: "0.0011 s/iter lr: …", "12 ms loss …"
+    r"(?:[A-Za-z]{1,12}/[A-Za-z]{1,12}(?:/[A-Za-z]{1,8})?|m?s|secs?|seconds?|min|h|hrs?|[kmgtKMGT]i?[bB]|%|it|x"
+    r"|tokens?|samples?|examples?|frames?|steps?)$"
+)
 _AFTER = re.compile(r"\s{0,2}([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}[=:/]|\s{1,8}\d)")
 _UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/])")
 _MILLISECONDS = re.compile(r"\s?ms\b")
 _AT_COUNT = re.compile(
-    r" (?:(?:at|after|for) |\()(?:global |training |train )?(?:step|epoch|iteration|iter):? ?$", re.IGNORECASE
+    r" (?:(?:at|after|for) |\()(?:global |training |train )?(?:step|epoch|iteration|iter):? {0,4}$",
+    re.IGNORECASE,
 )
 _THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 _LONGEST_NAME = 100
@@ -143,7 +148,7 @@ def _name(gap: str) -> tuple[str, bool]:
         name = name[:-1].rstrip(" '\"")
     elif name.endswith(_VERBS) and ("oss" in name or "rate" in name):
         marked = True
-        name = name.rpartition(" ")[0].rstrip("'\"")
+        name = name.rpartition(" ")[0].removesuffix(" set").rstrip("'\"")
     elif name.endswith("|") and "oss" in name:
         marked, name = True, " ".join(name[:-1].split())  # "eval  CrossEntropyLoss |  2.31"
     name = name.removesuffix("]")
@@ -173,7 +178,10 @@ def _meaning_of(name: str, after: str) -> Meaning | None:
     while known is None:
         first, space, name = name.partition(" ")
         if not space or not (
-            first[:1].isdigit() or first[:1] == "/" or first.lower().rstrip(".") in _NEUTRAL
+            first[:1].isdigit()
+            or first[:1] == "/"
+            or first.lower().rstrip(".") in _NEUTRAL
+            or _UNIT_BEFORE.match(first)
         ):
             return None
         known = meaning(name)

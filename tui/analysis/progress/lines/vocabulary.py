@@ -38,7 +38,7 @@ _SCOPES = word_set(
 )
 _STATISTICS = word_set(
     "mean avg average avr running batch minibatch epoch curr current cur iter smoothed smooth ema reduced"
-    " last all main sample"
+    " last all main sample rank node worker slice"
 )
 _TRAINING_LOSSES = word_set(
     "total tot global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
@@ -52,7 +52,7 @@ _NOT_AN_EVALUATION = word_set(
 _RATE_SCOPES = (
     _TRAIN
     | _SCOPES
-    | word_set("avg average mean curr current cur interval global e2e per gpu step device running")
+    | word_set("avg average mean curr current cur interval global e2e per gpu step device running target tgt")
 )
 
 _EXACT = {
@@ -99,7 +99,8 @@ _TOKEN_RATE = re.compile(
 )
 _SAMPLE_RATE = re.compile(
     r"(?:sample|samples|example|examples|seq|seqs|sequence|sequences|image|images|img|imgs|imps|sentence|sentences"
-    r"|frames?|clips?|pairs|prompts)(?: per)? (?:s|sec|second)|imps"
+    r"|frames?|clips?|pairs|prompts)(?: per)? (?:s|sec|second)"
+    r"(?: (?:per )?(?:gpu|device|chip|core|rank))?|imps"
 )
 _STEP_TIME = re.compile(
     r"(?:(?:train|elapsed|wall|end to end|total) )?(?:step|iter|iteration|batch|it) "
@@ -171,7 +172,10 @@ def _loss(words: list[str]) -> Meaning | None:
 _LR_WORDS = (
     _TRAIN
     | _SCOPES
-    | word_set("actor policy group pg cur current curr last step main model param params average avg rl")
+    | word_set(
+        "actor policy group pg cur current curr last step main model param params average avg rl new set"
+        " updating setting"
+    )
 )
 _NOT_LR = re.compile(
     r"^(?:\d+|pg\d*|group\d*|w|[a-z]*(?:adam|sgd|lion|muon|adafactor|lamb|decoupled)[a-z0-9]*)$"
@@ -203,7 +207,7 @@ _NORM_WORDS = (
 def _grad_norm(words: list[str]) -> Meaning | None:
     if words[-4:] == ["l2", "norm", "grad", "global"]:  # MosaicML Composer
         return Meaning("grad_norm")
-    if words in (["norm"], ["gnorm"], ["gradnorm"], ["grdn"], ["g", "norm"]):
+    if words in (["norm"], ["gnorm"], ["gradnorm"], ["grdn"], ["grad"], ["g", "norm"]):
         return Meaning("grad_norm")
     if words[-1] not in ("norm", "gnorm", "gradnorm"):
         return None
@@ -236,8 +240,10 @@ def _rate(words: list[str], units: list[str]) -> Meaning | None:
     if not EVALUATION.isdisjoint(words):
         return None
     name = " ".join(words)
-    if name in ("e2e", "throughput") and any(meaning(unit) == Meaning("tokens_per_s", 3) for unit in units):
-        return Meaning("tokens_per_s", 3)
+    if name in ("e2e", "throughput", "speed"):
+        for told in filter(None, map(meaning, units)):
+            if told.field in ("tokens_per_s", "samples_per_s"):
+                return Meaning(told.field, 3)
     while True:
         if _TOKEN_RATE.fullmatch(name):
             return Meaning("tokens_per_s", len(words))
