@@ -7,6 +7,7 @@ defined where they are raised: ``DownloadError`` (api_client.transfers) and ``De
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from pathlib import Path
 
 
@@ -114,6 +115,11 @@ class BadRequest(ErrorAnswer):
 
 class Unauthorized(ErrorAnswer):
     """The key is missing, wrong or not allowed to do this (401, 403)."""
+
+    @property
+    def is_key_invalid(self) -> bool:
+        """True if the server accepts no request with this key (401)."""
+        return self.status == HTTPStatus.UNAUTHORIZED
 
 
 class NotFound(ErrorAnswer):

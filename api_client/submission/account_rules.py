@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from http import HTTPStatus
 from typing import TypeVar
 
 from api_client.definitions.job_request import JobRequest, normal_gpu_type
@@ -102,7 +101,7 @@ class _FactFetcher:
         try:
             return await question()
         except RequestError as error:
-            wrong_key = isinstance(error, Unauthorized) and error.status == HTTPStatus.UNAUTHORIZED
+            wrong_key = isinstance(error, Unauthorized) and error.is_key_invalid
             if wrong_key or isinstance(error, Unreachable):
                 self._fatal = self._fatal or error
             else:

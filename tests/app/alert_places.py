@@ -43,7 +43,7 @@ class NotingDashboard(Dashboard):
 
 def watched(first: RunSnapshot = HEALTHY, **tables: Any) -> NotingDashboard:
     """The job screen on a run that is told of by ``app.screen.post_message``."""
-    feed = lambda job, **display_options: StubRunFeed(first, job, **display_options)  # noqa: E731
+    feed = lambda job, **given: StubRunFeed(first, job, **given)  # noqa: E731
     return NotingDashboard(lambda: JobScreen(first.job, feed), settings=settings(**tables))
 
 

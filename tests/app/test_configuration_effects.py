@@ -217,10 +217,10 @@ async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[
         assert screen.metrics.matrix.memory
         assert screen.metrics.view.window.span == 6 * 3600
         assert feeds[-1]["span"] == timedelta(hours=6)
-        display_options = screen.query_one(LogPane).options
-        assert display_options.time == "utc"
-        assert not display_options.wrap  # the file says so
-        assert display_options.min_level is None  # lines that are silently missing would mislead
+        options = screen.query_one(LogPane).options
+        assert options.time == "utc"
+        assert not options.wrap  # the file says so
+        assert options.min_level is None  # lines that are silently missing would mislead
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from support.worlds import JOBS, ONE_O_CLOCK
 from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.feeds.files import FilePreview, FilesSnapshot
-from tui.screens.files.compare import CompareScreen
+from tui.screens.files.compare import CompareCheckpointsScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.messages import DownloadRequested
 from tui.widgets.file_tree import FileTreeView
@@ -105,7 +105,7 @@ async def test_two_checkpoints_stand_side_by_side_a_property_a_line() -> None:
     async def no_files(_checkpoint: str) -> list[CheckpointFile]:
         return []
 
-    app = Dashboard(lambda: CompareScreen(left, right, no_files))
+    app = Dashboard(lambda: CompareCheckpointsScreen(left, right, no_files))
     async with opened(app, (60, 24)) as pilot:
         for width in (60, 80, 81, 120):
             await pilot.resize_terminal(width, 24)

@@ -35,7 +35,7 @@ from tui.screens.capacity import CapacityScreen
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.downloads import DownloadsScreen
-from tui.screens.files.compare import CompareScreen
+from tui.screens.files.compare import CompareCheckpointsScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -174,7 +174,7 @@ WALKS = {
     "job": Walk(JobScreen, "'loss': 3.5", keys("enter", "1"), tabs=JOB_TABS),
     "cache": Walk(CacheScreen, "model.bin", keys("C"), opens_asking=True),
     "files": Walk(FilesScreen, "weights.bin", to_files, opens_asking=True),
-    "two checkpoints": Walk(CompareScreen, "missing", to_two_checkpoints, opens_asking=True),
+    "two checkpoints": Walk(CompareCheckpointsScreen, "missing", to_two_checkpoints, opens_asking=True),
     "compare": Walk(CompareRunsScreen, "H100:8 208x1872", keys("space", "down", "space", "c")),
     "capacity": Walk(CapacityScreen, "16/96", keys("Q"), opens_asking=True),
     "downloads": Walk(DownloadsScreen, "No downloads", keys("T"), asks=False),

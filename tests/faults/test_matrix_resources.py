@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from api_client import Remote, RequestEvent, RetryPolicy, TrainingClient, errors
-from api_client.http.readonly import request_description
+from api_client.http.failures import request_description
 from support.faulty import KEY, FaultyServer
 from support.log_server import FastClock
 from support.remotes import remote_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.fleet.snapshot import JobRow, attention, brief
-from tui.analysis.run.finding import SIGNS, HealthFinding, Severity
+from tui.analysis.run.finding import SIGNS, FindingId, HealthFinding, Severity, SnoozedFindings
 from tui.analysis.status import status_view
 from tui.text.sanitize import clip, sanitize
 
@@ -120,9 +120,6 @@ def fleet_title(rows: Sequence[JobRow]) -> str:
     return f"● {running} running – {PROGRAM}" if running else PROGRAM
 
 
-AlertKey = tuple[str, str]
-"""A job id and a finding's key."""
-
 AWAY = timedelta(minutes=30)
 """Minimum absence after which a returning finding counts as new."""
 FORGET_AFTER = timedelta(days=2)
@@ -142,8 +139,8 @@ class AlertTracker:
         self._started = started
         self._ended: dict[str, bool] = {}
         self._first_updates: dict[tuple[str, str], datetime] = {}
-        self._seen: dict[AlertKey, datetime] = {}
-        self._snoozed: dict[AlertKey, datetime] = {}
+        self._seen: dict[FindingId, datetime] = {}
+        self._snoozed: dict[FindingId, datetime] = {}
 
     def update(
         self, job: TrainingJob, findings: Iterable[HealthFinding], now: datetime, *, source: str
@@ -189,7 +186,7 @@ class AlertTracker:
         for key in keys:
             self._snoozed.pop((job_id, key), None)
 
-    def snoozed(self, now: datetime) -> frozenset[AlertKey]:
+    def snoozed(self, now: datetime) -> SnoozedFindings:
         return frozenset(key for key, until in self._snoozed.items() if now < until)
 
     def _forget(self, now: datetime) -> None:

@@ -25,7 +25,7 @@ from tui.alerts.delivery import (
     title_sequence,
 )
 from tui.analysis.fleet.snapshot import JobRow, without_snoozed
-from tui.analysis.run.finding import SEVERITIES
+from tui.analysis.run.finding import SEVERITIES, SnoozedFindings
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import FleetChecked, Handlers, RunChecked, SnoozeRequested
@@ -39,10 +39,6 @@ SNOOZE_CHECK_S = 10.0
 _TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "info": "information"}
 
 
-Snoozed = frozenset[tuple[str, str]]
-"""Snoozed findings, as pairs of a job's id and the finding's key."""
-
-
 class Alerts:
     """Reports new findings; ``share`` passes the snoozed ones to the screens."""
 
@@ -53,16 +49,16 @@ class Alerts:
         keys: Mapping[str, str],
         *,
         write: Callable[[str], object],
-        share: Callable[[Snoozed], object],
+        share: Callable[[SnoozedFindings], object],
     ) -> None:
         self._app = app
-        self._wanted = settings
+        self._settings = settings
         self._keys = keys
         self._write = write
         self._share = share
         self._tracker = AlertTracker(_now())
         self._delivery: AlertDelivery | None = None
-        self._snoozed: Snoozed = frozenset()
+        self._snoozed: SnoozedFindings = frozenset()
         self._title_shown = ""
         self._last_rows: Mapping[int, JobRow] = MappingProxyType({})
         self._knows_focus = False
@@ -73,7 +69,7 @@ class Alerts:
         return {FleetChecked: self.take_fleet, RunChecked: self.take_run, SnoozeRequested: self.snooze}
 
     def start(self) -> None:
-        wanted = self._wanted
+        wanted = self._settings
         if wanted.command or wanted.webhook:
             self._delivery = AlertDelivery(
                 wanted.command, wanted.webhook, self._report_delivery_failure, os.environ
@@ -121,13 +117,13 @@ class Alerts:
     def take_fleet(self, message: FleetChecked) -> None:
         screens = [screen for screen in self._app.screen_stack if isinstance(screen, AppScreen)]
         watched = {screen.job.id for screen in screens if screen.job is not None}
-        looked, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
+        before, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
-            if looked.get(id(row)) is row and not row.findings:
+            if before.get(id(row)) is row and not row.findings:
                 # an unchanged row without findings cannot have alerts, which skips most of ten thousand rows
                 continue
             if row.id not in watched:  # the job's own screen knows more, and sooner
-                source = "glance" if row.judged else "list"  # a listed job has not been inspected yet
+                source = "preview" if row.judged else "list"  # a listed job has not been inspected yet
                 self._send_alerts(self._tracker.update(row.job, row.findings, _now(), source=source))
         if isinstance(self._front, HomeScreen):
             rows = message.fleet.jobs
@@ -140,7 +136,7 @@ class Alerts:
         return front if isinstance(front, AppScreen) else None
 
     def _show_title(self, title: str) -> None:
-        if self._wanted.title and title != self._title_shown:
+        if self._settings.title and title != self._title_shown:
             self._title_shown = title
             self._write(title_sequence(title))
 
@@ -153,11 +149,11 @@ class Alerts:
 
     def _is_wanted(self, alert: Alert) -> bool:
         if alert.event == "job-ended":
-            return self._wanted.job_end
-        return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._wanted.min_severity)
+            return self._settings.job_end
+        return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._settings.min_severity)
 
     def _send(self, alert: Alert) -> None:
-        wanted = self._wanted
+        wanted = self._settings
         front = self._front
         shown = front.job if front is not None and Scope.JOB in front.SCOPES else None
         if wanted.toast and (shown is None or shown.id != alert.job.id):  # its header shows it
@@ -181,7 +177,7 @@ class Alerts:
             self._tracker.wake(job.id, keys)
             self._app.notify("Alerts for this job are on again.")
         else:
-            length = timedelta(minutes=self._wanted.snooze_minutes)
+            length = timedelta(minutes=self._settings.snooze_minutes)
             self._tracker.snooze(job.id, keys, _now() + length)
             what = "1 alert" if len(keys) == 1 else f"{len(keys)} alerts"
             key = key_for("home.snooze", self._keys)

@@ -229,11 +229,11 @@ class ScreenOpener:
         self._navigation.push(FilesScreen(job, checkpoint, feed_with), place)
 
     def compare_checkpoints(self, message: messages.CompareCheckpointsRequested) -> None:
-        from tui.screens.files.compare import CompareScreen
+        from tui.screens.files.compare import CompareCheckpointsScreen
 
         job, left, right = message.job, message.left, message.right
         list_files = partial(self._session.client.checkpoints.files_of, job.project_id, job.id)
-        screen = CompareScreen(left, right, list_files)
+        screen = CompareCheckpointsScreen(left, right, list_files)
         key = ("checkpoints", job.id, left.name, right.name)
         self._navigation.push(screen, HistoryEntry(key, partial(self.compare_checkpoints, message)))
 

@@ -31,13 +31,14 @@ from api_client.remotes import Remote
 from tui.actions import ACTIONS, ActionFlag, Scope
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
+from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
-from tui.app.alerts import Alerts, Snoozed
+from tui.app.alerts import Alerts
 from tui.app.downloads import Downloads, quit_question, stop_words
 from tui.app.files import SavedFiles
 from tui.app.hints import Hints
 from tui.app.history import HistoryEntry, Navigation
-from tui.app.job_commands import JobCommands
+from tui.app.job_changes import JobChanges
 from tui.app.opening import ScreenOpener
 from tui.app.palette import ActionProvider, Palette, PaletteProvider, Themes, action_commands
 from tui.app.recorders import Recorders
@@ -85,7 +86,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     connection: var[Connection] = var(Connection())
     transfers: var[Transfers] = var(Transfers())
-    snoozed: var[Snoozed] = var(Snoozed())
+    snoozed: var[SnoozedFindings] = var(SnoozedFindings())
     stopping: var[frozenset[str]] = var(frozenset[str]())
     recording: var[frozenset[str]] = var(frozenset[str]())
 
@@ -153,7 +154,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.session = session
         self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
         self.downloads = Downloads(self, session, self._keys, self.outbox, self.files)
-        self.jobs = JobCommands(self, session, share=partial(setattr, self, "stopping"))
+        self.jobs = JobChanges(self, session, share=partial(setattr, self, "stopping"))
         self.recorders = Recorders(self, session, share=partial(setattr, self, "recording"))
         self._handlers = self._handlers_of(session)
 

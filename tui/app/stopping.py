@@ -22,7 +22,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.session import Session
 from tui.screens.dialogs import StopAnswer, StopScreen
 
-LOOK_S = 2.0
+LIST_TIMEOUT_S = 2.0
 """The question does not wait longer for the list of checkpoints."""
 WAITS = "It will be stopped after its next checkpoint, as long as this dashboard stays open."
 STALLED = "The run has stalled: it may never save its next checkpoint."
@@ -73,7 +73,7 @@ class JobStopper:
         if run is not None and run.checkpoints is None and self._session is not None:
             client = self._session.client
             with suppress(RequestError, TimeoutError):
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(LIST_TIMEOUT_S):
                     run = replace(run, checkpoints=await checkpoints_of(client, job))
                     if not run.history_known:
                         run = replace(run, queue=await history_of(client, job), history_known=True)

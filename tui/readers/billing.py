@@ -29,7 +29,7 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
             usage = (await client.account.usage_summary(first, last)).training_usage
             items += usage.breakdown if usage is not None else ()
     except (ErrorAnswer, InvalidAnswer) as error:
-        if isinstance(error, Unauthorized) and error.status == 401:  # The key itself is invalid.
+        if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
         return Bill(start, why_not=_why_not(error))
     by_job: defaultdict[str, list[BilledItem]] = defaultdict(list)

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
@@ -168,7 +167,7 @@ async def _optional_answer(question: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await question()
     except Unauthorized as error:
-        if error.status == HTTPStatus.UNAUTHORIZED:
+        if error.is_key_invalid:
             raise
         return None
     except (ErrorAnswer, InvalidAnswer):

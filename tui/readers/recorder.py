@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -258,7 +257,7 @@ class Recorder:
         try:
             yield
         except (ErrorAnswer, InvalidAnswer) as error:
-            if isinstance(error, Unauthorized) and error.status == HTTPStatus.UNAUTHORIZED:
+            if isinstance(error, Unauthorized) and error.is_key_invalid:
                 raise
             if not isinstance(error, NotFound):
                 self.problems[part] = str(error)

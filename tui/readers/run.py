@@ -187,7 +187,7 @@ async def _recording_errors(
     try:
         return await reading
     except (ErrorAnswer, InvalidAnswer) as error:
-        if isinstance(error, Unauthorized) and error.status == 401:  # The key itself is invalid.
+        if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
         if not isinstance(error, NotFound):  # A server without that route has no such data to miss.
             unread[part] = error

@@ -150,7 +150,7 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
     try:
         priced = await client.account.instance_type_prices()
     except Unauthorized as error:
-        if error.status == 401:  # The key itself is invalid.
+        if error.is_key_invalid:
             raise
         return known
     except (ErrorAnswer, InvalidAnswer) as error:

@@ -19,6 +19,7 @@ from api_client.models import TrainingJob
 from tui.actions import ActionFlag, Scope, actions_of
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
+from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.dialogs import ConfirmScreen
 from tui.widgets.notice import ConnectionNotice, StatusLine
@@ -67,8 +68,7 @@ class AppScreen(Screen[None]):
 
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
-    snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
-    """Snoozed findings, as pairs of a job's id and the finding's key."""
+    snoozed: var[SnoozedFindings] = var(SnoozedFindings())
     stopping: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that will be stopped after their next checkpoint."""
     recording: var[frozenset[str]] = var(frozenset[str]())

@@ -217,18 +217,18 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
 def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
     """Return where invalid settings appear to set ``readonly``; empty if they do not."""
     variable = variable_of(READONLY)
-    said = environ.get(variable, "").strip().lower()
-    if said:
-        return "" if said in FALSE_TEXTS else f"environment {variable}"
+    text = environ.get(variable, "").strip().lower()
+    if text:
+        return "" if text in FALSE_TEXTS else f"environment {variable}"
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES)
     except OSError:
         return ""
-    asked = _FORBIDS.search(content)
-    if asked is None:
+    match = _FORBIDS.search(content)
+    if match is None:
         return ""
-    line = content.count(b"\n", 0, asked.end()) + 1
+    line = content.count(b"\n", 0, match.end()) + 1
     return f"{path}:{line}"
 
 

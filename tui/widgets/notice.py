@@ -142,9 +142,11 @@ class ConnectionNotice(WrappedText):
         reason = sanitize(connection.reason).rstrip(".")
         kept = " Showing last known data." if connection.answered_at else ""
         if connection.link is ConnectionState.UNAUTHORIZED:
-            said = reason or "The server refuses the key"
+            why = reason or "The server refuses the key"
             return Text.assemble(
-                (f"✗ Since {since}: " if since else "✗ ", tones["bad"]), f"{said}.{kept}{OTHER_KEY}", end=""
+                (f"✗ Since {since}: " if since else "✗ ", tones["bad"]),
+                f"{why}.{kept}{OTHER_KEY}",
+                end="",
             )
         stale = connection.stale
         if stale and (

@@ -16,7 +16,7 @@ from textual.color import Color, ColorParseError
 
 
 @dataclass(frozen=True, slots=True)
-class Palette:
+class ColorScale:
     """Colors for dark and light themes and for the terminal's own, as component classes of a widget."""
 
     dark: tuple[str, ...]
@@ -40,7 +40,7 @@ class Palette:
         return widget + " {\n" + "\n".join(rules) + "\n}\n"
 
 
-SERIES = Palette(
+SERIES = ColorScale(
     dark=("#4FB3F6", "#F0A83C", "#3CC9A0", "#E88BC4", "#E9D94F", "#FF8163", "#AEA1FF", "#B9C0CA"),
     light=("#0B6FB8", "#A85A00", "#00785C", "#A33A80", "#756500", "#C23B12", "#5B45C9", "#50565F"),
     ansi=(
@@ -50,7 +50,7 @@ SERIES = Palette(
 )
 SERIES_COLORS = len(SERIES)
 
-HEAT = Palette(
+HEAT = ColorScale(
     dark=("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4"),
     light=("#8A93A3", "#5B86B0", "#2F6FA3", "#1F5590", "#12386E"),
     ansi=("ansi_magenta", "ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green"),

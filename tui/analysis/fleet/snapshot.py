@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -19,7 +19,15 @@ from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, charge
 from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import NODE_CHARACTERS, SEVERITIES, SIGNS, TONES, FindingKind, HealthFinding
+from tui.analysis.run.finding import (
+    NODE_CHARACTERS,
+    SEVERITIES,
+    SIGNS,
+    TONES,
+    FindingKind,
+    HealthFinding,
+    SnoozedFindings,
+)
 from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
@@ -205,8 +213,8 @@ def older_row(row: JobRow, now: datetime) -> JobRow:
     return replace(row, age=age(age_s), age_s=age_s)
 
 
-def without_snoozed(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:
-    """Clear the row's alarm if all findings of its job are snoozed (pairs of job id and finding key)."""
+def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
+    """Clear the row's alarm if all findings of its job are snoozed."""
     if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
         return row
     return replace(row, alarmed=False, note=f"z {row.note.partition(' ')[2]}", note_tone="muted")

@@ -43,6 +43,10 @@ Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """Severities, worst first."""
 
+FindingId = tuple[str, str]
+"""A finding of any job: the job's id and the finding's key."""
+SnoozedFindings = frozenset[FindingId]
+
 SIGNS: Mapping[str, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"}
 """The sign of each severity, on all screens and in all commands."""
 TONES: Mapping[str, str] = {"critical": "bad", "warning": "caution", "info": "plain"}

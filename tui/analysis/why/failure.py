@@ -51,7 +51,7 @@ _SHELL_SIGNAL_BASE = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RunFailure:
     """The first error of a failed run (None: not found), its lines, and the errors that followed."""
 
     cause: Clue | None = None
@@ -62,7 +62,7 @@ class Failure:
 
 def failure_of(
     lines: Sequence[LogLine], last_step_ns: int | None, step_interval_s: float | None, message: str
-) -> Failure:
+) -> RunFailure:
     """Return the failure in the last lines of a run, in time order; ``message`` is the platform's."""
     slack_ns = int((_SLACK_S + (step_interval_s or 0.0)) * NS_PER_S)
     since = 0 if last_step_ns is None else last_step_ns - slack_ns
@@ -72,14 +72,14 @@ def failure_of(
     if code is None:
         code = next((found for line in errors if (found := exit_code(line.message)) is not None), None)
     if not causes:
-        return Failure(None, (), _following(errors, None), code)
+        return RunFailure(None, (), _following(errors, None), code)
     cause = next((line for line in causes if not _RETRY.search(_error(line))), causes[0])
     clue = Clue(_error(cause), cause.timestamp_ns, cause.replica, is_warning=True)
     trace = _trace(lines, cause)
     later = [line for line in errors if line not in trace and line.timestamp_ns >= cause.timestamp_ns]
     following = _following(later, cause)
     shown_trace = tuple(Clue(shown(line), line.timestamp_ns, line.replica) for line in trace)
-    return Failure(clue, shown_trace, following, code)
+    return RunFailure(clue, shown_trace, following, code)
 
 
 def _is_error(line: LogLine) -> bool:

@@ -241,7 +241,7 @@ async def _verified(client: TrainingClient) -> str:
         user = await client.account.me()
     except (NotFound, BadRequest, InvalidAnswer, Unauthorized) as error:
         # A workspace key has no user, so a 403 does not mean that it is invalid.
-        if isinstance(error, Unauthorized) and error.status == 401:
+        if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
         await client.projects.list()
         return ""

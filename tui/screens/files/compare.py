@@ -23,7 +23,7 @@ RETRY_DELAY_S = 10.0
 ListFiles = Callable[[str], Awaitable[Sequence[CheckpointFile]]]
 
 
-class CompareScreen(AppScreen):
+class CompareCheckpointsScreen(AppScreen):
     """Settings and files of two checkpoints; ``list_files`` lists the files of one."""
 
     CSS_PATH = "compare.tcss"

@@ -114,7 +114,7 @@ class ChartBuilder:
         """Return the charts of a run: usually the loss, then GPU use and memory, then the others."""
         self._used = {}
         first, last = self.reach(run)
-        start, end = _stretch(view, first, last)
+        start, end = _time_range(view, first, last)
         spec = ChartSpec(
             start=start,
             end=end,
@@ -160,7 +160,7 @@ class ChartBuilder:
             self._step_times = (rates, replace(rates, values=values))
         return self._step_times[1]
 
-    # --- charts of the log --------------------------------------------------------------------
+    # Charts of the log
 
     def _progress(
         self,
@@ -230,7 +230,7 @@ class ChartBuilder:
             marks=tuple(replace(mark, at=clock.step(mark.at)) for mark in spec.marks),
         )
 
-    # --- charts of the metrics ----------------------------------------------------------------
+    # Charts of the metrics
 
     def _machines(self, run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
         nodes = run.metrics.nodes if run.metrics else ()
@@ -306,7 +306,7 @@ def _banded(chart: ChartData, view: ChartView) -> ChartData:
     return replace(chart, spec=replace(chart.spec, band=True)) if many else chart
 
 
-def _stretch(view: ChartView, first: float, last: float) -> tuple[float, float]:
+def _time_range(view: ChartView, first: float, last: float) -> tuple[float, float]:
     start, end = view.window.bounds(first, last)
     if view.window.follows:
         span = view.window.span

@@ -118,5 +118,5 @@ def _billed(cost: Cost) -> list[tuple[str, str]]:
 
 
 def _amount(gpu_hours: float | None, usd: float | None) -> str:
-    said = [] if gpu_hours is None else [f"{significant(gpu_hours)} GPU·h"]
-    return "  ".join([*said, *([] if usd is None else [f"≈ {money(usd)}"])])
+    parts = [] if gpu_hours is None else [f"{significant(gpu_hours)} GPU·h"]
+    return "  ".join([*parts, *([] if usd is None else [f"≈ {money(usd)}"])])

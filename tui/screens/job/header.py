@@ -18,7 +18,14 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
-from tui.analysis.run.finding import NODE_CHARACTERS, SIGNS, TONES, FindingKind, HealthFinding
+from tui.analysis.run.finding import (
+    NODE_CHARACTERS,
+    SIGNS,
+    TONES,
+    FindingKind,
+    HealthFinding,
+    SnoozedFindings,
+)
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.tables.column import Span
@@ -67,7 +74,7 @@ class RunHeader(Vertical):
         """The health line, or the reason of a failure, was clicked."""
 
     snapshot: var[RunSnapshot | None] = var(None)
-    snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
+    snoozed: var[SnoozedFindings] = var(SnoozedFindings())
     stopping: var[frozenset[str]] = var(frozenset[str]())
 
     def compose(self) -> ComposeResult:
@@ -175,7 +182,7 @@ def _current_phase(progress: ProgressSnapshot, now: datetime) -> Fact:
     return [(f"{word} for {duration(now.timestamp() - progress.run_phase.since)}", "accent")]
 
 
-def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = frozenset()) -> list[Fact]:
+def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset()) -> list[Fact]:
     """Return the findings, the worst first, and the last checkpoint.
 
     If the full texts do not fit into ``width`` cells, shorter forms are used, as many as fit. Snoozed

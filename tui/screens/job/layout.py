@@ -92,24 +92,24 @@ class JobLayout:
             return self.tab
         return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
-    def recalled(self, found: Mapping[str, Any], settled: frozenset[str] = frozenset()) -> JobLayout:
+    def recalled(self, stored: Mapping[str, Any], settled: frozenset[str] = frozenset()) -> JobLayout:
         """Return the layout updated from stored data, ignoring invalid values.
 
         ``settled`` names the log options set explicitly, which are kept. A minimum level is not restored:
         lines missing silently would be misleading.
         """
-        tab, span_s, job_id = found.get("tab"), found.get("span_s"), found.get("job_id")
-        display_options = {name: found[name] for name in _SWITCHES if isinstance(found.get(name), bool)}
-        if found.get("time") in TIME_MODES:
-            display_options["time"] = found["time"]
+        tab, span_s, job_id = stored.get("tab"), stored.get("span_s"), stored.get("job_id")
+        log_options = {name: stored[name] for name in _SWITCHES if isinstance(stored.get(name), bool)}
+        if stored.get("time") in TIME_MODES:
+            log_options["time"] = stored["time"]
         return replace(
             self,
             tab=tab if tab in TAB_IDS else self.tab,
             job_id=job_id if isinstance(job_id, str) else self.job_id,
             span_s=span_s if span_s in _SPANS_S else self.span_s,
-            memory_in_matrix=found.get("memory_in_matrix") is True,
+            memory_in_matrix=stored.get("memory_in_matrix") is True,
             log=replace(
-                self.log, **{name: way for name, way in display_options.items() if name not in settled}
+                self.log, **{name: value for name, value in log_options.items() if name not in settled}
             ),
         )
 

@@ -129,12 +129,12 @@ class FirstErrorLine(StatusLine):
         if key_of_error is None or not isinstance(entry, LogLine):
             self._named = None
             return
-        said = self._named[1] if self._named is not None and self._named[0] == key_of_error else None
-        if said is None:
-            said = exception_of(store, key_of_error, entry)
-            self._named = None if said is None else (key_of_error, said)
+        text = self._named[1] if self._named is not None and self._named[0] == key_of_error else None
+        if text is None:
+            text = exception_of(store, key_of_error, entry)
+            self._named = None if text is None else (key_of_error, text)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
-        self.set_facts([error_spans(entry, said or entry.message, newest_ns, time_mode, key)])
+        self.set_facts([error_spans(entry, text or entry.message, newest_ns, time_mode, key)])
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -158,13 +158,13 @@ def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
     return None
 
 
-def error_spans(line: LogLine, said: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
+def error_spans(line: LogLine, text: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
     """Format the error as one line; include its date if it differs from that of the newest line."""
     zone = UTC if time_mode == "utc" else None
     time = stamp_text(line.timestamp_ns, zone)
     clock = time[_CLOCK if time[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
     node = f"{sanitize(line.replica)} " if line.replica else ""
-    first_row = clip(sanitize(said.strip().split("\n", 1)[0]), MOST_CELLS)
+    first_row = clip(sanitize(text.strip().split("\n", 1)[0]), MOST_CELLS)
     return [
         ("✗ first error ", "bad"),
         (f"{key} ", "key"),

@@ -250,9 +250,9 @@ class _SwitchLine(StatusLine):
 
     def __init__(self, clicked: Callable[[int], None], *, id: str) -> None:
         super().__init__(id=id, separator="  ")
-        self._told = clicked
+        self._clicked = clicked
 
     def on_click(self, event: events.Click) -> None:
         position = event.style.meta.get(FACT)
         if position is not None:
-            self._told(position)
+            self._clicked(position)

@@ -93,13 +93,13 @@ class JobScreen(AppScreen):
         recorded: RecordedRun | None = None,
     ) -> None:
         super().__init__()
-        self._display_options = layout or JobLayout()
+        self._job_layout = layout or JobLayout()
         self._remember = remember
         self.job = job
-        self.set_reactive(JobScreen.tab, tab or self._display_options.first_tab(job))
+        self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
         self._recorded = recorded
         self._feed_with = feed_with
-        self._feed = self._new_feed(self._display_options.span_s)
+        self._feed = self._new_feed(self._job_layout.span_s)
 
     def _new_feed(self, span_s: float, **more: Any) -> RunFeed:
         if self._recorded is not None:
@@ -121,12 +121,12 @@ class JobScreen(AppScreen):
             yield TabStrip(tabs, id="tabs")
             yield Static(id="span")
         yield MetricsPane(
-            self._display_options.span_s,
+            self._job_layout.span_s,
             self._read_span,
-            memory_in_matrix=self._display_options.memory_in_matrix,
+            memory_in_matrix=self._job_layout.memory_in_matrix,
             id="panels",
         )
-        yield LogPane(self.job, self._display_options.log, retry=self._retry, id="log")
+        yield LogPane(self.job, self._job_layout.log, retry=self._retry, id="log")
         yield CheckpointPane(self.job, id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         if self._recorded is not None:
@@ -155,7 +155,7 @@ class JobScreen(AppScreen):
 
     @property
     def _span_s(self) -> float:
-        return self.metrics.view.window.span or self._display_options.span_s
+        return self.metrics.view.window.span or self._job_layout.span_s
 
     def _read_span(self, span: timedelta, shown: timedelta | None) -> None:
         self._feed.set_span(span, shown)
@@ -177,8 +177,8 @@ class JobScreen(AppScreen):
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
         log = self.query_one(LogPane).options
         layout = JobLayout(self.tab, self.job.id, self._span_s, self.metrics.matrix.memory, log)
-        if layout.as_data() != self._display_options.as_data():
-            self._display_options = layout
+        if layout.as_data() != self._job_layout.as_data():
+            self._job_layout = layout
             self._remember(layout)
 
     @on(TimeBar.Sought)

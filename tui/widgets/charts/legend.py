@@ -100,8 +100,8 @@ def _legend(
         outliers = [(signs[at], names[at], series[at], roles[at]) for at in order]
         return _of_band(outliers, series, room, unit, spec)
     if len(order) == len(series):
-        said = [read(one, spec.start, spec.end, spec.cursor).value for one in series]
-        shown = ["–" if value is None else unit(value) for value in said]
+        readings = [read(one, spec.start, spec.end, spec.cursor).value for one in series]
+        shown = ["–" if value is None else unit(value) for value in readings]
         forms = (
             [(name, f" {value}") for name, value in zip(names, shown, strict=True)],
             [(name, f" {value}") for name, value in zip(short, shown, strict=True)],
@@ -112,7 +112,7 @@ def _legend(
             if place == _NAMES_ONLY_ENTRIES and spec.cursor is not None:
                 # A reader of values needs at least the minimum and maximum and their series.
                 marked = list(zip(signs, short, roles, strict=True))
-                if between := _between(said, marked, room, unit):
+                if between := _between(readings, marked, room, unit):
                     return between
             cells = sum(2 + cell_len(name) + cell_len(value) for name, value in form)
             if cells + len(_BETWEEN) * (len(form) - 1) <= room:
@@ -156,19 +156,19 @@ def _of_band(
 
 
 def _between(
-    said: Sequence[float | None],
+    readings: Sequence[float | None],
     marked: Sequence[tuple[str, str, Role]],
     room: int,
     unit: Callable[[float], str],
 ) -> list[Run]:
     """Return the least and greatest value, with the sign and name of their series if there is room."""
-    known = [(value, at) for at, value in enumerate(said) if value is not None]
+    known = [(value, at) for at, value in enumerate(readings) if value is not None]
     if not known:
         return []
     ends = (min(known), max(known))
-    said_ends = list(dict.fromkeys(unit(value) for value, _ in ends))
-    if len(said_ends) == 1:
-        text = f"all {said_ends[0]}" if len(known) == len(said) else said_ends[0]
+    end_texts = list(dict.fromkeys(unit(value) for value, _ in ends))
+    if len(end_texts) == 1:
+        text = f"all {end_texts[0]}" if len(known) == len(readings) else end_texts[0]
         return [(text, "legend")] if cell_len(text) <= room else []
     runs: list[Run] = []
     for value, at in ends:
@@ -177,7 +177,7 @@ def _between(
         runs += [(f"{sign} {name}", role), (f" {unit(value)}", "legend")]
     if sum(cell_len(text) for text, _ in runs) <= room:
         return runs
-    text = " … ".join(said_ends)
+    text = " … ".join(end_texts)
     return [(text, "legend")] if cell_len(text) <= room else []
 
 
@@ -191,14 +191,14 @@ def _clipped(names: Sequence[str], room: int) -> list[str]:
     return []
 
 
-def _single(said: Readout, room: int, unit: Callable[[float], str]) -> list[Run]:
-    if said.value is None:
-        return [("–", "legend")] if said.low is not None and room > 0 else []
-    text = unit(said.value)
+def _single(readout: Readout, room: int, unit: Callable[[float], str]) -> list[Run]:
+    if readout.value is None:
+        return [("–", "legend")] if readout.low is not None and room > 0 else []
+    text = unit(readout.value)
     if cell_len(text) > room:
         return []
-    if said.low is not None and said.high is not None:
-        extremes = f"  {unit(said.low)} … {unit(said.high)}"
+    if readout.low is not None and readout.high is not None:
+        extremes = f"  {unit(readout.low)} … {unit(readout.high)}"
         if cell_len(text) + cell_len(extremes) <= room:
             return [(text, 0), (extremes, "legend")]
     return [(text, 0)]
@@ -257,10 +257,10 @@ def legend_table(
     names = [sanitize(one.name) for one in series]
     names = abbreviated_names(short_names(names) if len(series) > rows else names, _TABLE_NAME_CELLS)
     shown, rest = _shown(series, spec, rows - 1, order)
-    said = [read(series[at], spec.start, spec.end, spec.cursor) for at in shown]
+    readings = [read(series[at], spec.start, spec.end, spec.cursor) for at in shown]
     cells = [
         [names[at], *("–" if value is None else unit(value) for value in (one.value, one.low, one.high))]
-        for at, one in zip(shown, said, strict=True)
+        for at, one in zip(shown, readings, strict=True)
     ]
     titles = ["", "at │" if spec.cursor is not None else "last", "min", "max"]
     widths = [max(cell_len(row[column]) for row in [titles, *cells]) for column in range(4)]

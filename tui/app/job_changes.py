@@ -24,7 +24,7 @@ from tui.text.sanitize import sanitize
 FAILURE_SHOWN_S = 20.0
 
 
-class JobCommands:
+class JobChanges:
     """Carries out what users request for jobs, after confirmation; without a session it only asks."""
 
     def __init__(
