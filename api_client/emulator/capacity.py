@@ -24,19 +24,14 @@ from api_client.models import (
 )
 
 
-def gpus_of(job: TrainingJob) -> int:
-    return job.instance_type.gpu_count * (job.node_count or 1)
-
-
 def training_capacity(platform: Platform) -> TrainingCapacity:
     projects = {project.id: project for project in platform.stores.projects.all()}
     holding = [job for job in platform.jobs() if job.current_status in HOLDING_STATUSES]
     used: dict[tuple[str, str, str], int] = defaultdict(int)
     for job in holding:
         gpu_type = job.instance_type.gpu_type or ""
-        used[_team_of(job, projects), gpu_type, (job.availability_model or "dedicated").lower()] += gpus_of(
-            job
-        )
+        availability = (job.availability_model or "dedicated").lower()
+        used[_team_of(job, projects), gpu_type, availability] += job.total_gpus
     teams = platform.stores.teams.all()
 
     def limit_of(team: Team, limit: GpuLimit) -> int:
@@ -126,7 +121,7 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
         target_job_id=job_id,
         target_job_name=target.name,
         gpu_type=gpu_type or "",
-        requested_gpus=gpus_of(target),
+        requested_gpus=target.total_gpus,
         submitted_at=submitted_at,
         released_at=released_at,
         pending_seconds=pending_s,
@@ -156,7 +151,7 @@ def _active(job: TrainingJob, state: QueueEvent) -> ActiveJobAtSubmit:
         training_job_id=job.id,
         training_job_name=job.name,
         instance_type_name=job.instance_type.name,
-        total_gpus=gpus_of(job),
+        total_gpus=job.total_gpus,
         workload_plane_name=WORKLOAD_PLANE,
         status_at_submit=state.status,
         status_set_at=state.created,
@@ -168,7 +163,7 @@ def _pending(job: TrainingJob, submitted_at: datetime) -> PendingJobAhead:
         training_job_id=job.id,
         training_job_name=job.name,
         instance_type_name=job.instance_type.name,
-        requested_gpus=gpus_of(job),
+        requested_gpus=job.total_gpus,
         priority=job.priority or 0,
         submitted_at=job.created_at or submitted_at,
     )

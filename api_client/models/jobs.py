@@ -167,6 +167,11 @@ class TrainingJob(ApiModel):
         return self.user.email if self.user else None
 
     @property
+    def total_gpus(self) -> int:
+        """Number of GPUs on all nodes; an unknown number of nodes counts as one."""
+        return self.instance_type.gpu_count * (self.node_count or 1)
+
+    @property
     def is_spot(self) -> bool:
         """True if the job runs on spot capacity and may be preempted."""
         return (self.availability_model or "").lower() == "spot"

@@ -286,7 +286,7 @@ def _queue(facts: AccountFacts, now: datetime) -> str:
     if not facts.waiting:
         return "; no other job is queued"
     count = len(facts.waiting)
-    gpus = sum(job.instance_type.gpu_count * (job.node_count or 1) for job in facts.waiting)
+    gpus = sum(job.total_gpus for job in facts.waiting)
     jobs = "1 job" if count == 1 else f"{count} jobs"
     text = f"; {jobs} with {gpus} GPUs already queued"
     since = [job.created_at for job in facts.waiting if job.created_at]

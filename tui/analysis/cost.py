@@ -119,7 +119,7 @@ def cost_of(
 
     ``settled`` means that all of it is billed.
     """
-    gpus = max(0, job.instance_type.gpu_count or 0) * node_count
+    gpus = max(0, job.instance_type.gpu_count) * node_count
     gpu_hours = gpus * ran.seconds / _SECONDS_PER_HOUR if gpus else None
     usd_per_s = None if price_per_minute is None else price_per_minute * node_count / _SECONDS_PER_MINUTE
     usd = None if usd_per_s is None else usd_per_s * ran.seconds
@@ -207,7 +207,7 @@ def charge(job: TrainingJob, now: datetime) -> Charge | None:
     end = job.updated_at if not lives and job.updated_at is not None else now
     kind = job.instance_type
     seconds = max(0.0, (end - job.created_at).total_seconds())
-    return Machine(kind.id, kind.name, kind.gpu_count or 0), seconds * (job.node_count or 1)
+    return Machine(kind.id, kind.name, kind.gpu_count), seconds * (job.node_count or 1)
 
 
 def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:

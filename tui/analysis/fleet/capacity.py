@@ -108,10 +108,6 @@ def _row(one: GpuCapacity) -> CapacityRow:
     )
 
 
-def gpus_of(job: TrainingJob) -> int:
-    return (job.instance_type.gpu_count or 0) * (job.node_count or 1)
-
-
 def gpu_allocations(
     jobs: Iterable[TrainingJob], now: datetime
 ) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
@@ -120,7 +116,7 @@ def gpu_allocations(
     Jobs without a GPU are in neither. The queue order is the documented one; the server decides which job
     really comes next.
     """
-    found = [_holder(job, now) for job in jobs if not job.is_finished and gpus_of(job)]
+    found = [_holder(job, now) for job in jobs if not job.is_finished and job.total_gpus]
     waiting = sorted(
         (one for one in found if one.waits),
         key=lambda one: (one.gpu_type, -(one.job.priority or 0), -one.age_s, one.job.id),
@@ -139,7 +135,7 @@ def gpu_allocations(
 def _holder(job: TrainingJob, now: datetime) -> GpuAllocation:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     waits = job.current_status in WAITING_STATUSES
-    return GpuAllocation(job, job.instance_type.gpu_type or "GPU", gpus_of(job), age_s, waits)
+    return GpuAllocation(job, job.instance_type.gpu_type or "GPU", job.total_gpus, age_s, waits)
 
 
 def queued_gpu_count(view: CapacityView, row: CapacityRow) -> int:

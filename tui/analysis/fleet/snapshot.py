@@ -165,7 +165,6 @@ class FleetSnapshot:
 def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     note, tone = _note(job, job_preview, age_s, now)
-    per_node = job.instance_type.gpu_count or 0
     status = status_view(job.current_status)
     return JobRow(
         job=job,
@@ -176,7 +175,7 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
         project=sanitize(job.project_name),
         status=status,
         gpu=hardware(job),
-        gpu_count=per_node * (job.node_count or 1),
+        gpu_count=job.total_gpus,
         charge=charge(job, now),
         note=note,
         note_tone=tone,

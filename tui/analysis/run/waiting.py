@@ -28,7 +28,7 @@ def waiting_text(
     The queue is described with its time, because it has moved since.
     """
     waited_s = waited(job, now)
-    gpus = (job.instance_type.gpu_count or 0) * node_count
+    gpus = job.instance_type.gpu_count * node_count
     since = f" {duration(waited_s)}" if waited_s is not None else ""
     what = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
     short = f"waiting{since}{what}"

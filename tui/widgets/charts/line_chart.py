@@ -174,7 +174,7 @@ class LineChart(Widget):
             self._drawn = picture(self._series, spec, width, height, self._shaper)
         return self._drawn
 
-    # --- the mouse ----------------------------------------------------------------------------
+    # The mouse
 
     @property
     def raster_cells(self) -> int:
@@ -260,7 +260,7 @@ class LineChart(Widget):
                 return None if number is None else self._series[number if number >= 0 else -1 - number].name
         return None
 
-    # --- painting -----------------------------------------------------------------------------
+    # Painting
 
     def _style(self, role: str | int) -> Style:
         if isinstance(role, str) and role.startswith("faint-"):

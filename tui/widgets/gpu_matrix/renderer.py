@@ -239,7 +239,7 @@ class MatrixRenderer:
     def lines(self) -> int:
         return HEADER_LINES + self.shape.lines + self.has_footer
 
-    # --- lines --------------------------------------------------------------------------------
+    # Lines
 
     def header(self) -> list[Glyph]:
         width = self._room[0]
@@ -328,7 +328,7 @@ class MatrixRenderer:
             runs.append((" " * rest + (row.sign or " "), "note"))
         return runs
 
-    # --- one line per node --------------------------------------------------------------------
+    # One line per node
 
     def _name(self, row: MatrixRow, cells: int) -> str:
         asked = (self._names, cells)

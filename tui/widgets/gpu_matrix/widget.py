@@ -140,7 +140,7 @@ class GpuMatrix(ScrollView, can_focus=True):
     def _refresh_row(self, index: int) -> None:
         self._refresh_line(self._renderer.shape.line_of(index))
 
-    # --- the cursor ---------------------------------------------------------------------------
+    # The cursor
 
     def _cursor_index(self) -> int:
         return next((index for index, row in enumerate(self._rows) if row.name == self._cursor), 0)
@@ -202,7 +202,7 @@ class GpuMatrix(ScrollView, can_focus=True):
     def on_blur(self) -> None:
         self._refresh_row(self._cursor_index())
 
-    # --- painting -----------------------------------------------------------------------------
+    # Painting
 
     def _style(self, name: str) -> Style:
         """Return the style of a run; several names separated by spaces are combined."""

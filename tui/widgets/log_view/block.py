@@ -130,7 +130,7 @@ class Block:
         self._file: SpillFile | None = None
         self._extent = Extent(0, 0)
 
-    # --- queries ------------------------------------------------------------------------------
+    # Queries
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -195,7 +195,7 @@ class Block:
         """Return the offset of a line in ``data``; one past the last line gives the end."""
         return self._offsets[index]
 
-    # --- changes ------------------------------------------------------------------------------
+    # Changes
 
     def extend(self, lines: Columns, first_serial: int) -> None:
         """Append lines, numbered from `first_serial` on, that sort after all others. The block is open."""

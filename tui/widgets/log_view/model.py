@@ -56,7 +56,7 @@ class LogModel:
         at, index = (0, 0) if key is None else self.store.position(key)
         return None if key is None or at == len(self.store.blocks) else self.store.blocks[at].key(index)
 
-    # --- options ------------------------------------------------------------------------------
+    # Options
 
     @property
     def options(self) -> LogOptions:
@@ -92,7 +92,7 @@ class LogModel:
         """Number of lines that pass the filter, folded or not."""
         return sum(len(part.passing) for part in self.rows.parts)
 
-    # --- rows ---------------------------------------------------------------------------------
+    # Rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -115,7 +115,7 @@ class LogModel:
             match=found is not None and self.rows.row_of(found) == row,
         )
 
-    # --- places -------------------------------------------------------------------------------
+    # Places
 
     @property
     def top(self) -> ScrollPosition:
@@ -198,7 +198,7 @@ class LogModel:
             for block in list(self.store.blocks):
                 yield from self.store.entries(block, range(len(block)))
 
-    # --- going to lines -----------------------------------------------------------------------
+    # Going to lines
 
     def passes(self, key: LineKey) -> bool:
         """Return True if a line passes the filter, folded or not."""
@@ -212,7 +212,7 @@ class LogModel:
             self.rows.set_open(found[0], fold, True)
         return min(self.rows.row_of(key), max(0, len(self) - 1))
 
-    # --- opening rows -------------------------------------------------------------------------
+    # Opening rows
 
     def toggle_fold(self, row: int) -> bool:
         part, index = self.rows.part(row)

@@ -61,7 +61,7 @@ class BlockRows:
     def is_current(self) -> bool:
         return self._version == self.block.version and self._count == len(self.block)
 
-    # --- filter -------------------------------------------------------------------------------
+    # Filter
 
     def scan(self, view: LogRows, *, may_move: bool) -> None:
         block, line_filter = self.block, view.line_filter
@@ -99,7 +99,7 @@ class BlockRows:
             return max(0, lines - count + 1 + self._matches[-1]), max(0, lines - self._matches[0])
         return max(0, before - count), max(0, after - count)
 
-    # --- folds --------------------------------------------------------------------------------
+    # Folds
 
     def _show(self, view: LogRows, passing: Sequence[int], *, appended: bool, may_move: bool) -> None:
         """Set the lines that pass, and fold those that have arrived since the last time."""
@@ -202,7 +202,7 @@ class LogRows:
         self.parts, self._generation = [], _NEVER
         self.sync(may_move=True)
 
-    # --- following the store ------------------------------------------------------------------
+    # Following the store
 
     def sync(self, *, may_move: bool) -> None:
         """Update changed blocks; new ones need ``build``. With ``may_move``, progress bars move on."""
@@ -242,7 +242,7 @@ class LogRows:
                 part.show_context(self, (before, beyond))
             before = part.reach(lines, before, 0)[0]
 
-    # --- queries ------------------------------------------------------------------------------
+    # Queries
 
     @property
     def starts(self) -> list[int]:

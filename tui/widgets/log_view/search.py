@@ -64,7 +64,7 @@ class LogSearch:
             self._hits[part.block] = part.stamp, hits
         return hits
 
-    # --- nearest match ------------------------------------------------------------------------
+    # Nearest match
 
     def begin(self, start: LineKey | None, *, backwards: bool, include_own: bool) -> None:
         """Start searching for the nearest match from a line on, or from the end on if None."""
@@ -111,7 +111,7 @@ class LogSearch:
             await time_left.renew()
         return self.found
 
-    # --- counting matches ---------------------------------------------------------------------
+    # Counting matches
 
     def count(self, should_continue: Callable[[], bool]) -> bool:
         """Count block by block while ``should_continue`` allows it; return True at the end."""

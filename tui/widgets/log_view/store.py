@@ -59,7 +59,7 @@ class LogStore:
         """Notify `observer` of changes for as long as it exists; the store holds only a weak reference."""
         self._observers.add(observer)
 
-    # --- queries ------------------------------------------------------------------------------
+    # Queries
 
     def __len__(self) -> int:
         return self._count
@@ -141,7 +141,7 @@ class LogStore:
                             return found
         return None
 
-    # --- changes ------------------------------------------------------------------------------
+    # Changes
 
     def append(self, batch: Sequence[LogEntry]) -> None:
         """Append newer entries. Entries older than the newest existing one are inserted by time."""

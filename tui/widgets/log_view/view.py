@@ -179,7 +179,7 @@ class LogView(Widget, can_focus=True):
         self._times.origin_ns = time_ns
         self._redraw()
 
-    # --- options ------------------------------------------------------------------------------
+    # Options
 
     @property
     def options(self) -> LogOptions:
@@ -217,7 +217,7 @@ class LogView(Widget, can_focus=True):
         self._renderer.forget()
         self._schedule_refresh()
 
-    # --- arriving lines -----------------------------------------------------------------------
+    # Arriving lines
 
     def on_mount(self) -> None:
         self._show_times(self.options)
@@ -253,7 +253,7 @@ class LogView(Widget, can_focus=True):
         self._is_building = False
         self._build()
 
-    # --- painting -----------------------------------------------------------------------------
+    # Painting
 
     def flush(self) -> None:
         if self._refresh_timer is not None:
@@ -338,7 +338,7 @@ class LogView(Widget, can_focus=True):
             return "Filtering…"
         return "No lines match the filter." if len(self.store) else "No log lines yet."
 
-    # --- cursor and scrolling -----------------------------------------------------------------
+    # Cursor and scrolling
 
     def action_move_cursor(self, rows: int) -> None:
         self.model.clear_selection()
@@ -411,7 +411,7 @@ class LogView(Widget, can_focus=True):
         self._fit()
         self._paint()
 
-    # --- mouse --------------------------------------------------------------------------------
+    # Mouse
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

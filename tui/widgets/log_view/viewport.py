@@ -53,7 +53,7 @@ class Viewport:
         shown = [model.store.attributes(model.row_key(row).key) for row in {place.row for place in page}]
         return {attributes.replica for attributes in shown if not isinstance(attributes, LogGap)}
 
-    # --- follow and cursor --------------------------------------------------------------------
+    # Follow and cursor
 
     @property
     def follow(self) -> bool:
@@ -230,7 +230,7 @@ class Viewport:
         self.put_cursor(model.rows.row_of(key))
         return True
 
-    # --- scrolling ----------------------------------------------------------------------------
+    # Scrolling
 
     def _bottom(self) -> ScrollPosition:
         return last_page(len(self._model), self.height, self._lines_of)
@@ -285,7 +285,7 @@ class Viewport:
         furthest = max(pan, max(map(len, texts), default=0) - step)
         return max(0, min(pan + steps * step, furthest))
 
-    # --- changing rows ------------------------------------------------------------------------
+    # Changing rows
 
     def keep_line(self) -> None:
         """Remember the screen line of the cursor before the rows change."""
