@@ -119,7 +119,7 @@ def sights() -> dict[str, tuple[RunSnapshot, list[str], list[str]]]:
         ),
         "waits": (
             run(JOBS[3], metrics=JobMetrics(), queue=queue, progress=None, checkpoints=()),
-            ["waiting 15m for 8 H100; at submission 2 ahead", "No log lines yet"],
+            ["waiting 15m for 8 H100; at submission 2 ahead", "Reading the log"],
             [],
         ),
         "failed": (run(JOBS[6]), ["CUDA out of memory"], []),

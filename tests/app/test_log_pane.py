@@ -281,6 +281,7 @@ async def test_an_ended_job_s_log_is_called_empty_only_once_it_was_read() -> Non
         for part, told in (
             (LogPart((), ended=True), "Reading the log…"),
             (LogPart((), older=True, read_part=1.0), "The job ended without logging anything."),
+            (LogPart((), restarted=True), "No log lines yet."),
         ):
             reader.pane.take(part)
             await settle(reader.pilot)

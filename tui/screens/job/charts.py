@@ -128,6 +128,7 @@ class ChartBuilder:
             hidden=view.hidden,
             selected=view.selected,
             emphasis=frozenset(found.node for found in run.findings if found.node is not None),
+            empty_text="no data" if run.metrics_at else "reading…",
         )
         if view.x_axis == "relative" and view.window.end is not None:
             spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"

@@ -218,7 +218,7 @@ class LogBar(StatusLine):
         facts += _switched(options)
         if state.is_reading:
             facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
-        if not is_filtered:
+        if not is_filtered and (lines or state.read_part == 1):
             facts.append([(f"{count(lines)} lines", "muted")])
         if view.only_day:
             facts.append([(view.only_day, "plain")])

@@ -433,12 +433,8 @@ class LogPane(Vertical):
         empty = placeholder.display = len(store) == 0
         self.columns.set_class(empty, "-empty")  # hiding it would lose the focus
         if empty:
-            if not self._state.ended:
-                placeholder.update("No log lines yet.")
-            elif self._state.is_complete:
-                placeholder.update("The job ended without logging anything.")
-            else:
-                placeholder.update("Reading the log…")
+            none = "The job ended without logging anything." if self._state.ended else "No log lines yet."
+            placeholder.update(none if self._state.read_part == 1 else "Reading the log…")
         self.query_one(FirstErrorLine).show(store, self.options.time, key_on(self, "logs.first_error"))
         self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._state)
 

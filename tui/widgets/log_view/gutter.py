@@ -28,7 +28,7 @@ DAY_CELLS = len("11-21 ")
 TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "utc": 9, "relative": 4, "elapsed": 8, "off": 0}
 
 _LABEL_CELLS = 6
-_TRAILING_NUMBER = re.compile(r"(?:^|[^0-9])([0-9]{1,4})$")
+_TRAILING_NUMBER = re.compile(r"(?:^|[^0-9A-Za-z]|node|rank)([0-9]{1,4})$")
 
 LEVEL_SIGNS: dict[str, str] = {"CRITICAL": "C", "ERROR": "E", "WARNING": "W", "DEBUG": "D"}
 """Signs for levels; ordinary output has none."""
@@ -37,9 +37,9 @@ LEVEL_SIGNS: dict[str, str] = {"CRITICAL": "C", "ERROR": "E", "WARNING": "W", "D
 class NodeLabels:
     """Short labels and stable colors for replicas.
 
-    A replica whose name ends in a number is labeled "n" and that number, which also picks its color. Any
-    other is labeled by the beginning of its name, which picks its color. If a label is taken, a longer
-    part of the name is used.
+    A replica whose name ends in a number, as in node-3, is labeled "n" and that number, which also picks
+    its color. Any other is labeled by the beginning of its name, which picks its color. If a label is
+    taken, a longer part of the name is used.
     """
 
     def __init__(self) -> None:
