@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import Report
 from one_widget import OneWidget, Stalls
 
-from tui.widgets.row_table import Column, RowTable
+from tui.tables.column import Column
+from tui.widgets.row_table import RowTable
 
 ROWS, COLUMNS = 10_000, 10
 UPDATED = ROWS // 100

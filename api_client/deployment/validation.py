@@ -101,7 +101,7 @@ def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Che
 
 
 def _rank_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """The official request has no field for a rank: report it where it makes a difference."""
+    """Report a rank that makes a difference: the official request has no field for it."""
     lora = [each for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
     # Values that are not numbers are rejected elsewhere.
     chosen = max((each.lora_details.rank for each in lora if type(each.lora_details.rank) is int), default=0)

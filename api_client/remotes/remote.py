@@ -103,7 +103,7 @@ class OAuthLogin:
         self._spent: list[str] = []
 
     def secrets(self) -> list[str]:
-        """All tokens that must never be shown, newest first, including replaced ones."""
+        """Return all tokens that must never be shown, newest first, including replaced ones."""
         refresh = [self.tokens.refresh.get_secret_value()] if self.tokens.refresh else []
         return [self.tokens.access.get_secret_value(), *refresh, *self._spent]
 

@@ -124,11 +124,6 @@ class _Overlap:
         return max(0, int(whole_s * MS_PER_S))
 
 
-def newest_sample(metrics: JobMetrics) -> datetime | None:
-    """Return the time of the newest sample of any node, or None without samples."""
-    return max(_ends(metrics), default=None)
-
-
 def _ends(metrics: JobMetrics) -> Iterator[datetime]:
     for samples in _all_series(metrics):
         if samples:

@@ -1,7 +1,7 @@
 """The unfinished file of a download: its bytes, and a journal of which ones exist.
 
 The journal has JSON lines: the file's identity, by which a later run verifies that the server still has the
-same file, and then the start and end of each stretch that arrived, added once its bytes are on the disk.
+same file, and then the start and end of each range that arrived, added once its bytes are on the disk.
 """
 
 from __future__ import annotations

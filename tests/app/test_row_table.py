@@ -3,7 +3,8 @@ from dataclasses import dataclass
 
 from textual.app import App, ComposeResult
 
-from tui.widgets.row_table import Column, RowTable
+from tui.tables.column import Column
+from tui.widgets.row_table import RowTable
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Bill:
 
 
 def is_all_billed(job: TrainingJob, now: datetime) -> bool:
-    """True if a job ended so long ago that all of it is billed."""
+    """Return True if a job ended so long ago that all of it is billed."""
     return job.is_finished and job.updated_at is not None and now - job.updated_at > SETTLED_AFTER
 
 

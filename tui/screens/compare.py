@@ -36,14 +36,14 @@ from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.chart_view import ChartView, drawing_words
 from tui.screens.job.charts import LEAST_RANGE, ChartData
 from tui.screens.messages import ExportRequested
-from tui.tables.column import Span
+from tui.tables.column import Column, Span
 from tui.text.sanitize import sanitize
 from tui.text.units import number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import Window
 from tui.widgets.notice import StatusLine
-from tui.widgets.row_table import Column, RowTable
+from tui.widgets.row_table import RowTable
 from tui.widgets.text_panel import WrappedText
 
 TITLE_CELLS = 14

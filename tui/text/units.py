@@ -129,7 +129,7 @@ def rate(steps_per_s: float | None) -> str:
 
 
 def is_slow(steps_per_s: float) -> bool:
-    """True if seconds per step are easier to read than steps per second."""
+    """Return True if seconds per step are easier to read than steps per second."""
     return steps_per_s < _SLOW_STEPS_PER_S
 
 

@@ -63,8 +63,8 @@ class StatusLine(Widget):
             await self.run_action("screen.back")
 
     def _rows_needed(self, width: int) -> int:
-        priority_count = [_text(fact, {}) for fact in self._facts[: self._priority_count]]
-        return len(self._rows(priority_count, Text(self._separator), width))
+        texts = [_text(fact, {}) for fact in self._facts[: self._priority_count]]
+        return len(self._rows(texts, Text(self._separator), width))
 
     def render(self) -> Text:
         width, height = self.size
@@ -92,16 +92,16 @@ class StatusLine(Widget):
 
     def _cut(self, room: int) -> Sequence[Sequence[Span]]:
         """Return the facts, with the end of the first one shortened if the essential ones would not fit."""
-        priority_count = self._facts[: self._priority_count]
-        if len(priority_count) < 2 or not priority_count[0]:
+        priority = self._facts[: self._priority_count]
+        if len(priority) < 2 or not priority[0]:
             return self._facts
-        widths = [sum(cell_len(text) for text, _ in fact) for fact in priority_count]
-        excess = sum(widths) + cell_len(self._separator) * (len(priority_count) - 1) - room
-        text, tone = priority_count[0][-1]
+        widths = [sum(cell_len(text) for text, _ in fact) for fact in priority]
+        excess = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - room
+        text, tone = priority[0][-1]
         if excess <= 0 or cell_len(text) - excess < LEAST_CELLS:
             return self._facts
         shorter = clip(text, cell_len(text) - excess)
-        return ((*priority_count[0][:-1], (shorter, tone)), *self._facts[1:])
+        return ((*priority[0][:-1], (shorter, tone)), *self._facts[1:])
 
 
 def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:

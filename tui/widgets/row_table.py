@@ -19,8 +19,6 @@ from tui.tables.column import GAP, MARGIN, Column, Row, Span, fitted_columns, si
 from tui.text.names import clip_middle
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
-__all__ = ["Column", "RowTable"]
-
 SORT_ARROWS = ("▴", "▾")
 _MAX_CACHED_LINES = 500
 

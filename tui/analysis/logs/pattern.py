@@ -40,7 +40,7 @@ class LogPattern:
     case: bool | None = None
 
     def __bool__(self) -> bool:
-        """True unless the pattern is empty."""
+        """Return True unless the pattern is empty."""
         return bool(self.text)
 
     @property

@@ -44,7 +44,7 @@ class Verdict:
 
 
 def is_settled(run: RunSnapshot) -> bool:
-    """True once all data has been checked or could not be read: no more will be known soon."""
+    """Return True once all data has been checked or could not be read: no more will be known soon."""
     judged = (
         run.checked_sources if run.log_read else run.checked_sources - {LOG}
     )  # not while the log is being read again
@@ -52,7 +52,7 @@ def is_settled(run: RunSnapshot) -> bool:
 
 
 def is_starting(run: RunSnapshot) -> bool:
-    """True if too little of a run has been seen to judge it, whatever has been read."""
+    """Return True if too little of a run has been seen to judge it, whatever has been read."""
     metrics, progress = run.health_metrics, run.progress
     nodes = metrics.nodes if metrics is not None else ()
     uses = [use for node in nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory)]

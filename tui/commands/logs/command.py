@@ -109,7 +109,7 @@ async def _print(
 
     now = client.clock.now()
     nodes = NodeChooser(request.nodes)
-    reading = LogRead(client, job, request.stretch(job, now), request.new_filter, progress, nodes)
+    reading = LogRead(client, job, request.log_range(job, now), request.new_filter, progress, nodes)
     array = JsonArray() if request.target.format == JSON else None
     render = array.render if array is not None else request.renderer(target, job, client.clock)
     try:

@@ -137,7 +137,7 @@ class LogRequest:
     drain_s: float | None
     target: Target
 
-    def stretch(self, job: TrainingJob, now: datetime) -> LogRange:
+    def log_range(self, job: TrainingJob, now: datetime) -> LogRange:
         """Return the requested time range. Raises CommandFailed if it is empty or in the future."""
         beginning = job.created_at or now
         start = parse_moment(self.start, beginning, now) if self.start else None

@@ -37,7 +37,7 @@ class LogRead:
 
     client: TrainingClient
     job: TrainingJob
-    stretch: LogRange
+    log_range: LogRange
     new_filter: Callable[[NodeChooser], LogLineFilter]
     progress: Progress
     nodes: NodeChooser = field(default_factory=NodeChooser)
@@ -46,13 +46,13 @@ class LogRead:
 
     async def history(self) -> AsyncGenerator[list[OutputLine], None]:
         """Yield the lines available now, oldest first."""
-        if self.stretch.last is not None:
-            yield await self._last(self.stretch.last)
+        if self.log_range.last is not None:
+            yield await self._last(self.log_range.last)
             self.nodes.check(self.job)
             return
         chosen = self.new_filter(self.nodes)
         stream = self.client.logs.history(
-            self.job.project_id, self.job.id, start=self._start(), end=self.stretch.end
+            self.job.project_id, self.job.id, start=self._start(), end=self.log_range.end
         )
         async with aclosing(stream) as batches:
             async for batch in batches:
@@ -63,10 +63,10 @@ class LogRead:
         self, finished: Finished, *, drain_s: float | None
     ) -> AsyncGenerator[list[OutputLine] | LogEnd, None]:
         """Yield existing and new lines until the job has ended; the last item is its LogEnd."""
-        start = self.stretch.start
+        start = self.log_range.start
         held: deque[OutputLine] | None = None
-        if self.stretch.last is not None:
-            newest = await self._last(self.stretch.last)
+        if self.log_range.last is not None:
+            newest = await self._last(self.log_range.last)
             held = deque(maxlen=len(newest) or 1)
             if newest:
                 start = datetime.fromtimestamp(stamp_ns(newest[0].entry) // NS_PER_S, UTC)
@@ -94,8 +94,8 @@ class LogRead:
                     held.extend(shown)
 
     def _start(self) -> datetime:
-        if self.stretch.start is not None:
-            return self.stretch.start
+        if self.log_range.start is not None:
+            return self.log_range.start
         return self.job.earliest_time(self.client.clock.now())
 
     async def _last(self, count: int) -> list[OutputLine]:
@@ -105,7 +105,7 @@ class LogRead:
         chosen = self.new_filter(self.nodes)
         backwards: list[OutputLine] = []
         stream = self.client.logs.history(
-            self.job.project_id, self.job.id, start=self._start(), end=self.stretch.end, newest_first=True
+            self.job.project_id, self.job.id, start=self._start(), end=self.log_range.end, newest_first=True
         )
         async with aclosing(stream) as batches:
             async for entry in _newest_first(batches):

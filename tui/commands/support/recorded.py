@@ -26,7 +26,7 @@ def served_recordings(recordings: Sequence[Recording], clock: Playback) -> Itera
 
 @contextmanager
 def served_in_process(recordings: Sequence[Recording], clock: Playback) -> Iterator[Callable[[], Remote]]:
-    """The same for the dashboard; what it returns waits until the process answers."""
+    """Serve recordings in a process, for the dashboard; the yielded function waits until it answers."""
     with serve_in_process(recordings, clock) as served:
         yield lambda: _remote(recordings, served())
 

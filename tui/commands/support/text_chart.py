@@ -131,10 +131,10 @@ def _finite(series: Series) -> Series:
 
 
 def _lines(series: Series, start: float, end: float, columns: int) -> list[tuple[list[float], list[float]]]:
-    """Return the stretches of finite values, each as its xs and ys."""
+    """Return the runs of finite values, each as its xs and ys."""
     found = groupby(_reduced(series, start, end, columns), key=lambda point: math.isfinite(point[1]))
-    stretches = [list(points) for is_finite, points in found if is_finite]
-    return [([x for x, _ in points], [y for _, y in points]) for points in stretches]
+    runs = [list(points) for is_finite, points in found if is_finite]
+    return [([x for x, _ in points], [y for _, y in points]) for points in runs]
 
 
 def _reduced(series: Series, start: float, end: float, columns: int) -> list[tuple[float, float]]:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 
 from tui.analysis.cost import total_cost
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, attention
-from tui.tables.column import Span
+from tui.tables.column import Column, Span
 from tui.text.sanitize import sanitize
 from tui.text.units import count, counted, money
 from tui.widgets.charts.spec import trace
-from tui.widgets.row_table import Column
 
 MIN_GPU_HOURS = 1.0
 ATTENTION = "warn"

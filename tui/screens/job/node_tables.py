@@ -107,13 +107,13 @@ class NodesPane(Vertical):
         """The widget that lists the nodes; the matrix is hidden if there are no GPUs."""
         return self.query_one(GpuMatrix if self.has_class("-gpus") else NodeTable)
 
-    def show(self, run: RunSnapshot, options: MatrixOptions, stretch: tuple[float, float]) -> None:
+    def show(self, run: RunSnapshot, options: MatrixOptions, time_range: tuple[float, float]) -> None:
         nodes = run.metrics.nodes if run.metrics else ()
         with_gpus = any(node.gpus for node in nodes)
         self.set_class(with_gpus, "-gpus")
         self._make_room(len(nodes))
         if with_gpus:
-            rows, frame = matrix_rows(run, options), matrix_frame(run, stretch, options)
+            rows, frame = matrix_rows(run, options), matrix_frame(run, time_range, options)
             self.query_one(GpuMatrix).set_data(rows, frame)
         self.query_one(NodeTable).set_rows(nodes)
 
@@ -147,8 +147,8 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
     return rows
 
 
-def matrix_frame(run: RunSnapshot, stretch: tuple[float, float], options: MatrixOptions) -> Frame:
-    """Return the matrix's settings apart from its rows; ``stretch`` is the visible time range."""
+def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: MatrixOptions) -> Frame:
+    """Return the matrix's settings apart from its rows; ``time_range`` is the visible one."""
     memory = options.memory
     last = ", last" if run.job.is_finished else ""
     of = f", {sanitize(options.node)}" if options.node else last
@@ -160,8 +160,8 @@ def matrix_frame(run: RunSnapshot, stretch: tuple[float, float], options: Matrix
     return Frame(
         title=f"{'GPU memory' if memory else 'GPU use'}{of}",
         over_time=options.over_time,
-        start=stretch[0],
-        end=stretch[1],
+        start=time_range[0],
+        end=time_range[1],
         full=_gpu_memory_bytes(run) if memory else 1.0,
         end_label="end" if run.job.is_finished else "now",
         low_is_bad=not memory,
