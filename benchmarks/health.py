@@ -56,7 +56,13 @@ SAMPLE_S = 60
 SAMPLE_LATE_S = 20
 SEEDS = 3
 GIB = 2**30
-MACHINE = {"id": "m", "gpu_type": "H100", "gpu_memory_limit_mib": 80 * 1024, "memory_limit_mib": 400 * 1024}
+MACHINE = {
+    "id": "m",
+    "gpu_type": "H100",
+    "gpu_memory_limit_mib": 80 * 1024,
+    "memory_limit_mib": 400 * 1024,
+    "millicpu_limit": 64_000,
+}
 
 
 @dataclass
@@ -170,6 +176,7 @@ def _samples(run: Run, at: float) -> JobMetrics:
                 str(gpu): sample(node.gpu_memory, GIB) if share(level) else []
                 for gpu, level in enumerate(levels)
             },
+            cpu_usage=sample(node.cpu) if share(levels[0]) else [],
             cpu_memory_usage_bytes=sample(node.memory, GIB) if share(levels[0]) else [],
             ephemeral_storage=StorageMetrics(
                 usage_bytes=[], utilization=share(node.disk) if share(levels[0]) else []

@@ -209,6 +209,54 @@ def plateau(seed: int) -> Run:
     )
 
 
+def never_learns(seed: int) -> Run:
+    lines = training(seed, 6 * HOUR, loss=lambda step: 10.82, noise=0.002)
+    return Run(6, lines, [Node(gpu=busy(seed))], {"plateau": LOADED_S})
+
+
+def learns_little(seed: int) -> Run:
+    """A fine-tuning whose loss is noisy and hardly moves."""
+    lines = training(seed, 6 * HOUR, loss=lambda step: 1.2 - step / 40_000, noise=0.05)
+    return Run(6, lines, [Node(gpu=busy(seed))])
+
+
+def evaluated(seed: int, loss: Callable[[int], float]) -> list[Line]:
+    """A training loss that falls for seven hours, with an evaluation every 100 steps."""
+    draw, lines = random.Random(seed), training(seed, 7 * HOUR, loss=lambda step: 0.4 + 2 / (1 + step / 300))
+    steps = range(100, len(lines), 100)
+    values = (f"step {step} eval_loss: {loss(step) + draw.gauss(0, 0.01):.4f}" for step in steps)
+    return lines + [Line(lines[step - 1].at + 5, text) for step, text in zip(steps, values, strict=True)]
+
+
+def overfits(seed: int) -> Run:
+    lines = evaluated(seed, lambda step: 1.1 + math.exp(-step / 300) + max(0, step - 1000) / 5000)
+    return Run(7, lines, [Node(gpu=busy(seed))], {"overfitting": LOADED_S + 10_000})
+
+
+def levels_off(seed: int) -> Run:
+    """An evaluation loss that stays above the training loss, and rises by a few hundredths."""
+    lines = evaluated(seed, lambda step: 1.1 + math.exp(-step / 300) + max(0, step - 1000) / 60_000)
+    return Run(7, lines, [Node(gpu=busy(seed))])
+
+
+def starves(seed: int) -> Run:
+    """The CPUs are at their limit from the first step on, and the GPUs wait for them."""
+    node = Node(gpu=busy(seed, level=0.35), cpu=busy(seed, level=60))
+    return Run(3, training(seed, 3 * HOUR), [node], {"gpu-underused": LOADED_S})
+
+
+def small_model(seed: int) -> Run:
+    return Run(3, training(seed, 3 * HOUR), [Node(gpu=busy(seed, level=0.35))])
+
+
+def slow_in_bursts(seed: int) -> Run:
+    """From two hours on, the run waits for data in four of nine minutes."""
+    waits = lambda at: at > 2 * HOUR and at % 540 < 240
+    lines = training(seed, 5 * HOUR, pace=lambda at: 2.6 if waits(at) else 1.0)
+    node = Node(gpu=lambda at: 0.3 if waits(at) else 0.95 if at > LOADED_S else 0.0)
+    return Run(5, lines, [node], {"slowdown": 2 * HOUR})
+
+
 def slow_node(seed: int) -> Run:
     """Each node prints its own step time; node-2 is 15 % slower from the second hour on."""
     draw = random.Random(seed)
@@ -323,6 +371,13 @@ RUNS = (
     longer_sequences,
     waves_of_speed,
     plateau,
+    never_learns,
+    learns_little,
+    overfits,
+    levels_off,
+    starves,
+    small_model,
+    slow_in_bursts,
     slow_node,
     unmeasured_node,
     metrics_gap,

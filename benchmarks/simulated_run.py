@@ -31,16 +31,17 @@ class Line:
 
 @dataclass
 class Node:
-    """What the metrics of a node show: shares of 0 to 1 (GPUs, disk) and GiB (memory), a sample a minute.
+    """What the metrics of a node show: shares of 0 to 1 (GPUs, disk), GiB (memory) and cores (CPU, of 64).
 
-    ``gpu`` applies to all GPUs, unless ``gpus`` has one level for each. A node whose samples begin or end
-    during the run returns None outside of that time.
+    There is a sample a minute. ``gpu`` applies to all GPUs, unless ``gpus`` has one level for each. A node
+    whose samples begin or end during the run returns None outside of that time.
     """
 
     gpu: Level = field(default_factory=lambda: steady(0.95))
     gpus: Sequence[Level] = ()
     gpu_memory: Level = field(default_factory=lambda: steady(60.0))
     memory: Level = field(default_factory=lambda: steady(120.0))
+    cpu: Level = field(default_factory=lambda: steady(12.0))
     disk: Level = field(default_factory=lambda: steady(0.2))
 
 

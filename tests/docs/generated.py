@@ -39,6 +39,8 @@ THRESHOLDS: Mapping[str, tuple[str, ...]] = {
     FindingKind.CHECKPOINT_OVERDUE: ("checkpoint_",),
     FindingKind.SLOWDOWN: ("slowdown_",),
     FindingKind.PLATEAU: ("plateau_",),
+    FindingKind.OVERFITTING: ("overfit_",),
+    FindingKind.GPU_UNDERUSED: ("underused_",),
     FindingKind.RESTARTS: ("restarts",),
     FindingKind.ERRORS: ("errors_",),
     FindingKind.QUEUED: ("queued_",),

@@ -31,7 +31,6 @@ def series(
     memory: Level = 200e9,
     disk: Level = 0.25,
 ) -> dict[str, object]:
-    """A node's answer."""
     times = list(times)
     return {
         "gpu_utilization": {str(number): samples(times, gpu) for number in range(gpus)},

@@ -35,7 +35,6 @@ def exploding_from(first: int, until: int = 10**9) -> Loss:
 
 
 def lines(loss: Loss, steps: range, begin_s: float = 0.0) -> list[tuple[float, str]]:
-    """A line a step, ten seconds apart."""
     return [
         (begin_s + STEP_S * place, f"step={step}/1000 loss={loss(step)} grad_norm=0.5")
         for place, step in enumerate(steps)

@@ -17,12 +17,14 @@ from test_health_rules import (
     RESTARTED,
     SAVED,
     Lines,
+    evaluated,
     look,
     metrics,
     moment,
     paced,
     pausing,
     ranks,
+    starved,
     steps,
     told,
 )
@@ -35,7 +37,6 @@ Look = Callable[[HealthRules], tuple[HealthFinding, ...]]
 
 
 def seen(at_s: float = 3600, **given: Any) -> Look:
-    """A look at a run at that second of it."""
     return lambda rules: look(at_s, rules=rules, **given)
 
 
@@ -48,7 +49,6 @@ def measured(*nodes: dict[str, Any], at_s: float = 3600, **given: Any) -> Look:
 
 
 def losing(usual: Callable[[int], float], then: float, last: int, of: int = 200) -> Look:
-    """So many losses as usual, the last of them at another level."""
     return logged(steps(of * 5, loss=lambda step: usual(step) if step <= of - last else then), of * 5)
 
 
@@ -69,7 +69,6 @@ def slowing(to_s: float, from_s: float, until_s: float) -> Look:
 
 
 def then(before: float, after: float, at_s: float) -> Callable[[float], float]:
-    """One level, and from that second on another."""
     return lambda at: before if at < at_s else after
 
 
@@ -129,10 +128,14 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
         seen(5600, checkpoints=SAVED, progress=told(steps(5600)))),
     "checkpoint_intervals": (1, "checkpoint-overdue",
         seen(5600, checkpoints=SAVED[:2], progress=told(steps(5600)))),
-    "slowdown_share": (0.85, "slowdown", slowing(12.5, 7200, 14_000)),
+    "slowdown_share": (0.85, "slowdown", slowing(12.2, 7200, 14_000)),
     "slowdown_window_s": (900.0, "slowdown", slowing(20, 7200, 8700)),
     "plateau_after_s": (3600.0, "plateau",
         logged(steps(9000, loss=lambda step: 3 - min(step, 400) / 200 + quiet(step)), 9000)),
+    "overfit_evaluations": (40, "overfitting", lambda rules: evaluated(0.03, rules=rules)),
+    "overfit_share": (0.9, "overfitting", lambda rules: evaluated(0.03, rules=rules)),
+    "underused_below": (0.2, "gpu-underused", lambda rules: starved(0.31, rules=rules)),
+    "underused_after_s": (9000.0, "gpu-underused", lambda rules: starved(0.31, rules=rules)),
     "restarts": (3, "restarts", seen(1100, queue=RESTARTED)),
     "restarts_within_s": (50.0, "restarts", seen(1100, queue=RESTARTED)),
     "errors_within_s": (60.0, "errors", logged(FAILED, 3600)),

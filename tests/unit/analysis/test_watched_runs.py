@@ -26,11 +26,7 @@ Level = Callable[[float], float]
 
 
 def watched(
-    nodes: Mapping[str, Mapping[str, Level]],
-    hours: float,
-    *,
-    every_s: int = 300,
-    **fields: Any,
+    nodes: Mapping[str, Mapping[str, Level]], hours: float, *, every_s: int = 300, **fields: Any
 ) -> Iterator[tuple[float, tuple[HealthFinding, ...]]]:
     """What is found every five minutes, or other times (seconds from the beginning), of samples a minute apart.
 
@@ -59,7 +55,6 @@ def steady(level: float) -> dict[str, Level]:
 
 
 def phases(first: float, second: float, period_s: float = 1200.0, **levels: Level) -> dict[str, Level]:
-    """One level for half of each period, another for the other half."""
     return {"gpu": lambda at: first if at % period_s < period_s / 2 else second, **levels}
 
 
@@ -78,23 +73,19 @@ def named(*nodes: Mapping[str, Level]) -> dict[str, Mapping[str, Level]]:
 
 
 TRAINER, ROLLOUT = steady(0.95), steady(0.4)
+DIP = {"gpu": lambda at: 0.6 if 5400 < at < 5560 else 0.95}
+WAVES = {"gpu": lambda at: 0.95 if at % 300 < 150 else 0.88}
 OFF = drifting(0.95, 0.6, 3600)
 MEMORY = [{"gpu_memory": lambda at, gib=gib: gib * GIB} for gib in (70, 44, 22)]
 ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
     "rollouts beside trainers": (named(*[TRAINER] * 2, *[steady(0.3)] * 2), set()),
     "three of eight serve": (named(*[steady(0.12)] * 3, *[steady(0.97)] * 5), set()),
     "a leader that schedules": (named(ROLLOUT, *[TRAINER] * 3), set()),
-    "a leader that trains while two serve": (
-        named(steady(0.37), TRAINER, {"gpu": lambda at: 0.95 if at % 300 < 150 else 0.88}),
-        set(),
-    ),
+    "a leader that trains while two serve": (named(steady(0.37), TRAINER, WAVES), set()),
     "turns of two and two": (named(*[phases(0.95, 0.08)] * 2, *[phases(0.1, 0.97)] * 2), set()),
     "a light node beside one": (named(TRAINER, steady(0.35) | MEMORY[2]), set()),
     "turns of one": (named(phases(0.95, 0.08, **MEMORY[0]), phases(0.1, 0.97, **MEMORY[1])), set()),
-    "slow for 3 minutes": (
-        named(*[TRAINER] * 3, {"gpu": lambda at: 0.6 if 5400 < at < 5560 else 0.95}),
-        set(),
-    ),
+    "slow for 3 minutes": (named(*[TRAINER] * 3, DIP), set()),
     "a little slower": (named(*[TRAINER] * 3, steady(0.9)), set()),
     "turns within a step": (named(within_steps(0.92, 0.0), within_steps(0.0, 0.92)), set()),
     "nobody works": (named(steady(0.02), steady(0.001)), set()),

@@ -273,6 +273,8 @@ _BRIEF: dict[FindingKind, str] = {
     FindingKind.CHECKPOINT_OVERDUE: "checkpoint overdue",
     FindingKind.SLOWDOWN: "slower{since}",
     FindingKind.PLATEAU: "loss flat",
+    FindingKind.OVERFITTING: "overfitting",
+    FindingKind.GPU_UNDERUSED: "GPUs underused",
     FindingKind.RESTARTS: "restarted",
     FindingKind.ERRORS: "errors{since}",
 }

@@ -9,7 +9,7 @@ from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.connection import LOG, METRICS
 from tui.analysis.health.checkpoints import overdue_checkpoint
 from tui.analysis.health.context import Context
-from tui.analysis.health.idle import idle_gpus
+from tui.analysis.health.idle import idle_gpus, underused_gpus
 from tui.analysis.health.loss import broken_loss, exploding_loss, exploding_norm
 from tui.analysis.health.memory import gpu_memory, leaks, storage
 from tui.analysis.health.missing import missing_nodes
@@ -17,7 +17,7 @@ from tui.analysis.health.reported import errors, repeated_restarts, waiting
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.health.stall import stall
 from tui.analysis.health.stragglers import may_have_stragglers, stragglers
-from tui.analysis.health.trends import plateau, slowdown
+from tui.analysis.health.trends import overfitting, plateau, slowdown
 from tui.analysis.run.finding import LOSS_KINDS, SEVERITIES, FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
@@ -105,7 +105,9 @@ def _of_running(context: Context) -> list[HealthFinding]:
     if FindingKind.STALLED not in kinds:
         found += [*overdue_checkpoint(context), *slowdown(context)]
     if kinds.isdisjoint(LOSS_KINDS):
-        found += plateau(context)
+        found += [*plateau(context), *overfitting(context)]
+    if {FindingKind.GPU_IDLE, FindingKind.SLOWDOWN}.isdisjoint(one.kind for one in found):
+        found += underused_gpus(context)
     found += [*repeated_restarts(context), *errors(context)]
     return found
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.context import Context, finding, start_of_condition
-from tui.analysis.node_metrics import NodeSnapshot
+from tui.analysis.node_metrics import NodeSnapshot, mean_known
 from tui.analysis.progress.phases import SINGLE_PAUSE_S
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series, mean_between, value_range
@@ -20,6 +20,9 @@ _MOVING_FACTOR = 4.0  # … and a count that moves shows that it will end.
 _GOES_ON_S = 60.0
 # Some GPUs of a node may rest while others work: wait this many idle times.
 _SINGLE_NODE_FACTOR = 2.0
+_SETTLED_S = 300.0
+_PARTS = 3  # Underused GPUs are so in each part of the time.
+_BUSY_CPUS = 0.8
 
 
 def idle_gpus(context: Context) -> Iterator[HealthFinding]:
@@ -57,6 +60,38 @@ def idle_gpus(context: Context) -> Iterator[HealthFinding]:
             yield from _idle_among_busy(context, node, at)
 
 
+def underused_gpus(context: Context) -> Iterator[HealthFinding]:
+    """Remark that GPUs are never busy, although the run makes steps: most of all if the CPUs are."""
+    rules, progress, at = context.rules, context.progress, context.metrics.at
+    if at is None or progress.moving_target or (progress.last_step_at_ns or 0) / NS_PER_S < at - _SETTLED_S:
+        return
+    held = context.is_held(FindingKind.GPU_UNDERUSED)
+    cores = (context.run.job.instance_type.millicpu_limit if context.run.job.instance_type else 0) / 1000
+    for window_s, below, cpu_from in (
+        (rules.underused_after_s, rules.underused_below, _BUSY_CPUS * cores or math.inf),
+        (_SINGLE_NODE_FACTOR**2 * rules.underused_after_s, rules.active_from, 0.0),
+    ):
+        since = at - window_s
+        if since < (context.training_since or math.inf) + _SETTLED_S:
+            continue
+        parts = [(since + n * window_s / _PARTS, since + (n + 1) * window_s / _PARTS) for n in range(_PARTS)]
+        uses = _means(parts, [node.mean_utilization for node in context.metrics.nodes])
+        cpus = _means(parts, [node.cpu for node in context.metrics.nodes])
+        limit = context.with_hysteresis(below, 1.0, held=held)
+        if max(uses, default=1.0) < limit and len(uses) == _PARTS and min(cpus, default=0.0) >= cpu_from:
+            text = f"GPUs only {percent(sum(uses) / _PARTS)} busy for {duration(window_s)} or longer"
+            if cpu_from:
+                text += f", CPUs at their limit ({max(cpus):.0f} of {cores:.0f} cores): waiting for data?"
+            yield finding(FindingKind.GPU_UNDERUSED, "info", text, since_s=since)
+            return
+
+
+def _means(parts: Iterable[tuple[float, float]], series: Sequence[Series]) -> list[float]:
+    """Return the mean of all series in each part that has samples."""
+    means = (mean_known(mean_between(one, start, end) for one in series) for start, end in parts)
+    return [mean for mean in means if mean is not None]
+
+
 def _has_just_ended(context: Context, since: float, at: float) -> bool:
     """Return True if the first steps for long are newer than the samples, which do not show them yet."""
     progress = context.progress
@@ -78,7 +113,8 @@ def _idle_since(context: Context, utilization: Series, at: float) -> float | Non
         since, worked = max(since, context.training_since), True
     allowed_s = rules.idle_after_s
     if not worked:
-        loads = _is_talking(context) or (context.progress.announced_at or 0.0) >= since
+        held = context.is_held(FindingKind.GPU_IDLE)
+        loads = not held and (_is_talking(context) or _is_loading(context, since))
         allowed_s = rules.idle_never_s * (_LOADING_FACTOR if loads else 1)
     elif context.loads_again:
         allowed_s = rules.idle_never_s
@@ -90,6 +126,12 @@ def _is_talking(context: Context) -> bool:
     """Return True if the log is written to: the run may download, prepare data, or load a large model."""
     line_ns = context.progress.last_line_at_ns
     return line_ns is not None and context.now_s - line_ns / NS_PER_S < context.rules.idle_after_s
+
+
+def _is_loading(context: Context, since: float) -> bool:
+    """Return True if the log announced loading or compiling, and nothing else since."""
+    last_s = (context.progress.last_line_at_ns or 0) / NS_PER_S
+    return (context.progress.announced_at or 0.0) >= max(since, last_s - _GOES_ON_S)
 
 
 def _is_moving(context: Context) -> bool:

@@ -20,7 +20,7 @@ _FALLEN = 2.5  # A divergence: the loss had fallen to less than its current leve
 _NAN_NORMS = 3  # A single infinite norm is normal while the loss scale adjusts.
 _FIRST_NORMS = 20  # … and so are several before the first finite one.
 _NAN_LOSSES = 3  # A single NaN may be a batch that was skipped.
-_NAN_S = 600.0  # … unless nothing follows it.
+_NAN_S = 600.0  # … unless nothing follows it, or another one after half of that.
 _DEVIATION = 1.4826  # Converts a median absolute deviation to a standard deviation.
 _MIN_SPREAD = 0.02  # As a fraction of the level: even a very stable loss may fluctuate this much.
 _MIN_RISE = 0.1
@@ -40,7 +40,7 @@ def broken_loss(context: Context) -> Iterator[HealthFinding]:
     held = context.is_held(FindingKind.LOSS_NOT_FINITE)
     if broken and progress.loss is not None:
         since = series.times[-broken]
-        if held or broken >= _NAN_LOSSES or context.now_s - since > _NAN_S:
+        if held or broken >= _NAN_LOSSES or context.now_s - since > _NAN_S / broken:
             text = f"loss is {number_or_nan(progress.loss)}"
             yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=since)
             return

@@ -106,13 +106,23 @@ class HealthRules:
     restarts_within_s: float = 6 * HOUR_S
     """Forget restarts when the newest is older than this."""
 
-    slowdown_share: float = 0.75
+    slowdown_share: float = 0.8
     """A run is slow if its speed is below this share of its usual speed."""
     slowdown_window_s: float = 30 * MINUTE_S
     """Time during which the run must be slow without interruption."""
 
     plateau_after_s: float = 3 * HOUR_S
     """Time without any change of the loss before it is remarked upon."""
+
+    overfit_evaluations: int = 4
+    """Number of worse evaluations since the best one from which overfitting is remarked upon."""
+    overfit_share: float = 0.05
+    """Minimum rise of the evaluation loss, as a share of its lowest level."""
+
+    underused_below: float = 0.5
+    """Utilization below which GPUs are underused, if the CPUs of their nodes are at their limit."""
+    underused_after_s: float = 30 * MINUTE_S
+    """Time during which GPUs must be underused; four times that below `active_from`, whatever the CPUs do."""
 
     errors_within_s: float = 30 * MINUTE_S
     """How long errors are reported after the newest one."""

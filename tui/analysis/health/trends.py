@@ -1,4 +1,4 @@
-"""Detect a run that has become slow, and remark on a loss that no longer falls.
+"""Detect a run that has become slow, and remark on a loss that no longer falls, or only in training.
 
 The API publishes no power and no clocks. A throttled GPU shows as steps that take longer while the GPUs are
 as busy as before.
@@ -7,10 +7,10 @@ as busy as before.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import harmonic_mean, median
 
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import mean_known
@@ -22,6 +22,7 @@ from tui.text.units import duration, number, percent
 _BINS = 3  # A slow time consists of this many bins, each of them slow.
 _EARLIER_BINS = 4  # Minimum number of bins before it, to know the usual speed.
 _RECOVERED = 0.9  # A run that was as slow before and came back to this share of its speed does so by design.
+_AS_LONG = 2.0  # … for up to this many times as long.
 _RISING = 1.08  # A speed that rises by this much within the window is coming back.
 _SAME_USE = 0.93  # GPUs busier than this share of before are as busy as before.
 _MORE_MEMORY = 1.1  # Larger inputs use this much more GPU memory.
@@ -29,7 +30,11 @@ _FLAT_PARTS = 4
 _FLAT_SHARE = 0.004  # Losses within this share of each other are the same …
 _ERRORS = 3.0  # … if their mean is known that well: within this many standard errors.
 _MIN_LOSSES = 200
-_FIRST_LOSSES = 20
+_FIRST_LOSSES = 5
+_NEVER_FALLEN, _QUIET = 60, 0.02  # This many losses before, and at most so much noise, show that none fell.
+_LEVEL = 3  # The level of an evaluation loss is the median of so many.
+_SECOND_DIFFERENCE = 1.65  # Its median is this many deviations of the noise.
+_FALLING = 0.99
 _FALLEN_BEFORE = 1.1
 _SCHEDULED_END = 0.1  # At this share of the highest learning rate the loss has to be flat.
 _NEARLY_DONE = 0.9
@@ -44,7 +49,9 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
     if since is None or not series.times:
         return
     bin_s = rules.slowdown_window_s / _BINS
-    speeds = _medians(series, since + bin_s, series.times[-1], bin_s)
+    # What a trainer prints leaves out pauses; counted steps do not.
+    typical = median if series.name == "steps/s" else _mean_speed
+    speeds = _typical(typical, series, since + bin_s, series.times[-1], bin_s)
     if len(speeds) < _BINS + _EARLIER_BINS:
         return
     earlier, newest = speeds[:-_BINS], [speed for _, speed in speeds[-_BINS:]]
@@ -53,13 +60,16 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
     share = context.with_hysteresis(rules.slowdown_share, 1.0, held=held)
     now = median(newest)
     rising = newest[-1] > _RISING * newest[0]
-    if max(newest) >= share * usual or (rising and not held) or _recovered(earlier, now, usual):
+    if max(newest) >= share * usual or (rising and not held):
         return
     began = speeds[-_BINS][0]
     for time, speed in reversed(earlier):
         if speed >= share * usual:
             break
         began = time
+    slow_bins = (speeds[-1][0] - began) / bin_s + 1
+    if slow_bins <= _AS_LONG * _longest_recovered(earlier, now, usual):
+        return
     cause = _cause(context, began, in_tokens=unit == "tok/s")
     if cause is None:
         return
@@ -67,25 +77,34 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
     yield finding(FindingKind.SLOWDOWN, "warning", f"{short}; {cause}", short=short, since_s=began)
 
 
-def _medians(series: Series, start: float, end: float, bin_s: float) -> list[tuple[float, float]]:
-    """Return the start and the median of each bin that has values; the last bin ends with ``end``."""
+def _mean_speed(speeds: Sequence[float]) -> float:
+    """Return the speed over all of the work: slow steps in bursts count as long as they take."""
+    positive = sorted(speed for speed in speeds if speed > 0)
+    return harmonic_mean(positive[len(positive) > 2 :]) if positive else 0.0
+
+
+def _typical(
+    typical: Callable[[Sequence[float]], float], series: Series, start: float, end: float, bin_s: float
+) -> list[tuple[float, float]]:
+    """Return the start and the typical value of each bin that has values; the last bin ends with ``end``."""
     found = []
     count = max(0, int((end - start) // bin_s))
     edges = [bisect_left(series.times, end - place * bin_s + 1e-6) for place in range(count, -1, -1)]
     for place, (first, last) in enumerate(pairwise(edges)):
         if last > first:
-            found.append((end - (count - place) * bin_s, median(series.values[first:last])))
+            found.append((end - (count - place) * bin_s, typical(series.values[first:last])))
     return found
 
 
-def _recovered(earlier: Sequence[tuple[float, float]], now: float, usual: float) -> bool:
-    """Return True if the run was as slow before for as long, and came back to its speed by itself."""
-    slow = 0
+def _longest_recovered(earlier: Sequence[tuple[float, float]], now: float, usual: float) -> int:
+    """Return in how many bins the run was as slow before, until it came back to its speed by itself."""
+    longest = slow = 0
     for _, speed in earlier:
-        if slow >= _BINS - 1 and speed >= _RECOVERED * usual:
-            return True
-        slow = slow + 1 if speed <= (1 + now / usual) / 2 * usual * _RECOVERED else 0
-    return False
+        if speed >= _RECOVERED * usual:
+            longest, slow = max(longest, slow), 0
+        elif slow or speed <= (1 + now / usual) / 2 * usual * _RECOVERED:
+            slow += 1
+    return longest if longest >= _BINS - 1 else 0
 
 
 def _cause(context: Context, began: float, *, in_tokens: bool) -> str | None:
@@ -134,7 +153,54 @@ def plateau(context: Context) -> Iterator[HealthFinding]:
     rate = latest(rates)
     ends = rate is not None and rate < _SCHEDULED_END * max(rates.values)
     highest = median(filter(math.isfinite, begun[:_FIRST_LOSSES]))
-    if flat and known and not ends and highest > _FALLEN_BEFORE * level:
+    earlier = list(filter(math.isfinite, begun))
+    quiet = len(earlier) >= _NEVER_FALLEN and noise * math.sqrt(size) <= _QUIET * abs(level)
+    never = quiet and all(abs(one - level) <= near for one in (median(earlier), highest))
+    if flat and known and not ends and (never or highest > _FALLEN_BEFORE * level):
         text = f"loss has been flat at {number(level)} for {duration(window_s)} or longer"
+        text += ", since the first step" if never else ""
         short = f"loss flat at {number(level)}"
         yield finding(FindingKind.PLATEAU, "info", text, short=short, since_s=end - window_s)
+
+
+def overfitting(context: Context) -> Iterator[HealthFinding]:
+    """Remark that the evaluation loss has risen for several evaluations while the training loss falls."""
+    progress, rules = context.progress, context.rules
+    series, since = progress.eval_loss_series, context.attempt_since
+    known = [
+        (time, value)
+        for time, value in zip(series.times, series.values, strict=True)
+        if math.isfinite(value) and time >= since
+    ]
+    times, values = [time for time, _ in known], [value for _, value in known]
+    levels = [median(values[place : place + _LEVEL]) for place in range(len(values) - _LEVEL + 1)]
+    if progress.moving_target or len(levels) <= rules.overfit_evaluations:
+        return
+    best = min(levels)
+    place = levels.index(best)
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    noise = median(bends) / _SECOND_DIFFERENCE
+    share = context.with_hysteresis(rules.overfit_share, 0.0, held=context.is_held(FindingKind.OVERFITTING))
+    newest = levels[-rules.overfit_evaluations :]
+    risen = newest[-1] > best + max(share * abs(best), _ERRORS * noise)
+    still = newest[-1] >= max(newest) - noise and min(newest) > best + noise
+    if not risen or not still or not _falls(progress.loss_series, times, place):
+        return
+    steps = progress.step_series
+    at = bisect_right(steps.times, times[place + 1]) - 1
+    where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
+    text = f"evaluation loss rises while the training loss falls: {number(newest[-1])}, was {number(best)}"
+    short = f"eval loss rises: {number(newest[-1])}, was {number(best)}"
+    yield finding(
+        FindingKind.OVERFITTING, "info", text + where, short=short + where, since_s=times[place + 1]
+    )
+
+
+def _falls(losses: Series, evaluated: Sequence[float], best: int) -> bool:
+    """Return True if the training loss is lower than it was around the best evaluation."""
+    first, last = (bisect_left(losses.times, evaluated[at]) for at in (best, best + _LEVEL - 1))
+    before = list(filter(math.isfinite, losses.values[first:last]))
+    newest = list(filter(math.isfinite, losses.values[bisect_left(losses.times, evaluated[-_LEVEL]) :]))
+    if not before or not newest:
+        return False
+    return median(before) - median(newest) > (1 - _FALLING) * abs(median(before))

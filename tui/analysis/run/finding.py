@@ -34,6 +34,8 @@ class FindingKind(StrEnum):
     RESTARTS = "restarts"
     ERRORS = "errors"
     PLATEAU = "plateau"
+    OVERFITTING = "overfitting"
+    GPU_UNDERUSED = "gpu-underused"
     QUEUED = "queued"
 
 
