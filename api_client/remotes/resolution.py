@@ -189,7 +189,7 @@ class Sources:
             return TRUSSRC, only
         if self.environment.address_variables:
             raise ConfigurationError(
-                f"{' and '.join(self.environment.address_variables)} is set without a key: set "
+                f"{' and '.join(self.environment.address_variables)} set without a key: set "
                 f"{API_KEY_VARIABLE}"
             )
         if self.profiles.current is not None:

@@ -118,7 +118,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("step", "step", lambda one: one.progress.step, _count),
         row("total_steps", "total steps", lambda one: one.progress.total_steps, _count),
         row("epoch", "epoch", lambda one: one.progress.epoch, _figure),
-        row("final_loss", "final loss", lambda one: one.progress.loss, _number, "less"),
+        row("final_loss", "last loss", lambda one: one.progress.loss, _number, "less"),
         row("best_loss", "best loss", lambda one: _best(one.progress.loss_series), _number, "less"),
         row("best_loss_step", "  at step", lambda one: _best_step(one.progress), _count),
         row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, "less"),

@@ -236,7 +236,7 @@ class SubmitScreen(AppScreen):
             self.post_message(JobSubmitted(snapshot.job))
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
-        spans = [[("New job", "key")], [(f"on {self._place}", "muted")]]
+        spans = [[("‹ ", "muted"), ("New job", "key")], [(f"on {self._place}", "muted")]]
         if snapshot.config is not None and snapshot.stage != "choosing":
             spans.append([(sanitize(_short(snapshot.config)), "plain")])
         if snapshot.stage == "loading":

@@ -124,7 +124,7 @@ class DeployScreen(AppScreen):
             self._show_made(self.snapshot.wizard)
 
     def _show_header(self, snapshot: DeploySnapshot) -> None:
-        spans = [[("Deploy checkpoints", "key")], [(f"on {self._place}", "muted")]]
+        spans = [[("‹ ", "muted"), ("Deploy checkpoints", "key")], [(f"on {self._place}", "muted")]]
         if snapshot.wizard is not None and snapshot.stage == "asking":
             number, total = snapshot.wizard.place
             place = "review" if number == total else f"step {number} of {total}"
