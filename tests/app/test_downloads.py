@@ -125,6 +125,6 @@ def test_the_looks_of_the_list(snap_compare: Callable[..., bool]) -> None:
 
 
 def test_what_became_of_a_download_is_a_sentence_that_says_what_to_do() -> None:
-    assert "Press T, then t to resume." in outcome_text(FAILED)
+    assert "Press T, then t to resume." in outcome_text(FAILED, "T, then t")
     done = Transfer("3", "x", "/there", TransferState.DONE, size_bytes=MIB, files=GOING.files[:1])
-    assert outcome_text(done) == "Downloaded x to /there: 1.00 MiB, 1 file."
+    assert outcome_text(done, "") == "Downloaded x to /there: 1.00 MiB, 1 file."

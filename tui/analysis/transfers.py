@@ -151,13 +151,13 @@ def speed_text(bytes_per_s: float | None) -> str:
     return f"{bytes_iec(bytes_per_s)}/s" if bytes_per_s else "–"
 
 
-def outcome_text(item: Transfer) -> str:
+def outcome_text(item: Transfer, resume_keys: str) -> str:
     """Describe the outcome of an ended download, and the possible next step."""
     if item.state is TransferState.CANCELLED:
-        return f"Download of {item.title} canceled. Partial files are kept; press T, then t to resume."
+        return f"Download of {item.title} canceled. Partial files are kept; press {resume_keys} to resume."
     if item.state is TransferState.FAILED:
         why = f": {item.error.rstrip('.')}" if item.error else ""
-        return f"Download of {item.title} incomplete{why}. Press T, then t to resume."
+        return f"Download of {item.title} incomplete{why}. Press {resume_keys} to resume."
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
     kept = f", {count(skipped)} already there" if skipped else ""
     size = f"{bytes_iec(item.size_bytes)}, {counted(len(item.files), 'file')}{kept}"

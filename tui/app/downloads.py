@@ -76,7 +76,9 @@ class Downloads:
         if item.state is TransferState.CANCELLED and isinstance(self._app.screen, DownloadsScreen):
             return  # the list shows it
         severity = _SEVERITIES.get(item.state, "warning")
-        self._app.notify(outcome_text(item), severity=severity, timeout=10)  # type: ignore[arg-type]
+        actions = ("app.show_downloads", "downloads.retry_download")
+        text = outcome_text(item, ", then ".join(key_for(action, self._keys) for action in actions))
+        self._app.notify(text, severity=severity, timeout=10)  # type: ignore[arg-type]
 
     # Requests from screens
 

@@ -108,7 +108,8 @@ FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
 
 MIN_FOLDER_CELLS = 20
 NOTHING = (
-    "No downloads.\n\nPress D on a checkpoint or its files to download them, A on a job for its source code."
+    "No downloads.\n\nPress {files} on a checkpoint or its files to download them,"
+    " {source} on a job for its source code."
 )
 
 
@@ -122,7 +123,8 @@ class DownloadsScreen(AppScreen):
         yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True)
         yield WrappedText(id="about")
         yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False, sized=True)
-        yield WrappedText(NOTHING, id="nothing")
+        files, source = map(self.key_for, ("checkpoints.download_checkpoint", "job.download_source"))
+        yield WrappedText(NOTHING.format(files=files, source=source), id="nothing")
 
     def on_mount(self) -> None:
         self.query_one("#transfers").focus()
