@@ -13,7 +13,7 @@ from support.dashboard import StubDeployFeed, deploy_view, text_of
 from support.deploying_server import DeployingServer
 from support.remotes import remote_of
 from support.waiting import to_screen, until
-from support.wizard_facts import lora, to, walk_of
+from support.wizard_facts import lora, to, wizard_of
 from tui.app import BtTuiApp
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
@@ -28,9 +28,9 @@ def step_of(app: BtTuiApp) -> str:
     screen = app.screen
     if not isinstance(screen, DeployScreen) or screen.snapshot.stage != "asking":
         return ""
-    walk = screen.snapshot.wizard
+    wizard = screen.snapshot.wizard
     panes = list(screen.query(QuestionPane))
-    return walk.step.id if walk and panes and panes[-1].step.id == walk.step.id else ""
+    return wizard.step.id if wizard and panes and panes[-1].step.id == wizard.step.id else ""
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
@@ -121,7 +121,7 @@ async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch
         deployed.extend(feed.snapshot.wizard.state.answers.checkpoint_names)
 
     monkeypatch.setattr(StubDeployFeed, "deploy", deploy)
-    app = deploy_view(to(walk_of(lora("one"), lora("two")), CHECKPOINTS))
+    app = deploy_view(to(wizard_of(lora("one"), lora("two")), CHECKPOINTS))
     async with app.run_test(size=(100, 60)) as pilot:
         await until(pilot, lambda: step_of(app) == CHECKPOINTS)
         await until(pilot, lambda: "☐ two" in text_of(app))

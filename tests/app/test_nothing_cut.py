@@ -24,7 +24,7 @@ from support.dashboard import (
     text_of,
 )
 from support.waiting import until
-from support.wizard_facts import lora, to, walk_of
+from support.wizard_facts import lora, to, wizard_of
 from support.worlds import JOBS, fleet, job, run
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.capacity import CapacityView
@@ -112,7 +112,7 @@ def broken(why: str) -> TrainingJob:
         (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), error=LOST)), LOST, SIZES),
         (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), 0, SLOW)), SLOW.answer, SIZES),
         (lambda: Dashboard(partial(ConfirmScreen, f"Delete {NAME}?", DELETED, "Delete")), DELETED, SIZES),
-        (lambda: deploy_view(to(walk_of(lora(NAME)), REVIEW, hf_secret=NO_SECRET)), GATED, SIZES),
+        (lambda: deploy_view(to(wizard_of(lora(NAME)), REVIEW, hf_secret=NO_SECRET)), GATED, SIZES),
     ],
     ids=[
         *(
@@ -138,7 +138,7 @@ async def test_a_reason(shown: Callable[[], Dashboard], words: str, sizes: list[
 
 
 async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
-    typed, app = "24", deploy_view(to(walk_of(lora("checkpoint-1", r=8)), "lora_rank"))
+    typed, app = "24", deploy_view(to(wizard_of(lora("checkpoint-1", r=8)), "lora_rank"))
     async with app.run_test(size=SIZES[0]) as pilot:
         await until(pilot, lambda: bool(app.screen.query("#text")))
         await settle(pilot)

@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from support.dashboard import deploy_view, home, job_view, pressed, settle
 from support.sick_runs import sick_log, sick_run
-from support.wizard_facts import checkpoint, lora, to, walk_of
+from support.wizard_facts import checkpoint, lora, to, wizard_of
 from tui.app import BtTuiApp
 from tui.wizard.state import CHECKPOINTS, ENVIRONMENT, LORA_RANK, REVIEW
 
@@ -88,5 +88,5 @@ STEPS = (CHECKPOINTS, LORA_RANK, ENVIRONMENT, REVIEW)
 
 @pytest.mark.parametrize("step", STEPS, ids=["checkpoints", LORA_RANK, ENVIRONMENT, REVIEW])
 def test_wizard(snap_compare: Compare, step: str) -> None:
-    walk = to(walk_of(*ADAPTERS), step, **CHOSEN)
-    assert snap_compare(deploy_view(walk), terminal_size=(80, 24), run_before=settle)
+    wizard = to(wizard_of(*ADAPTERS), step, **CHOSEN)
+    assert snap_compare(deploy_view(wizard), terminal_size=(80, 24), run_before=settle)

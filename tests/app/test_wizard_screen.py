@@ -6,7 +6,7 @@ from dataclasses import replace
 from textual.widgets import Input
 
 from support.dashboard import Heard, deploy_view, opened, pressed, settle, text_of
-from support.wizard_facts import checkpoint, lora, state_of, to, walk_of
+from support.wizard_facts import checkpoint, lora, state_of, to, wizard_of
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
 from tui.app import BtTuiApp
@@ -40,7 +40,7 @@ def words_of(app: BtTuiApp) -> str:
 
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
     saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
-    app = deploy_view(to(walk_of(*saved), CHECKPOINTS))
+    app = deploy_view(to(wizard_of(*saved), CHECKPOINTS))
     async with opened(app, SIZE) as pilot:
         assert "distributed checkpoints) cannot be served" in words_of(app)
         marks = app.screen.query_one(CheckboxList)
@@ -54,7 +54,7 @@ async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -
 
 
 async def test_variables_are_read_a_line_each_and_the_review_copies_the_config_in_each_form() -> None:
-    app, copied = deploy_view(to(walk_of(lora("checkpoint-1")), "environment")), Heard(CopyRequested)
+    app, copied = deploy_view(to(wizard_of(lora("checkpoint-1")), "environment")), Heard(CopyRequested)
     async with opened(app, (100, 50), message_hook=copied) as pilot:
         assert "is not NAME=value" in await pressed(pilot, *"NAME", "ctrl+s")
         assert isinstance(app.screen, DeployScreen)
@@ -103,19 +103,19 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
 
 async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
     saved = (lora("checkpoint-200"), lora("checkpoint-100"))
-    walk = to(walk_of(*saved), CHECKPOINTS)
-    app = deploy_view(walk)
+    wizard = to(wizard_of(*saved), CHECKPOINTS)
+    app = deploy_view(wizard)
     async with opened(app, SIZE) as pilot:
         await pilot.press("j", "space")
         marks = app.screen.query_one(CheckboxList)
         before, cursor = marks.marked, marks.highlighted
         fault = CheckpointFault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN")
         faults = {saved_key(saved[0]): fault, saved_key(saved[1]): None}
-        facts = walk.state.facts
+        facts = wizard.state.facts
         run = RunSnapshot(
             facts.jobs[0], facts.now, facts.now, log_read=True, kept_losses=KeptLosses(), faults=faults
         )
-        judged = replace(walk, state=replace(walk.state, facts=facts.with_evidence(run)))
+        judged = replace(wizard, state=replace(wizard.state, facts=facts.with_evidence(run)))
         app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", wizard=judged)))
         await settle(pilot)
         screen = " ".join(words_of(app).split())
@@ -126,12 +126,12 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
 
 
 async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None:
-    walk = to(walk_of(lora("checkpoint-1")), "lora_rank")
-    app = deploy_view(walk)
+    wizard = to(wizard_of(lora("checkpoint-1")), "lora_rank")
+    app = deploy_view(wizard)
     async with opened(app, SIZE) as pilot:
         screen = app.screen
         assert isinstance(screen, DeployScreen)
-        later = to(walk_of(lora("checkpoint-1")), "model_name")
+        later = to(wizard_of(lora("checkpoint-1")), "model_name")
         screen.take(replace(screen.snapshot, wizard=later))
         for _ in range(1000):  # until the pane is there, but not what is in it
             if any(pane.step.id == "model_name" for pane in screen.query(QuestionPane)):

@@ -19,7 +19,7 @@ from prompt_toolkit.input import create_pipe_input
 from api_client import models
 from support.fake_baseten import Answer
 from support.terminal import AtTerminal
-from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, walk_of
+from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, wizard_of
 from tui.commands.deploy.options import DeployOptions
 from tui.commands.deploy.terminal import TerminalDeployer
 from tui.commands.support.exit_codes import CommandFailed
@@ -44,7 +44,7 @@ KEYS = st.lists(
 
 
 @st.composite
-def walks(draw: st.DrawFn) -> WizardProgress:
+def wizards(draw: st.DrawFn) -> WizardProgress:
     """At the first question, of a world in which something can always be chosen, among much that cannot."""
     some_jobs = st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES)
     jobs = draw(st.lists(some_jobs, max_size=6, unique_by=lambda one: one.id))
@@ -108,23 +108,23 @@ GOOD = {
 }
 
 
-@given(walk=walks(), keys=KEYS)
+@given(wizard=wizards(), keys=KEYS)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_name_and_no_key_ends_a_question_otherwise_than_by_its_answer(
-    capsys: pytest.CaptureFixture[str], walk: WizardProgress, keys: str
+    capsys: pytest.CaptureFixture[str], wizard: WizardProgress, keys: str
 ) -> None:
     while True:
-        asked(walk.step, keys)
-        if walk.step.kind == "review":
+        asked(wizard.step, keys)
+        if wizard.step.kind == "review":
             break
-        walk = walk.answered(GOOD.get(walk.step.id, walk.step.default))
+        wizard = wizard.answered(GOOD.get(wizard.step.id, wizard.step.default))
     assert hidden_in(capsys.readouterr().err.replace("\r", "").replace("\x08", "")) == []
 
 
 def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works() -> None:
     waiting = [job(f"waits{number}", "PENDING") for number in range(20)]
-    walk = WizardProgress(WizardState(Facts(NOW, jobs=(job("ran"), *waiting))))
-    asked(walk.step, f"waits{DOWN}{DOWN}{UP}{ENTER}")
+    wizard = WizardProgress(WizardState(Facts(NOW, jobs=(job("ran"), *waiting))))
+    asked(wizard.step, f"waits{DOWN}{DOWN}{UP}{ENTER}")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_name_to_save_as_that_cannot_be_is_a_sentence(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    review = to(walk_of(lora("good")), "review", model_name="m", gpu="H100:1")
+    review = to(wizard_of(lora("good")), "review", model_name="m", gpu="H100:1")
 
     async def save() -> WizardProgress | None:
         with typed(WIPE + name + ENTER):

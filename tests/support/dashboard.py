@@ -58,18 +58,18 @@ def screen_view(make: Callable[[], AppScreen], connection: Connection = LIVE, **
 
 
 class StubFeed:
-    """Says one thing when it runs, and the next at each refresh."""
+    """Publishes one snapshot when it runs, and the next at each refresh."""
 
-    def __init__(self, *said: Any, publish: Callable[[Any], object]) -> None:
-        self.said, self.publish = list(said), publish
+    def __init__(self, *snapshots: Any, publish: Callable[[Any], object]) -> None:
+        self.snapshots, self.publish = list(snapshots), publish
 
     async def run(self) -> None:
         self.refresh()
         await asyncio.Event().wait()
 
     def refresh(self) -> None:
-        if self.said:
-            self.publish(self.said.pop(0))
+        if self.snapshots:
+            self.publish(self.snapshots.pop(0))
 
 
 def home(snapshot: FleetSnapshot | None = None, **options: Any) -> Dashboard:
@@ -87,20 +87,20 @@ def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: 
 
 
 class StubDeployFeed(DeployFeed):
-    """The feed at one place of the wizard's walk, from where it goes on; no server is asked."""
+    """The feed at one step of the wizard, from which it continues; it sends no requests."""
 
     truss_config = ""
 
-    def __init__(self, walk: WizardProgress, **heard: Callable[[Any], object]) -> None:
-        super().__init__(cast(Session, None), Answers(), **heard)
-        self._begin_event = walk
+    def __init__(self, wizard: WizardProgress, **callbacks: Callable[[Any], object]) -> None:
+        super().__init__(cast(Session, None), Answers(), **callbacks)
+        self._first = wizard
 
     async def begin(self) -> None:
-        self._change(stage="asking", wizard=self._begin_event)
+        self._change(stage="asking", wizard=self._first)
 
 
-def deploy_view(walk: WizardProgress) -> Dashboard:
-    return screen_view(lambda: DeployScreen(partial(StubDeployFeed, walk), "acme"))
+def deploy_view(wizard: WizardProgress) -> Dashboard:
+    return screen_view(lambda: DeployScreen(partial(StubDeployFeed, wizard), "acme"))
 
 
 class Heard:

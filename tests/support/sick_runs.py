@@ -74,7 +74,7 @@ def _log(sickness: str) -> list[LogLine]:
     end_ns = int(ONE_O_CLOCK.timestamp() * 1e9)
     steps = HOURS * 3600 // STEP_S
 
-    def say(ago_s: float, text: str, node: str = "node-0", level: str | None = None) -> None:
+    def log(ago_s: float, text: str, node: str = "node-0", level: str | None = None) -> None:
         lines.append(LogLine(end_ns - int(ago_s * 1e9), text, node, level))
 
     for number in range(steps):
@@ -89,14 +89,14 @@ def _log(sickness: str) -> list[LogLine]:
             f"step {3400 + number}/9000 loss={shown} grad_norm={0.6 + 0.1 * math.sin(number):.3f}"
             f" lr={2e-5 * (1 - number / 2000):.3e} tokens_per_sec={41000 + 900 * math.sin(number / 9):.0f}"
         )
-        say(ago_s, text)
+        log(ago_s, text)
         rank = 1 + number % 3
         if not (sickness == "silent" and rank == 2 and ago_s < 900):
-            say(ago_s - 11, f"all_gather 2.1 GB in {40 + number % 9} ms", f"node-{rank}")
+            log(ago_s - 11, f"all_gather 2.1 GB in {40 + number % 9} ms", f"node-{rank}")
         if sickness == "restarts" and ago_s in (6000, 3600, 1200):
-            say(ago_s - 1, "torchelastic: worker group restarting, exit code 1", "node-2", "WARNING")
+            log(ago_s - 1, "torchelastic: worker group restarting, exit code 1", "node-2", "WARNING")
         if sickness == "errors" and ago_s in (300, 120):
-            say(ago_s - 1, "ERROR NCCL watchdog: collective timed out after 60 s", "node-2", "ERROR")
+            log(ago_s - 1, "ERROR NCCL watchdog: collective timed out after 60 s", "node-2", "ERROR")
     return lines
 
 

@@ -62,28 +62,28 @@ def state_of(
     return WizardState(facts.with_checkpoints("job1", checkpoints, None))
 
 
-def walk_of(*checkpoints: Checkpoint) -> WizardProgress:
+def wizard_of(*checkpoints: Checkpoint) -> WizardProgress:
     return WizardProgress(state_of(*checkpoints)).started()
 
 
-def with_checkpoints(walk: WizardProgress, found: Sequence[Checkpoint]) -> WizardProgress:
-    """The walk with these checkpoints of the chosen job, at the first open step."""
-    state = walk.state
+def with_checkpoints(wizard: WizardProgress, found: Sequence[Checkpoint]) -> WizardProgress:
+    """The wizard with these checkpoints of the chosen job, at the first open step."""
+    state = wizard.state
     facts = state.facts.with_checkpoints(state.answers.job_id or "", found, None)
-    return replace(walk, state=replace(state, facts=facts)).started()
+    return replace(wizard, state=replace(state, facts=facts)).started()
 
 
-def to(walk: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
+def to(wizard: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
     """Answer with the defaults, or with ``answers``, until that step is reached."""
     for _ in range(20):
-        if walk.current == step_id:
-            return walk
-        step = walk.step
-        walk = walk.answered(answers.get(step.id, step.default))
-        if walk.state.needs_checkpoints:
-            walk = with_checkpoints(walk, walk.state.facts.checkpoints)
-    raise AssertionError(f"{step_id} was not reached, {walk.current} was")
+        if wizard.current == step_id:
+            return wizard
+        step = wizard.step
+        wizard = wizard.answered(answers.get(step.id, step.default))
+        if wizard.state.needs_checkpoints:
+            wizard = with_checkpoints(wizard, wizard.state.facts.checkpoints)
+    raise AssertionError(f"{step_id} was not reached, {wizard.current} was")
 
 
-def step_named(walk: WizardProgress, step_id: str) -> Step:
-    return next(each for each in walk.steps if each.id == step_id)
+def step_named(wizard: WizardProgress, step_id: str) -> Step:
+    return next(each for each in wizard.steps if each.id == step_id)

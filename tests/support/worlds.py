@@ -122,7 +122,7 @@ def fleet(jobs: tuple[TrainingJob, ...] = JOBS) -> FleetSnapshot:
 
 
 class StubFleetFeed:
-    """Says one snapshot, then waits to be cancelled."""
+    """Publishes one snapshot, then waits to be cancelled."""
 
     def __init__(self, snapshot: FleetSnapshot | None, publish: Callable[[FleetSnapshot], object]) -> None:
         self.snapshot, self.publish = snapshot, publish
@@ -133,7 +133,7 @@ class StubFleetFeed:
         await asyncio.Event().wait()
 
     def refresh(self) -> None:
-        """All is said."""
+        """There is no other snapshot."""
 
 
 def series(level: float, dip: float = 0.0) -> list[MetricSample]:
@@ -227,7 +227,7 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
 
 
 class StubRunFeed:
-    """Says one snapshot and one part of the log, then waits to be cancelled."""
+    """Publishes one snapshot and one part of the log, then waits to be cancelled."""
 
     def __init__(
         self,

@@ -19,8 +19,8 @@ from support.wizard_facts import (
     state_of,
     step_named,
     to,
-    walk_of,
     with_checkpoints,
+    wizard_of,
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
@@ -64,39 +64,39 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
 
 
 def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
-    walk = to(walk_of(checkpoint("a", "mystery"), lora("b"), lora("c", 600)), CHECKPOINTS)
-    disabled = {each.value: bool(each.disabled_reason) for each in walk.step.choices}
+    wizard = to(wizard_of(checkpoint("a", "mystery"), lora("b"), lora("c", 600)), CHECKPOINTS)
+    disabled = {each.value: bool(each.disabled_reason) for each in wizard.step.choices}
     assert disabled == {"a": True, "b": False, "c": True}
-    assert walk.step.default == ("b",)
-    assert "a (sharded" in to(walk_of(checkpoint("a", "fsdp")), CHECKPOINTS).step.refusal
+    assert wizard.step.default == ("b",)
+    assert "a (sharded" in to(wizard_of(checkpoint("a", "fsdp")), CHECKPOINTS).step.refusal
 
 
 @pytest.mark.parametrize("rank", [24, 16.5, -8, "16.5", "", None, True, "9" * 5000])
 def test_other_ranks_are_refused_with_the_list(rank: Any) -> None:
-    walk = to(walk_of(lora("a", 8)), LORA_RANK)
-    assert "8, 16, 32, 64, 128, 256, 320, 512" in walk.step.problem(rank)
+    wizard = to(wizard_of(lora("a", 8)), LORA_RANK)
+    assert "8, 16, 32, 64, 128, 256, 320, 512" in wizard.step.problem(rank)
     with pytest.raises(ValueError, match="16"):
-        walk.answered(rank)
+        wizard.answered(rank)
 
 
 def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered() -> None:
-    step = to(walk_of(lora("a", 64)), LORA_RANK).step
+    step = to(wizard_of(lora("a", 64)), LORA_RANK).step
     assert "64" in step.problem(32)
     offered = [each.value for each in step.choices if not each.disabled_reason]
     assert offered == ["64", "128", "256", "320", "512"]
 
 
 def test_what_is_proposed() -> None:
-    walk = walk_of(lora("a"))  # 8B: 16 GB and a quarter more
-    assert to(walk, BASE_MODEL).step.default == BASE
-    assert to(walk, MODEL_NAME).step.default == "Llama-3.1-8B-Instruct"
-    assert to(walk, MODEL_NAME, base_model="org/other-3B").step.default == "other-3B"
-    machines = to(walk, GPU).step
+    wizard = wizard_of(lora("a"))  # 8B: 16 GB and a quarter more
+    assert to(wizard, BASE_MODEL).step.default == BASE
+    assert to(wizard, MODEL_NAME).step.default == "Llama-3.1-8B-Instruct"
+    assert to(wizard, MODEL_NAME, base_model="org/other-3B").step.default == "other-3B"
+    machines = to(wizard, GPU).step
     assert (machines.default, "16 GB" in machines.remark) == ("L4:1", True)
     assert "$1.20 an hour" in machines.choices[1].hint
-    full = walk_of(checkpoint("a", "full", size_bytes=30_000_000_000))
+    full = wizard_of(checkpoint("a", "full", size_bytes=30_000_000_000))
     assert to(full, GPU, model_name="x").step.default == "A100_40GB:1"
-    assert to(walk_of(lora("a", base_model="org/x-70B")), GPU).step.default == "H100:2"
+    assert to(wizard_of(lora("a", base_model="org/x-70B")), GPU).step.default == "H100:2"
 
 
 @pytest.mark.parametrize(
@@ -119,15 +119,15 @@ def test_what_is_proposed() -> None:
 )
 def test_what_each_question_takes_and_refuses(step_id: str, answer: Any, words: str) -> None:
     environment = (("A", "1"),) if step_id == SECRETS else ()
-    walk = to(walk_of(lora("a")), step_id, environment=environment)
-    problem = step_named(walk, step_id).problem(answer)
+    wizard = to(wizard_of(lora("a")), step_id, environment=environment)
+    problem = step_named(wizard, step_id).problem(answer)
     assert (words in problem) if words else problem == ""
 
 
 def test_the_review_never_shows_the_value_of_a_variable() -> None:
-    walk = to(walk_of(lora("a")), REVIEW, environment=(("TOKEN", "s3cret"),))
-    assert "s3cret" not in str([(each.label, each.hint) for each in walk.step.choices])
-    assert any("TOKEN" in each.hint for each in walk.step.choices)
+    wizard = to(wizard_of(lora("a")), REVIEW, environment=(("TOKEN", "s3cret"),))
+    assert "s3cret" not in str([(each.label, each.hint) for each in wizard.step.choices])
+    assert any("TOKEN" in each.hint for each in wizard.step.choices)
 
 
 def judged(*checkpoints: Checkpoint, faulty: Collection[str] = (), problem: str = "") -> WizardProgress:
@@ -161,23 +161,23 @@ def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
 
 
 def test_what_could_not_be_judged_is_said_and_not_claimed() -> None:
-    walk = judged(*SAVED, problem="the log could not be read: no")
+    wizard = judged(*SAVED, problem="the log could not be read: no")
     unchecked = "checkpoints not checked: the log could not be read: no"
-    assert unchecked in to(walk, CHECKPOINTS).step.remark
-    state = to(walk, REVIEW).state
+    assert unchecked in to(wizard, CHECKPOINTS).step.remark
+    state = to(wizard, REVIEW).state
     (found,) = (one for one in findings(state, deploy_config(state)) if "checkpoints" in one.field)
     assert (found.severity, found.problem.startswith(unchecked)) == ("info", True)
 
 
 def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else() -> None:
     saved = lora("a", 16), lora("b", 64), lora("c", 256)
-    walk = to(
-        walk_of(*saved), REVIEW, checkpoint_names=("a",), model_name="mine", gpu="H100:2", lora_rank=128
+    wizard = to(
+        wizard_of(*saved), REVIEW, checkpoint_names=("a",), model_name="mine", gpu="H100:2", lora_rank=128
     )
-    kept = to(walk.at(CHECKPOINTS).answered(("b",)), REVIEW)
+    kept = to(wizard.at(CHECKPOINTS).answered(("b",)), REVIEW)
     assert (kept.state.answers.model_name, kept.state.answers.gpu) == ("mine", "H100:2")
     assert kept.state.answers.lora_rank == 128, "a typed rank that still holds"
-    doubtful = walk.at(CHECKPOINTS).answered(("c",))
+    doubtful = wizard.at(CHECKPOINTS).answered(("c",))
     assert doubtful.current == BASE_MODEL
     doubtful = doubtful.answered(BASE)
     assert doubtful.current == LORA_RANK and "256" in doubtful.step.problem(doubtful.step.answer)
@@ -185,18 +185,18 @@ def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else(
 
 
 def preset(*checkpoints: Checkpoint, secrets: tuple[str, ...] = ("hf_access_token",)) -> WizardProgress:
-    """The walk of a chosen job, as the screen begins it."""
+    """The wizard of a chosen job, as the screen begins it."""
     state = state_of(*checkpoints, secrets=secrets)
     chosen = replace(state.answers, job_id="job1")
     return WizardProgress(replace(state, answers=chosen, given=frozenset({JOB}))).prefilled()
 
 
 def test_with_nothing_open_it_begins_at_the_review_and_a_changed_answer_derives_the_rest_again() -> None:
-    walk = preset(lora("a", 16), lora("b", 64))
-    assert walk.current == REVIEW and walk.accepted == walk.visited
-    walk = walk.at(CHECKPOINTS).answered(("b",)).prefilled()
-    assert (walk.current, walk.state.answers.lora_rank) == (REVIEW, 64)
-    assert CHECKPOINTS not in walk.accepted
+    wizard = preset(lora("a", 16), lora("b", 64))
+    assert wizard.current == REVIEW and wizard.accepted == wizard.visited
+    wizard = wizard.at(CHECKPOINTS).answered(("b",)).prefilled()
+    assert (wizard.current, wizard.state.answers.lora_rank) == (REVIEW, 64)
+    assert CHECKPOINTS not in wizard.accepted
 
 
 def test_only_what_is_open_is_asked() -> None:
@@ -213,10 +213,10 @@ def test_only_what_is_open_is_asked() -> None:
 
 
 def test_the_review_cannot_deploy_what_is_in_error() -> None:
-    walk = to(walk_of(lora("a")), REVIEW)
-    assert walk.step.problem(DEPLOY) == ""
-    broken = replace(walk.state, answers=replace(walk.state.answers, lora_rank=8))
-    step = WizardProgress(broken, walk.visited, REVIEW).steps[-1]
+    wizard = to(wizard_of(lora("a")), REVIEW)
+    assert wizard.step.problem(DEPLOY) == ""
+    broken = replace(wizard.state, answers=replace(wizard.state.answers, lora_rank=8))
+    step = WizardProgress(broken, wizard.visited, REVIEW).steps[-1]
     assert "below" in step.problem(DEPLOY)
 
 
@@ -228,21 +228,21 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
     state = replace(initial_wizard_state(Answers(), config, NOW), facts=facts)
 
     assert [each.flag for each in unanswered_questions(state)] == ["--model-name", "--gpu"]
-    walk = WizardProgress(state).started()
+    wizard = WizardProgress(state).started()
     asked = []
-    while walk.current != REVIEW:
-        asked.append(walk.current)
-        walk = walk.answered("m" if walk.current == MODEL_NAME else walk.step.default)
+    while wizard.current != REVIEW:
+        asked.append(wizard.current)
+        wizard = wizard.answered("m" if wizard.current == MODEL_NAME else wizard.step.default)
     assert asked == [BASE_MODEL, MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS]
-    made = deploy_config(walk.state)
+    made = deploy_config(wizard.state)
     assert made.checkpoint_details.download_folder == "/models"
     assert (made.compute.cpu_count, made.compute.memory, str(made.compute.accelerator)) == (7, "9Gi", "L4")
 
 
 def test_variables_of_options_go_before_those_of_the_file() -> None:
-    walk = to(walk_of(lora("a")), REVIEW, environment=(("A", "1"), ("B", "2"), ("C", "3")))
+    wizard = to(wizard_of(lora("a")), REVIEW, environment=(("A", "1"), ("B", "2"), ("C", "3")))
     given = Answers(environment=(("A", "9"),), secrets=(("B", "wandb"),))
-    answers = initial_wizard_state(given, deploy_config(walk.state), NOW).answers
+    answers = initial_wizard_state(given, deploy_config(wizard.state), NOW).answers
     assert (answers.environment, answers.secrets) == ((("C", "3"), ("A", "9")), (("B", "wandb"),))
 
 
@@ -250,17 +250,17 @@ def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
     facts = replace(state_of().facts, checkpoints_of="")
     state = replace(initial_wizard_state(Answers(), loops, NOW), facts=facts)
-    walk = to(WizardProgress(state).started(), REVIEW, model_name="m")
-    assert [each.id for each in walk.steps] == [MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
-    assert deploy_config(walk.state).checkpoint_details.loops_checkpoint_ids == ["l"]
+    wizard = to(WizardProgress(state).started(), REVIEW, model_name="m")
+    assert [each.id for each in wizard.steps] == [MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
+    assert deploy_config(wizard.state).checkpoint_details.loops_checkpoint_ids == ["l"]
     assert "Loops" in conflict(Answers(job_id="job1"), loops)
 
 
 def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own() -> None:
     state = state_of(lora("a"))
     state = replace(state, facts=replace(state.facts, jobs=(job(), job("job2"))))
-    walk = to(WizardProgress(state).started(), REVIEW, job_id="job1").at(JOB).answered("job2")
-    assert walk.state.needs_checkpoints
-    walk = with_checkpoints(walk, [lora("z", training_job_id="job2")])
-    assert walk.current == CHECKPOINTS
-    assert walk.step.default == ("z",)
+    wizard = to(WizardProgress(state).started(), REVIEW, job_id="job1").at(JOB).answered("job2")
+    assert wizard.state.needs_checkpoints
+    wizard = with_checkpoints(wizard, [lora("z", training_job_id="job2")])
+    assert wizard.current == CHECKPOINTS
+    assert wizard.step.default == ("z",)
