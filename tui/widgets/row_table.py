@@ -81,7 +81,7 @@ class RowTable(CursorRows, Generic[Row]):
         self._rows: Sequence[Row] = ()
         self._index_of: dict[str, int] = {}
         self._chosen: str | None = None
-        """The row the cursor was last moved to. The cursor returns to it if the row reappears."""
+        """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
         self._lines: dict[tuple[str, str], tuple[Row, Strip]] = {}
@@ -277,8 +277,9 @@ class RowTable(CursorRows, Generic[Row]):
         return self._opens or action != "select"
 
     def action_select(self) -> None:
-        if self.cursor_key is not None:
-            self.post_message(self.Selected(self, self.cursor_key))
+        self._chosen = self.cursor_key
+        if self._chosen is not None:
+            self.post_message(self.Selected(self, self._chosen))
 
     def _row_clicked(self, *, again: bool) -> None:
         if again:
