@@ -94,7 +94,7 @@ class Jobs:
             if job.id == job_id:
                 return job
         raise NotFound(
-            f"no training job '{job_id}', or this key can't see it",
+            f"no training job with id '{job_id}', or this key can't see it",
             status=HTTPStatus.NOT_FOUND,
             method="POST",
             path=route("training_jobs", "search"),

@@ -41,7 +41,7 @@ def account(baseten: FakeBaseten) -> FakeBaseten:
         ),
         ("ended runs --yes", 2, "ended\n", "still active: stop them first: night", ["proj1/jobs/ended"]),
         ("runs --yes", 2, "", "still active: stop them first: night", []),
-        ("nobody --yes", 7, "", "no training job 'nobody'", []),
+        ("nobody --yes", 7, "", "no training job with id 'nobody'", []),
         ("ended", 2, "", f"Delete day (ended)? ({NO_TERMINAL})", []),
         ("--project whisper --yes", 0, "proj2\n", "with 1 job and its log", ["proj2"]),
         ("--project-id proj2", 2, "", f"Delete project whisper (proj2)? ({NO_TERMINAL})", []),

@@ -164,5 +164,5 @@ def test_serving_without_its_package_names_the_python(cli: RunCli, monkeypatch: 
 def test_watching_an_unknown_job_opens_nothing(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
     with AtTerminal("watch", "nosuch", environ={**clean_environ, **baseten.environ()}) as terminal:
         assert terminal.end() == 7
-    assert "no training job 'nosuch'" in terminal.text
+    assert "no training job with id 'nosuch'" in terminal.text
     assert "\x1b[?1049h" not in terminal.text

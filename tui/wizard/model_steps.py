@@ -87,7 +87,7 @@ def checkpoints_step(state: WizardState) -> Step:
     refusal = ""
     if not state.needs_checkpoints:
         if not choices:
-            refusal = f"job {state.answers.job_id} has no checkpoints"
+            refusal = "this job has no checkpoints"
         elif not possible:
             refusal = f"none of the job's checkpoints can be deployed: {_reasons(choices)}"
     return Step(

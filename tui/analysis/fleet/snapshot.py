@@ -240,9 +240,7 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
         return f"{SIGNS[worst.severity]} {brief(worst, now)}", TONES[worst.severity]
     progress = job_preview.progress
     if progress is None or progress.step is None:
-        return (
-            ("up " + duration(age_s), "muted") if job.current_status == JobStatus.RUNNING else ("", "muted")
-        )
+        return "", "muted"
     if progress.fraction is None:
         return f"step {count(progress.step)}", "plain"
     left = f"  {duration(progress.eta_s)} left" if progress.eta_s else ""
