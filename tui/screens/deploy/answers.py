@@ -18,6 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
+from tui.screens.base import key_on
 from tui.screens.dialogs import ChoiceList
 from tui.text.sanitize import sanitize
 from tui.wizard.environment_steps import read_pair
@@ -124,7 +125,8 @@ class QuestionPane(Vertical):
         elif step.kind == "pairs":
             yield TextArea(_pairs_text(step), id="pairs", show_line_numbers=False, compact=True)
             value = "secret" if step.id == SECRETS else "value"
-            yield Static(f"One NAME={value} per line; ctrl+s continues", classes="hint")
+            key = key_on(self, "deploy.next")
+            yield Static(f"One NAME={value} per line; {key} continues", classes="hint")
         else:
             if step.choices:
                 yield _options(step)

@@ -11,13 +11,14 @@ from api_client.deployment import Calls
 from api_client.models.logs import LogEntry
 from tui.analysis.deployments import startup_text
 from tui.feeds.deployment import DeploySnapshot
+from tui.screens.base import key_on
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
-CALL = "Call the model (ctrl+y copies the command):\n\n"
+CALL = "Call the model ({key} copies the command):\n\n"
 EMULATED_CALL = "The emulator serves no models. On Baseten, you would call:\n\n"
 DEPLOYMENT_STAGES = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
 
@@ -75,7 +76,8 @@ class DeploymentPane(Vertical):
             if snapshot.error:
                 head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
             if call is not None:
-                words.append(EMULATED_CALL if serves_nothing else CALL, tones["strong"])
+                lead = EMULATED_CALL if serves_nothing else CALL.format(key=key_on(self, "deploy.copy"))
+                words.append(lead, tones["strong"])
                 words.append("\n\n".join(sanitize_multiline(form) for form in (call.curl, call.python)))
                 self.to_copy = call.curl
         if snapshot.written_to is not None:
@@ -97,10 +99,10 @@ class DeploymentPane(Vertical):
             head.append(f"{sign} {sanitize(status)}", tones[tone])
             return
         here = DEPLOYMENT_STAGES.index(status)
-        for position, station in enumerate(DEPLOYMENT_STAGES):
+        for position, stage in enumerate(DEPLOYMENT_STAGES):
             sign = "✓" if position < here or snapshot.is_serving else "●" if position == here else "·"
             tone = "good" if sign == "✓" else "key" if sign == "●" else "muted"
-            head.append(f"{sign} {station.lower().replace('_', ' ')}  ", tones[tone])
+            head.append(f"{sign} {stage.lower().replace('_', ' ')}  ", tones[tone])
 
     @staticmethod
     def _sign(snapshot: DeploySnapshot, status: str) -> tuple[str, str]:
