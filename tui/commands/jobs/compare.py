@@ -38,7 +38,7 @@ from tui.text.units import count, duration, number
 
 CHART = "chart"
 X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock"}
-FIRST_CELLS = 2
+MIN_RUNS = 2
 
 
 @examples(
@@ -88,8 +88,8 @@ async def compare(
         raise click.UsageError("--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
-    if not FIRST_CELLS <= len(ids) <= MAX_COMPARED_RUNS:
-        raise click.UsageError(f"give 2 to {MAX_COMPARED_RUNS} different jobs")
+    if not MIN_RUNS <= len(ids) <= MAX_COMPARED_RUNS:
+        raise click.UsageError(f"give {MIN_RUNS} to {MAX_COMPARED_RUNS} different jobs")
     runs, worst = await _read(client, output, ids)
     if not runs:
         return worst

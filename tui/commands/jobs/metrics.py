@@ -106,10 +106,10 @@ async def metrics(
     new_report = partial(
         report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
     )
-    window = _window(found, since, end, output_format, client.clock.now())
+    time_range = _time_range(found, since, end, output_format, client.clock.now())
     if follow:
-        return await _follow(client, found, chosen, new_report(), window[0], step_s, interval_s)
-    answer = await _once(client, found, window, step_s)
+        return await _follow(client, found, chosen, new_report(), time_range[0], step_s, interval_s)
+    answer = await _once(client, found, time_range, step_s)
     _check_nodes(chosen, found, answer)
     report = new_report()
     report.take(answer)
@@ -119,12 +119,12 @@ async def metrics(
     return ExitCode.OK
 
 
-Window = tuple[datetime | None, datetime | None]
+TimeRange = tuple[datetime | None, datetime | None]
 
 
-def _window(
+def _time_range(
     job: TrainingJob, since: str | None, until: str | None, output_format: str, now: datetime
-) -> Window:
+) -> TimeRange:
     """Return the time range to request; a finished job's last state leaves the bounds to the server."""
     end = resolve_since(until, now, "--end")
     if end is None and job.is_finished and job.updated_at:
@@ -136,9 +136,11 @@ def _window(
     return job.created_at, end
 
 
-async def _once(client: TrainingClient, job: TrainingJob, window: Window, step_s: int | None) -> JobMetrics:
-    """Fetch one answer; if the server refuses so long a window, let it choose one."""
-    start_ms, end_ms = (None if moment is None else epoch_ms(moment) for moment in window)
+async def _once(
+    client: TrainingClient, job: TrainingJob, time_range: TimeRange, step_s: int | None
+) -> JobMetrics:
+    """Fetch one answer; if the server refuses a range of that length, let it choose one."""
+    start_ms, end_ms = (None if moment is None else epoch_ms(moment) for moment in time_range)
     try:
         return await client.metrics.get(
             job.project_id, job.id, start_ms=start_ms, end_ms=end_ms, step_s=step_s

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partialmethod
 from pathlib import Path
 
 from rich.text import Text
@@ -304,23 +305,16 @@ class DeployScreen(AppScreen):
             return self.snapshot.stage == "tried" or (self.snapshot.stage == "asking" and asked_before)
         return True
 
-    def action_promote(self) -> None:
-        self._confirm_change(DeploymentVerb.PROMOTE)
-
-    def action_deactivate(self) -> None:
-        self._confirm_change(DeploymentVerb.DEACTIVATE)
-
-    def action_activate(self) -> None:
-        self._confirm_change(DeploymentVerb.ACTIVATE)
-
-    def action_retry(self) -> None:
-        self._confirm_change(DeploymentVerb.RETRY)
-
     def _confirm_change(self, verb: DeploymentVerb) -> None:
         change = self._feed.change_of(verb)
         if change is not None:
             question = ConfirmScreen(change.question, change.consequence, verb.capitalize())
             self.confirm(question, lambda: self._change_deployment(verb))
+
+    action_promote = partialmethod(_confirm_change, DeploymentVerb.PROMOTE)
+    action_deactivate = partialmethod(_confirm_change, DeploymentVerb.DEACTIVATE)
+    action_activate = partialmethod(_confirm_change, DeploymentVerb.ACTIVATE)
+    action_retry = partialmethod(_confirm_change, DeploymentVerb.RETRY)
 
     # It ends the worker that follows the deployment: the feed follows it again after the change.
     @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)
