@@ -29,9 +29,12 @@ _ROW_LOSSES = word_set(
     "validation_loss test_loss"
 )
 _IN_BLOCK = re.compile(
-    r"(?:[\d: .,-]{19,32})?\W{0,12}(?P<name>[A-Za-z][\w /-]{0,40}?)\"?\s{0,8}(?:[:=]\s{0,8}|\s)"
-    rf"(?P<value>{NUMBER}),?\s*$"
+    r"(?:[\d: .,-]{19,32}|[A-Z]{4,7}:[\w.]{1,40}:|I\d{4} [^\]]{1,80}\])?"
+    r"\W{0,12}(?P<name>[A-Za-z][\w /.-]{0,40}?)(?: set to| to| is)?[\"']?\s{0,8}(?:[:=]\s{0,8}|\s)"
+    rf"(?P<value>{NUMBER})[,}}]{{0,2}}\s*$"
 )
+_FRACTION = re.compile(r"[.e]")
+_HINT = re.compile(r"oss|lr|LR|rate|norm|/s|per sec")
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
@@ -82,12 +85,12 @@ def read_alone(text: str) -> ParsedMetrics | None:
 
 def read_in_block(text: str) -> ParsedMetrics | None:
     """Parse a line with a loss or a learning rate alone, below a heading with the epoch."""
-    match = _IN_BLOCK.match(text) if "oss" in text or "lr" in text or "rate" in text else None
+    match = _IN_BLOCK.match(text) if _HINT.search(text) else None
     if match is None and "oss" in text and is_pairs(text.lower()):
         return measure({"loss": report_values(text).get("loss")})
-    reading = None if match is None or "." not in match["value"] else _named(match["name"], match["value"])
-    measures = (reading.loss, reading.eval_loss, reading.learning_rate) if reading is not None else ()
-    return reading if any(value is not None for value in measures) else None
+    if match is None or not _FRACTION.search(match["value"]):
+        return None
+    return _named(match["name"], match["value"])
 
 
 def read_row(text: str) -> ParsedMetrics | None:
@@ -97,7 +100,11 @@ def read_row(text: str) -> ParsedMetrics | None:
         return None
     if row["name"] == "step":
         return measure({"step": to_step(row["value"])})
-    return _named(row["name"], row["value"]) if row["name"] in _ROW_LOSSES | {"grad_norm"} else None
+    return (
+        _named(row["name"], row["value"])
+        if row["name"] in _ROW_LOSSES | {"grad_norm", "learning_rate"}
+        else None
+    )
 
 
 def _named(name: str, value: str) -> ParsedMetrics | None:

@@ -86,6 +86,7 @@ _NOT_TRAINING = re.compile(
     r"test(?!_\w+ ?[=:])|shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|(?<!batches )process|"
     r"rollout|cache|infer|flatten|group|class +images|request|file|prompt|capture|calibrat|import|install|"
     r"index|embed|encod|decod|render|sampl|scor|make|collect|(?:val|dev)\b(?![_ /.]?\w+ ?[=:]))"
+    r"|^batches$"  # of what is encoded
     # Work other than training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,

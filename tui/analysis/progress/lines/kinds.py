@@ -117,7 +117,7 @@ _MEASURE = re.compile(
 _TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d|\btook \d")
 SETTING = re.compile(
     r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
-    r"|config|epochs|warmup)\b"
+    r"|config|epochs|warmup|scheduler)\b"
 )
 _STEP_RATE = re.compile(r"\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)/s(?:ec)?\s?[:=]")
 _ITEMS = re.compile(r"[,|;\t]|\s{2,}")
@@ -192,7 +192,7 @@ def _counts_first(lowered: str, slots: Slots) -> bool:
         return True
     if first["what"] == "epoch" and (_TIME.search(lowered, first.end()) or is_pairs(lowered[first.end() :])):
         return SETTING.search(lowered) is None
-    return scheduled and not first["what"].startswith("step") and SETTING.search(lowered) is None
+    return scheduled and SETTING.search(lowered) is None
 
 
 def is_pairs(text: str) -> bool:

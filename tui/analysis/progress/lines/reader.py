@@ -48,19 +48,16 @@ _HINTS = (
     "_norm",
     "optim/",
     "device/tps",
-    "tokens/sec",
+    "s/sec",
     "persec",
     "learn: ",
     "rmse",
     "-mae:",
+    "ng's ",
     "-error:",
     "up. ",
-    "current_lr",
     "learning rate",
     " rate, ",
-    "mples/s",
-    "kens/s",
-    "words/s",
 )
 """Every line of every family contains one of these (lower case)."""
 
@@ -75,11 +72,8 @@ _RANK = re.compile(
     r"|\(\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\))"
 )
 
-# From the most specific to the most general: a general reader would take part of a specific line.
+# After objects and bars: from the most specific to the most general, which would take part of a line.
 _READERS = (
-    structured.read_python_dict,
-    structured.read_json,
-    bars.read,
     trainers.read_keras,
     trainers.read_nemo,
     trainers.read_torchtitan_start,
@@ -115,6 +109,10 @@ _SETTING = re.compile(
     r"|name"
 )
 _ITEM = re.compile(r"\s*(?:- )?[a-z]\w{1,30}\s?[:=]\s?[\d.e+-]{1,24}\s*$")
+_STEP = re.compile(
+    r"(?:global[_ ])?(?:step|iteration|iter)\s?[:=]\s{1,4}(?P<step>\d{1,12})\s*$", re.IGNORECASE
+)
+_EVALUATES_NAME = re.compile(r"(?i)(?<![a-z])(?:val|eval|test)")
 _SETTINGS_LINES = 12
 _NAMES_TRAINING = re.compile(r"(?i)(?<![\w.])\w*(?:train|epoch)(?!\w*\.\w)")  # not a logger's name
 _EVALUATION_BARS = 500  # An evaluation prints fewer; more are a training's that does not say so.
@@ -170,8 +168,10 @@ class Reader:
             context.has_counted = True
             context.speech = context.settings = 0
             context.evaluation_bars = 0
-        context.block = _BLOCK_LINES if _BLOCK.match(message) else 0
-        context.rates = 0 if reading.checkpoint is not None else _BLOCK_LINES
+        counts_only = reading.step is not None and reading.loss is None and reading.eval_loss is None
+        is_heading = counts_only and reading.checkpoint is None and not _EVALUATES_NAME.search(message)
+        context.block = _BLOCK_LINES if is_heading or _BLOCK.match(message) else 0
+        context.rates = context.rates if reading.checkpoint is not None else _BLOCK_LINES
         return reading
 
 
@@ -180,7 +180,8 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     if context.speech:
         context.speech -= 1
     if message.startswith("|") and context.in_table:
-        return alone.read_row(message)
+        row = alone.read_row(message)
+        return row if context.has_counted or row is None or row.learning_rate is None else None
     context.in_table = message.startswith("----------") and not message.strip("-")
     if context.table is not None and (row := context.table.read(message)) is not None:
         return row
@@ -198,11 +199,16 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         context.speech, context.block = _SPEECH_LINES, 0
     elif ("alidat" in message or "valuat" in message or "EVAL " in message) and _EVALUATES.search(message):
         context.evaluation_bars, context.evaluation_steps = _EVALUATION_BARS, None
+    elif message[:1] in "SsIiGg" and (step := _STEP.match(message)) is not None:
+        context.block = context.rates = _BLOCK_LINES
+        return ParsedMetrics(step=int(step["step"]))
     elif _BLOCK.match(message):
         context.block = _BLOCK_LINES
     elif context.block or context.rates:
         below = alone.read_in_block(message)
-        lines = context.rates if below is not None and below.learning_rate is not None else context.block
+        is_loss = below is not None and (below.loss is not None or below.eval_loss is not None)
+        is_mean = "avg" in message or "verage" in message
+        lines = context.block if is_loss and not is_mean else context.rates
         context.block, context.rates = max(0, context.block - 1), max(0, context.rates - 1)
         return below if lines else None
     return None
@@ -316,14 +322,17 @@ def _read_facts(text: str) -> ParsedMetrics | None:
 
 
 def _first_reading(text: str) -> ParsedMetrics | None:
+    reading = structured.read_python_dict(text) or structured.read_json(text)
+    if reading is not None or structured.quotes_speech(text):
+        return reading
+    reading = bars.read(text)
+    if reading is not None:
+        return reading
+    text = text[bars.ends(text) :]  # The title of a bar of other work is no report.
     for read in _READERS:
         reading = read(text)
         if reading is not None:
             return reading
-        if read is structured.read_json and structured.quotes_speech(text):
-            return None
-        if read is bars.read and (end := bars.ends(text)):
-            text = text[end:]  # The title of a bar of other work is no report.
     return None
 
 

@@ -62,11 +62,9 @@ class ParsedMetrics:
 
 def to_float(value: object) -> float | None:
     """Convert a text or a decoded JSON value to a float; ``None`` for anything else."""
-    if isinstance(value, bool):
-        return None
     if isinstance(value, str):
-        value = value.replace(",", "").replace("_", "")
-    elif not isinstance(value, int | float):
+        value = value.replace(",", "") if "," in value else value
+    elif isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         return float(value)
@@ -123,7 +121,8 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
         known = meaning(name)
         if known is None or known.rank >= ranks.get(known.field, 1000):
             continue
-        both = _OF.fullmatch(value) if known.field in _TOTAL_OF and isinstance(value, str) else None
+        is_of = known.field in _TOTAL_OF and isinstance(value, str) and "/" in value
+        both = _OF.fullmatch(str(value)) if is_of else None
         if both is not None:
             found[_TOTAL_OF[known.field]] = int(both[2])
         count = value if both is None else both[1]

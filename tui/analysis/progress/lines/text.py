@@ -43,7 +43,7 @@ _EVALUATION_ALONE = re.compile(
 )
 _TRAINING_ALONE = re.compile(
     r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch| metrics:| -|:)?[ _]loss"
-    rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=[\d.]+(?:$|\s+(?:\||(?:(?:test|val|valid|dev)[ _])?(?:acc|loss)))))"
+    rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=-?[\d.]+(?: ?$|\s+(?:\||(?:(?:test|val|valid|dev)[ _])?(?:acc|loss)))))"
     rf"(?P<value>{NUMBER.lower()})"
     r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )

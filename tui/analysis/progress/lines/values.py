@@ -48,7 +48,9 @@ _UNIT_BEFORE = re.compile(  # the unit of the number before: "0.0011 s/iter lr: 
     r"(?:[A-Za-z]{1,12}/[A-Za-z]{1,12}(?:/[A-Za-z]{1,8})?|m?s|secs?|seconds?|min|h|hrs?|[kmgtKMGT]i?[bB]|%|it|x"
     r"|tokens?|samples?|examples?|frames?|steps?)$"
 )
-_AFTER = re.compile(r"\s{0,2}([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}[=:/]|\s{1,8}\d)")
+_AFTER = re.compile(
+    r"\s{0,2}(?:tgt )?([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}(?:\([^()]{1,40}\)\s?)?[=:/]|\s{1,8}\d)"
+)
 _UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/])")
 _MILLISECONDS = re.compile(r"\s?ms\b")
 _AT_COUNT = re.compile(

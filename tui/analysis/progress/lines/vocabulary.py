@@ -103,7 +103,7 @@ _SAMPLE_RATE = re.compile(
     r"(?: (?:per )?(?:gpu|device|chip|core|rank))?|imps"
 )
 _STEP_TIME = re.compile(
-    r"(?:(?:train|elapsed|wall|end to end|total) )?(?:step|iter|iteration|batch|it) "
+    r"(?:(?:train|elapsed|wall|end to end|total|per) )?(?:step|iter|iteration|batch|it) "
     r"(?:time|timing|avg|duration|runtime)"
     r"|(?:elapsed |run)?time(?: per|) (?:step|iteration|iter|it|batch)"
     r"|(?:sec|s|second|seconds|ms)(?: per|) (?:step|it|iter|iteration)"
