@@ -113,11 +113,10 @@ def read_json(text: str) -> ParsedMetrics | None:
 
 def _names_more_than_a_loss(values: Mapping[str, object]) -> bool:
     """Return True if an object has another number of training: a loss by itself could be anything's."""
-    numbers = (
-        name
-        for name, value in values.items()
-        if to_float(value.partition("/")[0] if isinstance(value, str) else value) is not None
-    )
+    counted = {
+        name: value.partition("/")[0] if isinstance(value, str) else value for name, value in values.items()
+    }
+    numbers = (name for name, one in counted.items() if isinstance(one, int) or to_float(one) is not None)
     return sum(meaning(name) is not None for name in numbers) > 1
 
 
