@@ -84,7 +84,7 @@ async def test_one_that_serves_shows_its_start_and_is_stopped_and_started_again(
     server.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     async with deployed(server) as (app, pilot):
         await until(pilot, lambda: "last start 40s: image pull 9s · weight download 31s" in text_of(app))
-        assert "✓ active" in text_of(app)
+        assert "✓ active" in (screen := text_of(app)) and "later: bt-tui deployments show " in screen
         assert keys_offered(app) == {"promote", "deactivate"}
         assert app.focused is not None and app.focused.id == "deployment-log"
 

@@ -69,6 +69,8 @@ class DeploymentPane(Vertical):
                 head.append(f"\nlast start {start}", tones["muted"])
             if result.link:
                 head.append(f"\n{sanitize(result.link)}", tones["muted"])
+            if result.version_id:  # no screen leads back here
+                head.append(f"\nlater: bt-tui deployments show {sanitize(result.version_id)}", tones["muted"])
             if snapshot.changing:
                 head.append(f"\n{snapshot.changing}", tones["key"])
             elif snapshot.note:
@@ -81,7 +83,7 @@ class DeploymentPane(Vertical):
                 words.append("\n\n".join(sanitize_multiline(form) for form in (call.curl, call.python)))
                 self.to_copy = call.curl
         if snapshot.written_to is not None:
-            head.append(f"\nWritten to {sanitize(str(snapshot.written_to))}", tones["muted"])
+            head.append(f"\nTruss config: {sanitize(str(snapshot.written_to))}", tones["muted"])
         self.query_one("#follow-head", WrappedText).update(head)
         self.query_one("#follow-words", Static).update(words)
         self.query_one("#follow-text").display = bool(words)
