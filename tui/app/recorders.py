@@ -73,7 +73,7 @@ class Recorders:
 
         def begin() -> None:
             until = "" if job.is_finished else " until the job ends"
-            self._app.notify(f"Recording to {path}{until}; record again to stop.")
+            self._app.notify(f"Recording to {path.name}{until}; record again to stop.")
             self._show_recording(self._recording | {job.id})
 
         recorder = Recorder(session.client, job, path, on_begin=begin, on_lines=show)

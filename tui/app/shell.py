@@ -386,7 +386,7 @@ class BtTuiApp(App[WelcomeChoice]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         read_only = bool(self._read_only_by)
         yield from action_commands(self._scopes(screen), self.run_action, self._keys, read_only=read_only)
-        yield SystemCommand("Theme", "Switch the color theme.", self.themes.search)
+        yield SystemCommand("Theme", "Choose a dark or a light color theme.", self.themes.search)
         yield SystemCommand("Settings", "Show where the settings file is.", self.show_settings_path)
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
 

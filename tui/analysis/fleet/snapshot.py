@@ -243,7 +243,7 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
         return "", "muted"
     if progress.fraction is None:
         return f"step {count(progress.step)}", "plain"
-    left = f"  {duration(progress.eta_s)} left" if progress.eta_s else ""
+    left = f"  {duration(progress.eta_s)} left" if (progress.eta_s or 0) >= 1 else ""
     return f"{progress.fraction:.0%}{left}", "plain"
 
 

@@ -156,7 +156,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
     ):
         facts.append(run_phase)
     left_s = seconds_left(progress, run.server_now) if progress is not None else None
-    if left_s and not run.job.is_finished:
+    if left_s is not None and left_s >= 1 and not run.job.is_finished:
         facts.append([("no ETA", "muted")] if _is_stuck(run) else _eta(run, left_s))
     if progress is not None and progress.rate_steps_per_s is not None:
         facts.append([(rate(progress.rate_steps_per_s), "plain")])
