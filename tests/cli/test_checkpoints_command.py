@@ -18,7 +18,7 @@ from tui.analysis.checkpoints.facts import facts_of_run
 from tui.feeds.checkpoint_evidence import evidence_of
 
 JOB = "/v1/training_projects/proj1/jobs/job1"
-LIST = ("checkpoints", "list", "--job-id", "job1")
+LIST = ("checkpoints", "list", "job1")
 SHOW = ("checkpoints", "show", "checkpoint-200", "--job-id", "job1")
 TENSORS = {
     "__metadata__": {"format": "pt"},

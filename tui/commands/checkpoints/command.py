@@ -41,7 +41,7 @@ SHOWN = "name marks step loss evaluation kind size age sync base"
 
 
 @examples(
-    "bt-tui checkpoints list --job-id abc1234",
+    "bt-tui checkpoints list abc1234",
     "bt-tui checkpoints show checkpoint-500 --job-id abc1234",
     "bt-tui checkpoints download checkpoint-500 --job-id abc1234",
 )
@@ -56,6 +56,7 @@ def checkpoints() -> None:
     "bt-tui checkpoints list --job-id abc1234 -o json | jq -r '.checkpoints[].checkpoint_id'",
 )
 @checkpoints.command("list", short_help="List the checkpoints of a job.")
+@click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
 @click.option(
     "--checkpoint-name", metavar="NAME", help="List this checkpoint's files, like checkpoints files NAME."
