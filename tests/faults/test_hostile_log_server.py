@@ -19,8 +19,7 @@ from support.remotes import remote_of
 from tui.cli import main
 from tui.readers.recorder import Recorder
 
-LASTING_S = 40.0
-BURST_LINES = 1_600
+LASTING_S, BURST_LINES = 40.0, 1_600
 DRAIN_S = 120.0
 """Concurrent sleepers move the clock on while a request is under way, so wait for long."""
 FAULTS = (
@@ -109,11 +108,12 @@ async def test_a_running_job_is_recorded_to_its_end(faulty: FaultyServer, tmp_pa
     faulty.app = JobServer(FakeLog(lines, clock.server_ns, stamps[0], stamps[-1] + 1, "FAILED")).app
     faulty.set_faults(
         "503;skip=2;times=1|reset@during;skip=5;times=2|html;skip=12;times=1|429;skip=20;times=1"
+        "|redirect;paths=/checkpoints;skip=3;times=1|reset@before;paths=/queue_context;skip=1;times=9"
     )
     async with TrainingClient(remote_of(faulty), clock=clock) as client:
         recorder = Recorder(client, await client.jobs.find("job1"), tmp_path / "run.btrun")
         await recorder.run(follow=True)
-    assert len(faulty.struck()) == 5
+    assert len(faulty.struck()) == 15
     with Recording(tmp_path / "run.btrun") as recording:
         assert len(list(recording.log.entries())) == recorder.line_count == len(lines)
         assert recording.job.current_status == "TRAINING_JOB_FAILED"

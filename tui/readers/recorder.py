@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
 from api_client.clock import epoch_ms
-from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, Unauthorized
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
+from api_client.http.retry import ENDLESS, is_transient, retrying
 from api_client.models import ApiModel, CheckpointFile, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import NS_PER_S, LogEnd, LogEntry
@@ -88,9 +89,10 @@ class Recorder:
             self.on_begin()
             if follow and not self.job.is_finished:
                 await self._follow()
+                await retrying(self._finish, ENDLESS, sleep=self.client.clock.sleep)
             else:
                 await self._read_log()
-            await self._finish()
+                await self._finish()
         finally:
             self._writer.close()
 
@@ -171,11 +173,15 @@ class Recorder:
 
     async def _poll(self) -> None:
         while True:
-            await self._record_metrics(self._now() - SETTLED)
-            await self.client.clock.sleep(POLL_S)
-            self.job = await self.client.jobs.get(self.job.project_id, self.job.id)
-            await self._write_documents()
+            try:
+                await self._record_metrics(self._now() - SETTLED)
+                self.job = await self.client.jobs.get(self.job.project_id, self.job.id)
+                await self._write_documents()
+            except RequestError as error:  # after an outage, the next round reads what was missed
+                if not is_transient(error):
+                    raise
             await asyncio.to_thread(self._writer.flush)
+            await self.client.clock.sleep(POLL_S)
 
     async def _follow_log(self) -> None:
         stream = self.client.logs.follow(self.job.project_id, self.job.id, start=self._log_start())
