@@ -192,7 +192,9 @@ def from_answer(
         code=code,
         server_message=words,
         request_id=clean(request_id, remote) if request_id else None,
-        retry_after_s=parse_retry_after(response.headers.get("retry-after"), now=now),
+        retry_after_s=parse_retry_after(
+            response.headers.get("retry-after"), date=response.headers.get("date"), now=now
+        ),
         **line.details,
     )
     if status == HTTPStatus.REQUEST_TIMEOUT:

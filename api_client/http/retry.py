@@ -141,18 +141,24 @@ def _doubled(attempt: int) -> float:
     return 2.0 ** min(attempt - 1, _MAX_DOUBLINGS)
 
 
-def parse_retry_after(text: str | None, *, now: datetime) -> float | None:
-    """Parse a ``Retry-After`` header to seconds: a number, or a date relative to ``now``.
+def parse_retry_after(text: str | None, *, date: str | None = None, now: datetime) -> float | None:
+    """Parse a ``Retry-After`` header to seconds: a number, or a date by the clock of the server.
 
-    Returns None if it is missing or invalid; never negative.
+    ``date`` is the answer's ``Date`` header, the server's clock; without it, ``now`` counts. Returns None
+    if the header is missing or invalid; never negative.
     """
     text = (text or "").strip()
     if _SECONDS.fullmatch(text):
         return float(text)
+    moment = _http_date(text)
+    if moment is None:
+        return None
+    return max(0.0, (moment - (_http_date(date or "") or now)).total_seconds())
+
+
+def _http_date(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -128,7 +128,7 @@ def from_answer(status: int, headers: Message, content: bytes, url: ObjectUrl, n
         status=status,
         code=code,
         server_message=words,
-        retry_after_s=parse_retry_after(headers.get("retry-after"), now=now),
+        retry_after_s=parse_retry_after(headers.get("retry-after"), date=headers.get("date"), now=now),
         method="GET",
         path=url.path,
     )
