@@ -138,7 +138,6 @@ class DownloadProgress:
     speed_bytes_per_s: float = 0.0
     eta_s: float | None = None
     files_done: int = 0
-    files_failed: int = 0
     stalled_s: float = 0.0
     note: str = ""
 
@@ -210,7 +209,6 @@ class ProgressMeter:
                 speed_bytes_per_s=speed,
                 eta_s=left_bytes / speed if speed and is_known else None,
                 files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in files),
-                files_failed=sum(file.state is FileState.FAILED for file in files),
                 stalled_s=self._stalled_s(files),
                 note=self._note,
             )

@@ -176,7 +176,6 @@ class TotalCost:
     ``usd``, the estimate, leaves out ``unpriced`` jobs, for which none can be made.
     """
 
-    jobs: int = 0
     gpu_hours: float = 0.0
     usd: float | None = None
     unpriced: int = 0
@@ -220,17 +219,15 @@ def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) 
     for charged in charges:
         if charged is not None:
             machines[charged[0]].append(charged[1])
-    count = unpriced = 0
-    gpu_hours, usd = 0.0, None
+    gpu_hours, usd, unpriced = 0.0, None, 0
     for machine, seconds in machines.items():
         whole_s, price = sum(seconds), listed_price(machine.id, machine.name, prices)
-        count += len(seconds)
         gpu_hours += machine.gpu_count * whole_s / _SECONDS_PER_HOUR
         if price is None:
             unpriced += len(seconds)
         else:
             usd = (usd or 0.0) + price * whole_s / _SECONDS_PER_MINUTE
-    return TotalCost(count, gpu_hours, usd, unpriced)
+    return TotalCost(gpu_hours, usd, unpriced)
 
 
 def total_cost(

@@ -63,12 +63,12 @@ class Recorders:
         from tui.readers.recorder import Recorder
 
         path = landing(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
-        told_at = time.monotonic()
+        notified_at_s = time.monotonic()
 
         def show(part: float | None, lines: int) -> None:
-            nonlocal told_at
-            if part is not None and part < 1 and time.monotonic() - told_at >= PROGRESS_EVERY_S:
-                told_at = time.monotonic()
+            nonlocal notified_at_s
+            if part is not None and part < 1 and time.monotonic() - notified_at_s >= PROGRESS_EVERY_S:
+                notified_at_s = time.monotonic()
                 self._app.notify(f"Recording {path.name}: {percent(part)}, {count(lines)} lines.")
 
         def begin() -> None:

@@ -200,15 +200,15 @@ class TracebackReader:
         known = self._open.get(lane)
         part = self._begin(lane, body, known) if _may_begin(body) or _FAILED_RANKS in body else None
         if part is None and known is not None:
-            part = self._go_on(lane, body, known)
+            part = self._continue(lane, body, known)
         return None if part is None else TracebackLine(part, lane)
 
     def _begin(self, lane: str, body: str, known: _Open | None) -> TracebackPart | None:
         if _HEADING in body:
-            going_on = known is not None and (known.chained or body[:1].isspace())
-            if not going_on and not _heads(body):
+            is_inside = known is not None and (known.chained or body[:1].isspace())
+            if not is_inside and not _heads(body):
                 return None
-            if going_on and known is not None:
+            if is_inside and known is not None:
                 known.kind, known.chained, known.foreign = _Kind.PYTHON, False, 0
                 return TracebackPart.INSIDE
             self._open[lane] = _Open(_Kind.PYTHON)
@@ -228,7 +228,7 @@ class TracebackReader:
         self._open[lane] = _Open(_Kind.NATIVE)
         return TracebackPart.BEGIN
 
-    def _go_on(self, lane: str, body: str, known: _Open) -> TracebackPart | None:
+    def _continue(self, lane: str, body: str, known: _Open) -> TracebackPart | None:
         part = _STEPS[known.kind](known, body)
         if part is not None:
             known.foreign = 0

@@ -114,7 +114,6 @@ class LineChart(Widget):
         self._pressed_at: int | None = None
         self._dragged = False
         self._strips: list[Strip] = []
-        self._strips_width = 0
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
         """Show the series, the last on top, as described by `spec`; letters depend on the terminal."""
