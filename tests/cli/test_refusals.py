@@ -85,6 +85,7 @@ UNKNOWN = [
     ("metrics wide --node 5", NODES.format("5")),
     ("jobs --project nope", PROJECTS),
     ("stop --project-id nope --all --yes", PROJECTS),
+    ("stop --project '' --all --yes", PROJECTS.replace("nope", "")),
     ("cache summarize nope", PROJECTS),
     (f"{GIVEN} L4 --yes --project-id nope", PROJECTS),
     ("logs wide --project whisper", "not in project 'whisper'"),

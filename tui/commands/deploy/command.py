@@ -16,7 +16,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import (
     CommandSettings,
     examples,
-    project_named,
+    project_id_of,
     remote_option,
     selected_project,
 )
@@ -99,7 +99,7 @@ async def _deploy(
         client.check_may_change("deploying checkpoints")
     wizard_io = TerminalDeployer(client, output, cli_options)
     project = selected_project(cli_options.project, cli_options.project_id)
-    project_id = (await project_named(client, project)).id if project is not None else None
+    project_id = await project_id_of(client, project)
     state = await load(client, state, given, project_id)
     if not can_ask():
         _check_checkpoints(state, given)

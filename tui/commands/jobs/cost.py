@@ -16,7 +16,7 @@ from tui.analysis.cost import Cost, cost_of, price_of, running_time
 from tui.analysis.export import Value, csv_text, records, table_of
 from tui.commands.jobs.listing import running_first
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_named
+from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_id_of
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, configuration_if_any
@@ -94,7 +94,7 @@ async def cost(
 
 
 async def _recent_jobs(client: TrainingClient, project: str | None, since: datetime) -> list[TrainingJob]:
-    project_id = (await project_named(client, project)).id if project is not None else None
+    project_id = await project_id_of(client, project)
     found = await client.jobs.search(project_id=project_id)
     return running_first(
         job

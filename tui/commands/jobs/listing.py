@@ -21,7 +21,7 @@ from tui.commands.support.options import (
     examples,
     format_option,
     job_argument,
-    project_named,
+    project_id_of,
     recording_option,
     remote_option,
     selected_project,
@@ -85,7 +85,7 @@ async def jobs(
     output_format: str,
 ) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
-    project_id = (await project_named(client, project_name)).id if project_name is not None else None
+    project_id = await project_id_of(client, project_name)
     wanted = await _wanted_statuses(client, statuses, project_id)
     found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
     kept = running_first(job for job in found if not wanted or job.current_status in wanted)

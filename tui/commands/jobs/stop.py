@@ -20,7 +20,7 @@ from tui.commands.support.options import (
     examples,
     format_option,
     job_argument,
-    project_named,
+    project_id_of,
     selected_project,
     yes_option,
 )
@@ -67,12 +67,11 @@ async def stop(
     confirmation; --project limits them to one project. Jobs that have already ended are skipped.
     """
     wanted = list(dict.fromkeys([*job_ids, *named_ids]))
+    of_project = selected_project(project, project_id)
     if wanted and stop_all:
         raise CommandFailed("--all takes no job ids", ExitCode.USAGE)
-    if wanted and (project or project_id):
+    if wanted and of_project is not None:
         raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
-
-    of_project = selected_project(project, project_id)
     client.check_may_change("stopping jobs")
     if wanted:
         chosen = [await client.jobs.find(job_id) for job_id in wanted]
@@ -108,7 +107,7 @@ async def _after_checkpoint(
 
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
     """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
-    project_id = (await project_named(client, project)).id if project else None
+    project_id = await project_id_of(client, project)
     found = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
     active = [job for job in found if not job.is_finished]
     if not active:

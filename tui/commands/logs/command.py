@@ -19,7 +19,7 @@ from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, Ou
 from tui.commands.logs.reading import LogRange, LogRead, progress_note
 from tui.commands.logs.waiting import is_starting, report_waiting
 from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
-from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_named
+from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_id_of
 from tui.commands.support.output import Output, OutputClosed, ProgressLine
 from tui.commands.support.session import client_command
 from tui.text.units import counted
@@ -37,9 +37,7 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     """
     if request.job_id is not None:
         return await _retry_lookup(lambda: JobChoice(request.job_id, request.project).find(client))
-    project_id = None
-    if (name := request.project) is not None:
-        project_id = (await _retry_lookup(lambda: project_named(client, name))).id
+    project_id = await _retry_lookup(lambda: project_id_of(client, request.project))
     newest = await _retry_lookup(lambda: newest_job(client, project_id))
     if newest is None:
         raise CommandFailed("no jobs", ExitCode.NOT_FOUND)

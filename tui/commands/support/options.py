@@ -74,7 +74,7 @@ class JobChoice:
             job = await client.jobs.find(self.job_id)
             check_project(job, self.project)
             return job
-        if not self.project:
+        if self.project is None:
             raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
         found = await project_named(client, self.project)
         newest = await newest_job(client, found.id)
@@ -151,14 +151,18 @@ def given_recording() -> Recording | None:
 
 
 def selected_project(project: str | None, project_id: str | None) -> str | None:
-    if project and project_id and project != project_id:
+    if project is not None and project_id is not None and project != project_id:
         raise click.UsageError("--project and --project-id name different projects; give one")
-    return project or project_id
+    return project_id if project is None else project
 
 
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
     known = await client.projects.list()
     return _named("project", name_or_id, known, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
+
+
+async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str | None:
+    return None if name_or_id is None else (await project_named(client, name_or_id)).id
 
 
 async def team_named(client: TrainingClient, name_or_id: str) -> Team:
@@ -180,7 +184,8 @@ def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callabl
 
 
 def check_project(job: TrainingJob, named: str | None) -> None:
-    if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
+    name = None if job.training_project is None else job.training_project.name
+    if named not in (None, job.project_id, name):
         raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)
 
 
