@@ -16,12 +16,7 @@ Saving the checkpoint (or staging if async is enabled).
 Saving the consolidated state dict to /mnt/ckpts/step_120 ...
 Uploading 14 files to s3://bucket/run
 training finished, uploading the model""".splitlines()
-AGAIN = [
-    *steps(600),
-    (601.0, EVALUATION),
-    *((1000 + at, text) for at, text in steps(600)),
-    (1600.0, EVALUATION),
-]
+AGAIN = [*steps(600), (601.0, EVALUATION), *((1e3 + at, one) for at, one in steps(600)), (1600.0, EVALUATION)]
 BAR = "{}%|█ | {}/1000 [00:10<01:00,  5.00s/it]\r{{'loss': 1.0, 'epoch': 0.1}}"
 EVALUATING = [(600 + n * 20.0, f" {n // 4}%|█ | {n}/400 [10:00<20:00, 20.00s/it]") for n in range(1, 100)]
 RUNS = {
@@ -31,7 +26,6 @@ RUNS = {
     "one that tells how it goes on": (
         [*((step * 5.0, BAR.format(step // 10, step)) for step in range(1, 121)), *EVALUATING], 2600, 3800),
 }  # fmt: skip
-"""Logs, when their run may be silent, and when it has stalled."""
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -72,7 +72,6 @@ def diverging(step: int) -> float:
 FOUR = [saved(step) for step in (100, 200, 300, 400)]
 ALL = range(450)
 AGAIN_S = STEP_S * 350 + 300
-"""When a run that broke is started again."""
 BROKEN = lines(nan_from(250), ALL)
 RESTARTED = lines(steady, range(201, 450), AGAIN_S)
 AGAIN = [*lines(nan_from(250), range(350)), *RESTARTED]
@@ -93,7 +92,6 @@ JUDGED: dict[str, tuple[list[tuple[float, str]], list[Checkpoint], str, str]] = 
     "a slow divergence": (lines(diverging, range(330)), [saved(100), saved(260)], "260", "100"),
     "one that is not seen so far": (lines(diverging, range(262)), [saved(100), saved(260)], "", "100"),
 }  # fmt: skip
-"""A log, what is listed, and which of that are faulty and the best."""
 
 
 @pytest.mark.parametrize("name", JUDGED)

@@ -60,8 +60,8 @@ def noisy(step: int) -> float:
     return 1 + 0.3 * ((step * 31) % 11 - 5) / 5
 
 
-def norms() -> Lines:
-    return [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 180 else 5.0}") for n in range(1, 201)]
+def saving(count: int) -> Look:
+    return seen(5600, checkpoints=SAVED[-count:], progress=told(steps(5600)))
 
 
 def slowing(to_s: float, from_s: float, until_s: float) -> Look:
@@ -76,6 +76,7 @@ def rising(level: float, an_hour: float, from_s: float = 0.0) -> Callable[[float
     return lambda at: level + max(0.0, at - from_s) / 3600 * an_hour
 
 
+NORMS = [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 180 else 5.0}") for n in range(1, 201)]
 TALKING = [*steps(600), *HEARTBEATS]
 EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
 WELL = series(gpu=0.95)
@@ -98,7 +99,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "loss_history": (10, "loss-exploding", losing(quiet, 40.0, last=5, of=25)),
     "loss_spreads": (2.0, "loss-exploding", losing(noisy, 2.2, last=20)),
     "loss_factor": (1.2, "loss-exploding", losing(quiet, 1.45, last=20)),
-    "grad_norm_factor": (5.0, "loss-exploding", logged(norms(), 1000)),
+    "grad_norm_factor": (5.0, "loss-exploding", logged(NORMS, 1000)),
     "idle_below": (0.1, "gpu-idle", measured(series(gpu=then(0.95, 0.08, 1200)))),
     "idle_after_s": (60.0, "gpu-idle", measured(series(gpu=then(0.95, 0.0, 3480)))),
     "idle_never_s": (600.0, "gpu-idle", measured(series(range(0, 1260, 60), gpu=0.0), at_s=1200)),
@@ -122,12 +123,9 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.75, 0.4, 3000)))),
     "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
     "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
-    "checkpoint_factor": (2.0, "checkpoint-overdue",
-        seen(5600, checkpoints=SAVED, progress=told(steps(5600)))),
-    "checkpoint_grace_s": (1000.0, "checkpoint-overdue",
-        seen(5600, checkpoints=SAVED, progress=told(steps(5600)))),
-    "checkpoint_intervals": (1, "checkpoint-overdue",
-        seen(5600, checkpoints=SAVED[:2], progress=told(steps(5600)))),
+    "checkpoint_factor": (2.0, "checkpoint-overdue", saving(3)),
+    "checkpoint_grace_s": (1000.0, "checkpoint-overdue", saving(3)),
+    "checkpoint_intervals": (1, "checkpoint-overdue", saving(2)),
     "slowdown_share": (0.85, "slowdown", slowing(12.2, 7200, 14_000)),
     "slowdown_window_s": (900.0, "slowdown", slowing(20, 7200, 8700)),
     "plateau_after_s": (3600.0, "plateau",
@@ -141,7 +139,6 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "errors_within_s": (60.0, "errors", logged(FAILED, 3600)),
     "queued_after_s": (*(3600.0, "queued"), seen(1560, status="PENDING", job={"created_at": moment(0)})),
 }  # fmt: skip
-"""A threshold: another value, and the finding that is there with one of the two and not with the other."""
 
 
 def test_no_threshold_is_left_out() -> None:

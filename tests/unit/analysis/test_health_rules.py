@@ -135,7 +135,6 @@ def asked(at_s: float, of_s: float, **fields: Any) -> tuple[HealthFinding, ...]:
 
 
 STOPPED = range(0, 3000, 60)
-GONE_AT_S = 2940
 WELL, GONE, LOW = series(), series(STOPPED), series(gpu=0.31)
 YOUNG = range(0, 660, 60)
 HANG = metrics(series(range(0, 1560, 60)))
@@ -250,7 +249,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "metrics-missing warning node-1 2940"),
     "metrics of the whole job stop": (lambda: asked(3600, 3600),
         "metrics-missing warning run 2940: no metrics for 11m, still logging"),
-    "not asked since": (lambda: asked(3600, GONE_AT_S), ""),
+    "not asked since": (lambda: asked(3600, 2940), ""),
     "the log tells that it is not our clock": (lambda: asked(3600, 3600, clock_ahead_s=660.0),
         "metrics-missing warning run 2940"),
     "nodes that are late": (lambda: nodes(series(range(0, 240, 60)), at_s=240, **THREE), ""),
@@ -445,10 +444,13 @@ def by_losses(loss: Callable[[int], float], text: str = "") -> Callable[[], tupl
     return lambda: run(lines, 7000)
 
 
-def slower(text: str = "", memory: Callable[[float], float] | float = 60e9) -> tuple[HealthFinding, ...]:
+def slower(
+    text: str = "", memory: Callable[[float], float] | float = 60e9, inputs: int = 1024
+) -> tuple[HealthFinding, ...]:
     times = range(0, 16_000, 60)
     lines = paced(lambda at: 10 if at < 9000 else 15, 15_900, text)
-    return run(lines, 15_900, health_metrics=metrics(series(times, gpu_memory=memory)))
+    lines += [(n * 100.5, f"actual seqlen: {1024 if n < 90 else inputs} | TFLOPs: 101.5") for n in range(150)]
+    return run(sorted(lines), 15_900, health_metrics=metrics(series(times, gpu_memory=memory)))
 
 
 def saved_until(listed: int) -> tuple[HealthFinding, ...]:
@@ -464,9 +466,24 @@ def slow_rank(factor: float) -> tuple[HealthFinding, ...]:
     return look(601, progress=ranks(*taken))
 
 
-def counted(by: int) -> tuple[HealthFinding, ...]:
+def counted(by: int, at_s: float = 2110) -> tuple[HealthFinding, ...]:
     other = [(600 + 20.0 * n, f"Scoring answers: {7 + by * n}/900") for n in range(1, 76)]
-    return run([*steps(600), *other], 2110)
+    return run([*steps(600), *other], at_s)
+
+
+def epochs(last: float) -> tuple[HealthFinding, ...]:
+    return run([(n * 5.0, f"{{'loss': 1.0, 'epoch': {n * last / 400}}}") for n in range(1, 401)], 2600)
+
+
+def overflowing(count: int) -> tuple[HealthFinding, ...]:
+    skipped = [
+        (600 + n * 20.0, "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1") for n in range(count)
+    ]
+    return run([*steps(599), *skipped, *((600 + n * 5.0, f"step={120 + n}/90000") for n in range(80))], 1000)
+
+
+def flat(level: float, fallen: float = 0.2) -> tuple[HealthFinding, ...]:
+    return run(steps(15_000, 10, lambda step: level * (1 + fallen * 0.9**step)), 15_000)
 
 
 def without_steps(every_s: float) -> tuple[HealthFinding, ...]:
@@ -495,7 +512,6 @@ def drifting(*, growing: bool) -> tuple[HealthFinding, ...]:
 
 
 def evaluated(rise: float, *, to: float = 0.5, **fields: Any) -> tuple[HealthFinding, ...]:
-    """A training loss that falls from 2.5, evaluated every 50 steps; that loss rises from the tenth time on."""
     lines = steps(9000, every_s=10, loss=lambda step: to + (2.5 - to) * 0.995**step)
     after = [max(0, n - 10) * rise + 1 + 0.8**n + 0.01 * (n * 7 % 5) for n in range(18)]
     lines += [(500.0 * n + 1, f"step {50 * n}: eval_loss={loss}") for n, loss in enumerate(after)]
@@ -527,6 +543,13 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
     "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "gpu-idle", lambda: run([BAR], 1440, **STILL)),
     "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
+    "a count that is complete": (lambda: counted(1, 3600), "stalled", lambda: counted(12, 3600)),
+    "the end of an epoch": (lambda: epochs(1.5), "stalled", lambda: epochs(2)),
+    "a few steps that are skipped": (lambda: overflowing(20), "loss-not-finite", lambda: overflowing(5)),
+    "longer inputs in the log": (slower, "slowdown", lambda: slower(inputs=2048)),
+    "a trainer beside its rollouts": (lambda: nodes(*[WAITS] * 3, BUSY, progress=told(steps(3600))), "straggler",
+        lambda: nodes(*[WAITS] * 3, BUSY, progress=told(paced(lambda at: 5, 3600, " reward=1")))),
+    "a small loss that is noisy at first": (lambda: flat(1.5), "plateau", lambda: flat(0.1)),
     "a restart": (lambda: run(steps(600), 1500, queue=started(0)), "stalled",
         lambda: run(steps(600), 1500, queue=started(0, 610))),
     "the first loss again": (begun_again, "loss-exploding", lambda: begun_again(6490)),
@@ -555,9 +578,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a small model": (lambda: starved(0.31), "gpu-underused", lambda: starved(0.31, 20)),
     "environments of rewards": (lambda: starved(0.12, 20), "gpu-underused",
         lambda: starved(0.12, 62, " mean_reward=3.1")),
-    "a loss that fell a little": (
-        lambda: run(steps(15_000, 10, lambda step: 10.8 + step % 3 / 100), 15_000), "plateau",
-        lambda: run(steps(15_000, 10, lambda step: 10.8 - min(step, 300) / 1000), 15_000)),
+    "a loss that fell a little": (lambda: flat(10.8, 0), "plateau", lambda: flat(10.8, 0.03)),
     "a pause that is over": (resting, "gpu-idle", lambda: resting(*COMPILES, *GOES_ON)),
     "loading again": (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
 }  # fmt: skip

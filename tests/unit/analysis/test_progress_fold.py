@@ -93,7 +93,6 @@ def keras_run() -> list[LogLine]:
 
 
 def over_bars() -> list[LogLine]:
-    """Ten states of a bar in each line, and over the last of them the loss."""
     lines = []
     for number in range(1, 30):
         steps = range(number * 10 - 9, number * 10 + 1)
@@ -152,6 +151,8 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
          *steps(range(30), first=50, start=300), line(2000, "BT_RETRY_COUNT=2"),
          *steps(range(30), first=10, start=2100)],
         {"restarts": (START_S + 110, START_S + 2000)}),
+    "a single count out of line is no restart": (
+        [*steps(range(1, 90)), line(110, "step=0 loss=1"), line(140, "step=100 loss=1")], {"restarts": ()}),
     "ranks that tell their steps out of turn are no restart": (
         [line(n * 10 + rank / 10, f"step={n - rank % 2 * 3} loss=1") for n in range(60) for rank in range(4)],
         {"restarts": ()}),

@@ -1,8 +1,4 @@
-"""Runs watched from their beginning, as the job screen does it: stragglers and roles, leaks and saws.
-
-A node that does something else is no straggler; one that falls behind its own kind is. What grows and falls
-back again and again is no leak; what grows beyond all that is one.
-"""
+"""Runs watched from their beginning, as the job screen does it: stragglers and roles, leaks and saws."""
 
 import math
 import random
@@ -28,10 +24,7 @@ Level = Callable[[float], float]
 def watched(
     nodes: Mapping[str, Mapping[str, Level]], hours: float, *, every_s: int = 300, **fields: Any
 ) -> Iterator[tuple[float, tuple[HealthFinding, ...]]]:
-    """What is found every five minutes, or other times (seconds from the beginning), of samples a minute apart.
-
-    ``nodes`` are levels over time by node, as of ``series``.
-    """
+    """What is found every five minutes, by seconds from the beginning, of samples a minute apart."""
     job = TrainingJob(
         id="j",
         current_status="TRAINING_JOB_RUNNING",
@@ -126,8 +119,6 @@ def test_a_node_that_waits_in_turn_is_not_idle_for_that():
 
 
 def saw(period_s: float, low: float, high: float):
-    """Teeth whose tops differ a little, as real ones do."""
-
     def level(at):
         tooth, within = divmod(at, period_s)
         return low + (high - low) * (1 - 0.05 * (int(tooth) * 7 % 5)) * within / period_s

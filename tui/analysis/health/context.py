@@ -182,7 +182,7 @@ class Context:
         learned_s = rules.stall_pause_factor * (progress.line_pause_s or 0.0)
         if self._is_first_phase:
             return max(rules.stall_aside_s, learned_s)
-        if not self._is_at_round_step:
+        if not self._is_at_round_step and not self._is_at_end_of_epoch:
             return learned_s
         is_first = (progress.step_pause_s or 0.0) <= 2 * (progress.step_interval_s or 0.0)
         return max(rules.stall_aside_s / (1 if is_first else 2), learned_s)
@@ -205,6 +205,14 @@ class Context:
             return False
         apart = _ROUND_REPORTS * max(1.0, steps[-1] - steps[-2])
         return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
+
+    @property
+    def _is_at_end_of_epoch(self) -> bool:
+        """True if the newest step ends an epoch of many reports, or the one after it begins the next."""
+        epoch, reports = self.progress.epoch, len(self.progress.loss_series)
+        if epoch is None or not round(epoch) or _ROUND_REPORTS * epoch > reports:
+            return False
+        return abs(epoch - round(epoch)) <= epoch / reports
 
     def is_held(self, kind: FindingKind, node: str | None = None) -> bool:
         return HealthFinding(kind, "info", "", node).key in self.held

@@ -66,9 +66,10 @@ def underused_gpus(context: Context) -> Iterator[HealthFinding]:
     if at is None or progress.moving_target or (progress.last_step_at_ns or 0) / NS_PER_S < at - _SETTLED_S:
         return
     held = context.is_held(FindingKind.GPU_UNDERUSED)
+    busy_cpus = context.with_hysteresis(_BUSY_CPUS, 0.0, held=held)
     cores = (context.run.job.instance_type.millicpu_limit if context.run.job.instance_type else 0) / 1000
     for window_s, below, cpu_from in (
-        (rules.underused_after_s, rules.underused_below, _BUSY_CPUS * cores or math.inf),
+        (rules.underused_after_s, rules.underused_below, busy_cpus * cores or math.inf),
         (_SINGLE_NODE_FACTOR**2 * rules.underused_after_s, rules.active_from, 0.0),
     ):
         since = at - window_s

@@ -10,6 +10,7 @@ from math import isfinite
 from statistics import median
 
 from tui.analysis.health.context import Context, finding, start_of_condition
+from tui.analysis.progress.inputs import MAX_SKIPPED
 from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series
 from tui.text.units import number
@@ -21,6 +22,7 @@ _NAN_NORMS = 3  # A single infinite norm is normal while the loss scale adjusts.
 _FIRST_NORMS = 20  # … and so are several before the first finite one.
 _NAN_LOSSES = 3  # A single NaN may be a batch that was skipped.
 _NAN_S = 600.0  # … unless nothing follows it, or another one after half of that.
+_SKIPS_S = 300.0
 _DEVIATION = 1.4826  # Converts a median absolute deviation to a standard deviation.
 _MIN_SPREAD = 0.02  # As a fraction of the level: even a very stable loss may fluctuate this much.
 _MIN_RISE = 0.1
@@ -43,6 +45,13 @@ def broken_loss(context: Context) -> Iterator[HealthFinding]:
         if held or broken >= _NAN_LOSSES or context.now_s - since > _NAN_S / broken:
             text = f"loss is {number_or_nan(progress.loss)}"
             yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=since)
+            return
+    skipped = progress.skipped_steps
+    if len(skipped) == MAX_SKIPPED and series.times and series.times[-1] < skipped[0]:
+        is_new = context.now_s - skipped[-1] < _SKIPS_S
+        if is_new and context.now_s - series.times[-1] > _SKIPS_S:
+            text = "no loss any more: gradients overflow, and steps are skipped"
+            yield finding(FindingKind.LOSS_NOT_FINITE, "critical", text, since_s=series.times[-1])
             return
     norms = progress.grad_norm_series.values
     broken = _broken_at_end(norms)

@@ -36,12 +36,15 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     usual_s = progress.step_interval_s or 0.0
     starting = usual_s == 0 or context.training_since is None or context.loads_again
     sign_s = max(step_s, since_s)
+    # One step gives no interval: a reinforcement learning step may take a quarter of an hour. Nor do steps
+    # that are long over, if a count of other work has come to its end since.
+    other_work = (progress.finished_at or 0.0) > step_s + rules.stall_talking_s
+    unread_s = rules.stall_unread_s if starting or other_work else 0.0
     allowed_s = max(
         rules.stall_after_s,
         rules.stall_steps * usual_s,
         context.pause_allowed_s,
-        # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
-        rules.stall_unread_s if starting else 0.0,
+        unread_s,
     )
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
     if context.now_s - sign_s > allowed_s:
@@ -57,7 +60,7 @@ def stall(context: Context) -> Iterator[HealthFinding]:
         rules.stall_talking_steps * usual_s,
         2 * rules.stall_pause_factor * (progress.step_pause_s or 0.0),
         context.pause_allowed_s,
-        rules.stall_unread_s if starting else 0.0,
+        unread_s,
     )
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_s = step_s if progress.run_phase is None else max(step_s, progress.run_phase.newest)

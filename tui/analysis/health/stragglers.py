@@ -297,6 +297,11 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[HealthFind
     """
     found = list(_slow_by_their_gpus(context, throughout=True)) if _may_compare(context) else []
     named = [one for one in found if one.node not in excused]
+    if not _is_comparable(context):  # A pause ends no finding.
+        seen = excused | {one.node for one in named}
+        named += [
+            one for one in context.held.values() if one.kind is FindingKind.STRAGGLER and one.node not in seen
+        ]
     yield from named
     yield from _by_step_time(context, excused | {one.node for one in named})
 
@@ -319,6 +324,8 @@ def _slow_by_their_gpus(context: Context, *, throughout: bool) -> Iterator[Healt
     for group in _same_work(context, replace(metrics, nodes=tuple(active)), held):
         for name, lag in _lagging_nodes(context, group, held, throughout=throughout).items():
             since = _lag_started_at(context, group, name, lag)
+            if lag.busier and context.progress.moving_target:
+                continue  # In reinforcement learning a trainer is busier than those that serve it.
             if not _is_usual(context, group, name, lag, since) and not _was_always_so(
                 context, group, lag, since
             ):

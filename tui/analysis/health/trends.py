@@ -35,7 +35,7 @@ _NEVER_FALLEN, _QUIET = 60, 0.02  # This many losses before, and at most so much
 _LEVEL = 3  # The level of an evaluation loss is the median of so many.
 _SECOND_DIFFERENCE = 1.65  # Its median is this many deviations of the noise.
 _FALLING = 0.99
-_FALLEN_BEFORE = 1.1
+_FALLEN_BEFORE, _SMALL_FALLEN_BEFORE = 1.1, 1.5  # Losses below 1 (diffusion, regression) are noisy at first.
 _SCHEDULED_END = 0.1  # At this share of the highest learning rate the loss has to be flat.
 _NEARLY_DONE = 0.9
 
@@ -115,6 +115,8 @@ def _cause(context: Context, began: float, *, in_tokens: bool) -> str | None:
         (mean_between(node.mean_memory, before, began), mean_between(node.mean_memory, began, at))
         for node in nodes
     ]
+    lengths = context.progress.input_length_series
+    memory.append((mean_between(lengths, before, began), mean_between(lengths, began, at)))
     grown = any(old is not None and new is not None and new > _MORE_MEMORY * old for old, new in memory)
     if not in_tokens and (grown or context.progress.moving_target):
         return None  # Longer inputs, or longer answers: a step is more work than before.
@@ -156,7 +158,8 @@ def plateau(context: Context) -> Iterator[HealthFinding]:
     earlier = list(filter(math.isfinite, begun))
     quiet = len(earlier) >= _NEVER_FALLEN and noise * math.sqrt(size) <= _QUIET * abs(level)
     never = quiet and all(abs(one - level) <= near for one in (median(earlier), highest))
-    if flat and known and not ends and (never or highest > _FALLEN_BEFORE * level):
+    fallen = _FALLEN_BEFORE if level >= 1 else _SMALL_FALLEN_BEFORE
+    if flat and known and not ends and (never or highest > fallen * level):
         text = f"loss has been flat at {number(level)} for {duration(window_s)} or longer"
         text += ", since the first step" if never else ""
         short = f"loss flat at {number(level)}"

@@ -17,6 +17,7 @@ import re2
 
 from api_client.models.logs import NS_PER_S, LogLine
 from tui.analysis.logs.errors import ErrorLines
+from tui.analysis.progress.inputs import MAX_SKIPPED, announced_input_length, announces_skipped_step
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics
@@ -172,6 +173,8 @@ class ProgressFold:
         self._run_phases = RunPhases()
         self._counts = MovingCounts()
         self._announced_restarts: list[float] = []
+        self._skipped_steps: list[float] = []
+        self._input_lengths = ThinnedPoints("input length", max_points)
         self._moving_target = False
         self._save_every: int | None = None
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
@@ -203,6 +206,12 @@ class ProgressFold:
                     told = True
                 elif (run_phase := announces_phase(line.message)) is not None:
                     told |= self._run_phases.keep(run_phase, stamp / NS_PER_S)
+                elif announces_skipped_step(line.message):
+                    insort(self._skipped_steps, stamp / NS_PER_S)
+                    del self._skipped_steps[:-MAX_SKIPPED]
+                    told = True
+                elif (length := announced_input_length(line.message)) is not None:
+                    self._input_lengths.add(stamp / NS_PER_S, length)
                 elif self._save_every is None:
                     self._save_every = announced_save_interval(line.message)
                 continue
@@ -293,9 +302,12 @@ class ProgressFold:
             replicas=self._replica_logs(),
             moving_target=self._moving_target,
             save_every=self._save_every,
+            skipped_steps=tuple(self._skipped_steps),
+            input_length_series=self._input_lengths.series(),
             announced_at=self._run_phases.newest(),
             loading_at=self._run_phases.newest("loading"),
             moved_at=self._counts.moved_at,
+            finished_at=self._counts.finished_at,
         )
         streams = {
             key: stream for key, stream in self._streams.items() if self._has_patterns or stream.is_ordered()

@@ -206,6 +206,16 @@ class MovingCounts:
             default=None,
         )
 
+    @property
+    def finished_at(self) -> float | None:
+        """Time a count that had moved last reached its total."""
+        ended = (counts[-1] for key, counts in self._counts.items() if _is_at_end(counts, key[2]))
+        return max((time for time, _ in ended), default=None)
+
+
+def _is_at_end(counts: list[tuple[float, float]], total: str) -> bool:
+    return counts[0][1] < counts[-1][1] and counts[-1][1] >= float(total.replace(",", ""))
+
 
 class RunPhases:
     """Time ranges of such activities, from lines in any order."""

@@ -161,7 +161,8 @@ class ProgressSnapshot:
     name rewards or an adversary, so that a rising loss means little. ``save_every``
     are the steps between saves, by the settings. ``announced_at`` and ``loading_at`` are the times (epoch s)
     at which the log last announced other work, or that something loads; ``moved_at`` is the time at which a
-    count of other work last moved.
+    count of other work last moved, ``finished_at`` that at which one was complete. ``skipped_steps`` are the
+    newest times at which a step was skipped because its gradients overflowed.
     """
 
     step: int | None = None
@@ -211,6 +212,9 @@ class ProgressSnapshot:
     announced_at: float | None = None
     loading_at: float | None = None
     moved_at: float | None = None
+    finished_at: float | None = None
+    skipped_steps: tuple[float, ...] = ()
+    input_length_series: Series = EMPTY
 
     @property
     def fraction(self) -> float | None:

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import pairwise
+from statistics import median
 
 from tui.analysis.progress.snapshot import ThinnedPoints
 from tui.analysis.series import Series
@@ -28,6 +29,8 @@ RESTART_GAP_S = 15.0
 
 RESTART_STEPS = 2
 """Going back by fewer steps than this is not a restart either."""
+
+_OUT_OF_LINE = 2.0  # Times the usual move: no run makes up for that much by the next count.
 
 ROUND_ENDS = 0.8
 """A round ends if a bar has reached this fraction of its total and then falls back."""
@@ -169,11 +172,21 @@ def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
 def restart_times(marks: ThinnedPoints) -> tuple[float, ...]:
     """Return the times (epoch seconds) when the run resumed at an earlier step."""
     times, steps = marks.times, marks.values
-    return tuple(
-        times[place]
+    places = [
+        place
         for place in range(1, len(times))
         if steps[place] <= steps[place - 1] - RESTART_STEPS
         and times[place] - times[place - 1] >= RESTART_GAP_S
+    ]
+    if not places:
+        return ()
+    usual = median(abs(later - before) for before, later in pairwise(steps))
+    # A single count that is out of line (0/900 between 850 and 900) is none.
+    return tuple(
+        times[place]
+        for place in places
+        if steps[place - 1] - steps[place] <= _OUT_OF_LINE * usual
+        or (place + 1 < len(steps) and steps[place - 1] > steps[place + 1])
     )
 
 
