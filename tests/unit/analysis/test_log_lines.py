@@ -392,7 +392,7 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('step=120 loss=0.4 12345 tokens/s 0.8 s/step', {'step': 120, 'tokens_per_s': 12345.0}),
     ('Wrote snapshot to: out/net_iter_5000.ckpt', {'checkpoint': ...}),
     ('output/ckpt_epoch_0.pth saved !!!', {'checkpoint': ...}),
-    ('Epoch 1 | train | loss: 0.41 | val | loss: 0.5', {'loss': 0.41, 'eval_loss': None}),
+    ('Epoch 1 | train | loss: 0.41 | val | loss: 0.5', {'loss': 0.41, 'eval_loss': 0.5}),
     ('Epoch 3 train/val loss: 0.41/0.51', {'epoch': 3.0, 'loss': 0.41, 'eval_loss': 0.51}),
     ('iterations: 100, training error: 0.0512', {'step': 100}),
     ("{'split': 'val', 'loss': 0.41, 'step': 1200}", {'step': 1200, 'eval_loss': 0.41, 'loss': None}),

@@ -31,7 +31,7 @@ _ROW_LOSSES = word_set(
 _IN_BLOCK = re.compile(
     r"(?:[\d: .,-]{19,32}|[A-Z]{4,7}:[\w.]{1,40}:|I\d{4} [^\]]{1,80}\])?"
     r"\W{0,12}(?P<name>[A-Za-z][\w /.-]{0,40}?)(?: set to| to| is)?[\"']?\s{0,8}(?:[:=]\s{0,8}|\s)"
-    rf"(?P<value>{NUMBER})[,}}]{{0,2}}\s*$"
+    rf"(?P<value>{NUMBER})[,}}]{{0,2}}(?P<unit> ?[a-z]{{3,7}}/s(?:ec)?)?\s*$"
 )
 _FRACTION = re.compile(r"[.e]")
 _HINT = re.compile(r"oss|lr|LR|rate|norm|/s|per sec")
@@ -88,9 +88,11 @@ def read_in_block(text: str) -> ParsedMetrics | None:
     match = _IN_BLOCK.match(text) if _HINT.search(text) else None
     if match is None and "oss" in text and is_pairs(text.lower()):
         return measure({"loss": report_values(text).get("loss")})
-    if match is None or not _FRACTION.search(match["value"]):
+    if match is None:
         return None
-    return _named(match["name"], match["value"])
+    reading = _named(f"{match['name']} ({match['unit']})" if match["unit"] else match["name"], match["value"])
+    is_rate = reading is not None and (reading.tokens_per_s or reading.samples_per_s)
+    return reading if is_rate or _FRACTION.search(match["value"]) else None
 
 
 def read_row(text: str) -> ParsedMetrics | None:

@@ -16,7 +16,7 @@ _STEP = re.compile(
     r"(?:(?P<updates>num[ _]updates|nupdates)"
     r"|(?P<global>(?:train(?:ing|er)?/)?global[ _](?:step|iter(?:ation)?))"
     r"|(?P<plain>(?:train(?:ing)?|opt(?:im(?:izer)?)?)[ _]step|steps?(?:_i)?)"
-    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|it|(?:mini-?)?batch(?:_idx)?|updates?|timesteps?|i(?=\s?=\s?\d+\s?/)))"
+    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|itr|it|(?:mini-?)?batch(?:_idx)?|updates?|timesteps?|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )
@@ -74,6 +74,7 @@ _SPECIAL = (
     (".py:", re.compile(r"\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] (?=[a-z][^\s=:]{0,60} ?[=:])")),
     ("-- iter: ", re.compile(r"\bepoch: (?P<epoch>\d{1,9}) ")),  # TFLearn's iter counts samples
     ("] loss=", re.compile(r"^\[(?P<step>\d{1,12}) \| [\d.]{1,12}\] loss=")),  # GPT-2's fine-tuning
+    ("] ", re.compile(r"^\[(?P<epoch>\d{1,6}): {1,8}(?P<step>\d{1,9})/(?P<total>\d{1,9})\] ")),  # PointNet
     # PyTorch's tutorial, I-JEPA: epoch, batch
     ("] loss: ", re.compile(r"(?:^|:)\[(?P<epoch>\d{1,6}), +(?P<step>\d{1,9})\] loss: ")),
 )

@@ -72,7 +72,7 @@ _EVALUATION = re.compile(
     r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
     r"(?:valid(?:ation|ate|ating|ator)?|val|eval(?:uation|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
     r"(?: ?(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
-    r"| - |, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
+    r"| - | \(\d+/\d+\)|, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
     r"| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
     r"|\. (?=epoch|step|iter)"
@@ -83,10 +83,6 @@ _EVALUATION = re.compile(
     r"|\b(?:phase|mode|split|stage|(?:sub|data)?set)[\"']?\s?[:=]\s?[\"']?(?:val|eval|test|dev)"
     r"|\bresults? (?:on|for) (?:the )?(?:val|eval|test|dev)|\bon (?:the )?(?:val\w{0,7}|test|dev) set:"
     r"|\bsaving dict for global step\b"  # TensorFlow's estimators
-)
-_TRAINING_FIRST = re.compile(  # "Epoch 1 | train | loss 0.4 | val | loss 0.5"
-    r"\b(?:epoch|step|iter(?:ation)?)\b[^a-z]{1,16}train(?:ing)?\b"
-    r".{1,120}?\b(?:val|valid|validation|eval|test|dev)\b"
 )
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
@@ -159,9 +155,7 @@ def kind_of(texts: tuple[str | None, ...]) -> LineKind:
     )
     return LineKind(
         is_report=is_report,
-        evaluates=evaluates
-        and _EVALUATION.search(lowered) is not None
-        and _TRAINING_FIRST.search(lowered) is None,
+        evaluates=evaluates and _EVALUATION.search(lowered) is not None,
         under_way=_UNDER_WAY.search(lowered) is not None,
         has_reward=_REWARD.search(lowered) is not None,
         has_measure=_MEASURED_STEP.search(lowered) is not None

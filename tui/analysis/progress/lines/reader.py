@@ -40,7 +40,7 @@ _HINTS = (
     "batch",
     "_per_s",
     "lr=",
-    "lr =",
+    "lr ",
     "lr:",
     "/group0",
     "eval/",

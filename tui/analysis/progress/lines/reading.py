@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui.analysis.progress.lines.vocabulary import meaning
+from tui.analysis.progress.lines.vocabulary import ALONE, meaning
 
 WHOLE = frozenset({"step", "total_steps", "rank"})
 """Fields that hold integers."""
 
+_TIMESTAMP = 1e9
 _TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
 _OF = re.compile(r"(\d{1,12}) ?/ ?(\d{1,12})")  # of a count: "120/4800"
 
@@ -129,9 +130,12 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
         number = to_step(count) if known.field in WHOLE else to_float(count)
         if number is None or (known.field in _FINITE and not math.isfinite(number)):
             continue
+        if known.field == "step_time_s" and number > _TIMESTAMP:
+            continue
         found[known.field] = number * known.scale if known.scale != 1 else number
         ranks[known.field] = known.rank
-    if "loss" in found and ranks["loss"] > 1 and is_partial(values):
+    losses = sum("loss" in name.lower() for name in values) if ranks.get("loss", 0) >= ALONE else 1
+    if losses > 1 or ("loss" in found and ranks["loss"] > 1 and is_partial(values)):
         del found["loss"]
     return found
 

@@ -30,10 +30,11 @@ _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
     r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b"
     r"|\bcheckpoint (?:successfully )?created at\b|\bcheckpoint[_.]saved\b"
-    rf"|\b{_MODEL}[^.;:?]{{0,40}}? (?:saved|written|stored)(?::| (?:to|in|at|as|under)\b(?: file)?:?)? ?"
+    rf"|\b{_MODEL}[^.;:?]{{0,40}}? (?:saved|written|stored)"
+    r"(?::| (?:to|in|at|as|under)\b(?: file)?:?| ?(?:→|->|=>))? ?"
     r"['\"`]?[^\s]{0,400}[/.]\S"
     r"|\b(?:models?|weights|snapshot|ckpt|adapters?|network|(?:model|epoch|ckpt)(?: at \w+)? \d+)"
-    r" (?:was |is |has been |successfully )?saved\W*$"
+    r" (?:was |is |has been |successfully )?saved(?: with [\w .:=]{1,40}| at \w{4,9} \d{1,12})?\W*$"
 )
 _ANNOUNCED = re.compile(
     # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".

@@ -23,6 +23,7 @@ from tui.analysis.progress.lines.vocabulary import EVALUATION, meaning
 
 _START = re.compile(r"\{\s{0,4}\"")
 _KIND_KEYS = ("event", "mode", "split", "phase", "stage", "type")
+_NAME_KEYS = ("key", "name", "tag", "metric")  # {"tag": "loss", "value": 0.41}
 _SAVED = re.compile(r"checkpoint[_ ](?:was )?(?:saved|written)|saved[_ ]checkpoint")
 _OTHER_LOSS = re.compile(r"(?i)packet loss|stop loss")
 _MESSAGE_KEYS = (
@@ -128,7 +129,8 @@ def _flat(decoded: dict[str, object], depth: int = 3) -> dict[str, object]:
             prefix = f"{key}/" if key.lower() in EVALUATION else ""
             values.update({f"{prefix}{name}": inner for name, inner in _flat(value, depth - 1).items()})
     values.update({key: value for key, value in decoded.items() if value is not None})
-    return values
+    named = next((name for key in _NAME_KEYS if isinstance(name := decoded.get(key), str)), None)
+    return values if named is None or "value" not in values else {**values, named: values["value"]}
 
 
 def _saved_name(values: dict[str, object]) -> str:

@@ -33,11 +33,20 @@ _BOTH_LOSSES = re.compile(  # "train/val loss: 0.4/0.5"
     rf"\b(?:{_BOTH}\)? loss(?:es)?|loss(?:es)? ?\(?{_BOTH}\)?)\s?[:=]?\s?"
     rf"(?P<loss>{NUMBER.lower()})(?:\s?[/,|]\s?|\s)(?P<eval_loss>{NUMBER.lower()})"
 )
+_LOSS_PAIR = re.compile(  # "loss: train=0.4, val=0.5"
+    rf"\bloss(?:es)?\s?[:(|-]?\s?train(?:ing)?\s?[=:]?\s?(?P<loss>{NUMBER.lower()})[\s,|/]{{1,4}}"
+    rf"(?:val(?:id(?:ation)?)?|test|dev)\s?[=:]?\s?(?P<eval_loss>{NUMBER.lower()})"
+)
+_SECTIONS = re.compile(  # "[train] loss=0.4, [valid] loss=0.5", "train | loss 0.4 | val | loss 0.5"
+    r"\btrain(?:ing)?\]?\s?[:|,\]]?\s.{1,200}?loss.{1,80}?"
+    r"(?P<second>(?:[|;,]\s?|\s{1,2}|- )\[?(?:valid(?:ation)?|val|eval|test|dev)\]?\s?[:|\]]\s?)"
+    r"(?=.{0,80}?loss)"
+)
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
     r"|test (?:set|error): (?:average|avg) loss|test set results: loss"
     r"|(?:validating|evaluating) ?\.{3} ?loss|(?:dev|valid|val|test)\s{1,3}: loss(?= \d)"
-    r"|(?:validation|valid|val|evaluation|eval)(?: metrics)?(?::| -) ?(?:avg |average |mean )?loss"
+    r"|(?:validation|valid|val|evaluation|eval)(?: metrics| results?)?(?::| -) ?(?:avg |average |mean )?loss"
     r"|\[(?:valid|val|eval|test|dev)\] loss)"
     rf"(?: {{0,40}}[=:]\s{{0,9}}| )(?P<value>{NUMBER.lower()})(?:$|[,;|.]? )"
 )
@@ -45,7 +54,7 @@ _TRAINING_ALONE = re.compile(
     r"[\s*>]{0,12}(?:average |avg\.? |mean )?train(?:ing)?(?: epoch| metrics:| -|:)?[ _]loss"
     rf"(?: ?[=:]\s{{0,8}}|\s{{1,8}}(?=-?[\d.]+(?: ?$|\s+(?:\||(?:(?:test|val|valid|dev)[ _])?(?:acc|loss)))))"
     rf"(?P<value>{NUMBER.lower()})"
-    r"(?:$|[,;]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
+    r"(?:$|[,;.]?\s(?!\|)|\s{1,4}\|[^|]{1,40}[:=])"
 )
 _EVALUATION_BESIDE = re.compile(
     r"[\s|,;(](?:val(?:id(?:ation)?)?|eval(?:uation)?|test|dev)\.?[ _]loss ?[=:] ?"
@@ -77,7 +86,7 @@ _BESIDE = re.compile(
 )
 _LOGGER = re.compile(  # a time, brackets, a level, a module, a number
     r"(?>\[?\d{2,4}[-/:][\d:.,t/+z -]{5,32}\]?|\[[^\]]{1,80}\]|(?:info|debug|root)\b:?|[a-z_]\w*(?:\.\w+)++"
-    r"|\d{1,9}: |\d{1,4} (?=train)|[-:|>\s]){0,16}+"
+    r"|\d{1,9}: |\d{1,4} (?=train)|[a-z]?\d{1,7} (?=info)|[-:|>\s]){0,16}+"
 )
 _SAMPLES = re.compile(
     rf"^loss: (?P<loss>{NUMBER}) {{1,4}}\[ *\d{{1,12}}/ *\d{{1,12}}\]\s*$"
@@ -96,9 +105,9 @@ def read(text: str) -> ParsedMetrics | None:
     if _BOX.match(text):
         return None
     lowered = text.lower()
-    cut = lowered.find("[valid]") if "[train] " in lowered else -1
-    if cut > 0:
-        return _read_both(text, cut)
+    sections = _SECTIONS.search(lowered) if "train" in lowered and lowered.count("loss") > 1 else None
+    if sections is not None:
+        return _read_both(text, sections.start("second"))
     counts = find_counts(text, lowered)
     if counts is None:
         return _without_count(text, lowered)
@@ -109,9 +118,7 @@ def read(text: str) -> ParsedMetrics | None:
     if not kind.is_report:
         return _monitored(counts, lowered)
     known: dict[str, Any] = dict(read_values(kind.slots, numbers))
-    both = _BOTH_LOSSES.search(lowered) if "train" in lowered else None
-    if both is not None:
-        known |= {name: to_float(value) for name, value in both.groupdict().items()}
+    known |= _both(lowered)
     if not known.keys() - {"epoch"}:
         return _monitored(counts, lowered) or _count_alone(counts, kind, lowered)
     if "smoothl1" in lowered and "loss" not in lowered:
@@ -142,6 +149,11 @@ def read(text: str) -> ParsedMetrics | None:
     return _count_alone(counts, kind, lowered)
 
 
+def _both(lowered: str) -> dict[str, Any]:
+    both = (_BOTH_LOSSES.search(lowered) or _LOSS_PAIR.search(lowered)) if "train" in lowered else None
+    return {} if both is None else {name: to_float(value) for name, value in both.groupdict().items()}
+
+
 def _bare(text: str, lowered: str) -> ParsedMetrics | None:
     """Read a loss beside another measure of training, or a learning rate beside a speed, without a count."""
     texts, numbers = split_numbers(text)
@@ -149,6 +161,8 @@ def _bare(text: str, lowered: str) -> ParsedMetrics | None:
     if not kind.is_report or (SETTING.search(lowered) and "averaged stats:" not in lowered):
         return None
     known: dict[str, Any] = dict(read_values(kind.slots, numbers))
+    if both := _both(lowered):
+        return ParsedMetrics(**both)
     names = set(_LOSS_NAME.findall(lowered))
     if "loss" in known and not names & _WHOLE_LOSSES and len(names) > 1:
         del known["loss"]  # the parts of one
@@ -163,7 +177,14 @@ def _bare(text: str, lowered: str) -> ParsedMetrics | None:
     losses = [known[name] for name in ("loss", "eval_loss") if name in known]
     if any(loss.is_integer() for loss in losses) or _OTHER_LOSS.search(lowered):
         return None
-    measured = known.keys() & {"loss", "learning_rate", "grad_norm", "tokens_per_s", "samples_per_s"}
+    measured = known.keys() & {
+        "loss",
+        "eval_loss",
+        "learning_rate",
+        "grad_norm",
+        "tokens_per_s",
+        "samples_per_s",
+    }
     if len(measured) > 1 or (losses and (_BESIDE.search(lowered) or is_pairs(lowered))):
         return ParsedMetrics(**known)
     return None

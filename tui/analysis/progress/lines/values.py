@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tui.analysis.progress.lines.reading import NUMBER, to_float
-from tui.analysis.progress.lines.vocabulary import EVALUATION, Meaning, meaning, word_set
+from tui.analysis.progress.lines.vocabulary import ALONE, EVALUATION, Meaning, meaning, word_set
 
 _NUMBER = re.compile(
     r"(?=[-+.\dnNiI])(?<![\w.@])(?<!\w[-+])(?<!lr\()"
@@ -102,6 +102,7 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
     found: list[tuple[int, Slot]] = []
     marked = False
     pair = False
+    losses: set[str] = set()
     rate: str | None = None
     for position in range(len(texts) // 2):
         before = (texts[2 * position] or "")[-_LONGEST_NAME:]
@@ -117,6 +118,8 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
         is_last = 2 * position + 3 == len(texts)
         own_unit = _UNIT.match(after) if (has_sign or not before.strip()) and not is_last else None
         rate = None if own_unit is None else own_unit[1]
+        if "oss" in name:
+            losses.add(name)
         known = _meaning_of(name, after if is_last else f"{after}0" if rate is None else f" {rate}")
         if not unit and _MILLISECONDS.match(after):
             unit = "ms"
@@ -126,6 +129,8 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
         factor = None if known is None or known.field in _COUNTS else _factor(known, unit, name)
         if known is not None and factor is not None:
             found.append((known.rank, Slot(position, known.field, factor)))
+    if len(losses) > 1:
+        found = [one for one in found if one[0] < ALONE or one[1].field != "loss"]
     found.sort(key=lambda one: one[0])
     return Slots(tuple(slot for _, slot in found), marked)
 

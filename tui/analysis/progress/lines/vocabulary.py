@@ -45,6 +45,13 @@ _TRAINING_LOSSES = word_set(
     " grpo word language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen"
     " generator reward step final"
 )
+_ONLY_LOSSES = word_set(
+    "softmax sparse categorical binary bce focal contrastive huber nce infonce dice l1 l2 smooth cls"
+    " classification regression reconstruction recon supervised"
+)
+ALONE = 20
+"""The rank of a loss that is a part of one wherever another loss stands beside it."""
+
 _NOT_AN_EVALUATION = word_set(
     "best min max lowest initial target previous reference scale kl aux scaled weight steps"
     " improved decreased increased from to did not was is reached no at after"
@@ -83,7 +90,7 @@ _STEPS = {
                 "opt step",
             ),
             ("steps", "update", "updates"),
-            ("iteration", "iter", "iters", "it", "iterations"),
+            ("iteration", "iter", "iters", "it", "itr", "iterations", "step num"),
             ("batch", "batch idx", "minibatch"),
         )
     )
@@ -157,8 +164,9 @@ def _loss(words: list[str]) -> Meaning | None:
         return Meaning("eval_loss", 0 if not rest else 8 if "nll" in rest else 4)
     if rest and rest[-1] == "0":
         rest.pop()
-    if any(word not in _STATISTICS and word not in _TRAINING_LOSSES and word not in _SCOPES for word in rest):
-        return None
+    other = set(rest) - _STATISTICS - _TRAINING_LOSSES - _SCOPES
+    if other:
+        return Meaning("loss", ALONE) if other <= _ONLY_LOSSES else None
     rank = 0 if not rest else 1 + len(rest)
     if "step" in rest:
         rank = 1  # Lightning prints the mean over the epoch beside it
@@ -223,7 +231,7 @@ def _count(words: list[str]) -> Meaning | None:
         return Meaning("step", _STEPS[name])
     if "_".join(words) in _TOTAL_STEPS:
         return Meaning("total_steps")
-    if name in ("epoch", "epochs", "ep", "epch"):
+    if name in ("epoch", "epochs", "ep", "epch", "epoch num"):
         return Meaning("epoch", int(name == "ep"))  # beside "epch" it is LeRobot's episode
     if words[1:] == ["num", "updates"] and words[0] in EVALUATION:  # fairseq: the run's updates so far
         return Meaning("step", _STEPS["num updates"])
