@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pydantic import SecretStr
@@ -78,9 +79,8 @@ def keys_offered(app: Dashboard) -> set[str]:
     }
 
 
-async def test_one_that_serves_shows_its_start_and_is_stopped_and_started_again(
-    server: DeployingServer,
-) -> None:
+@patch("tui.feeds.deployment.serves_nothing", lambda _remote: False)
+async def test_one_that_serves_is_stopped_and_started_again(server: DeployingServer) -> None:
     server.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     async with deployed(server) as (app, pilot):
         await until(pilot, lambda: "last start 40s: image pull 9s · weight download 31s" in text_of(app))

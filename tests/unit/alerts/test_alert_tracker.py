@@ -9,9 +9,6 @@ from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert, AlertTracker
 from tui.analysis.run.finding import FindingKind, HealthFinding
 
-STALL = HealthFinding(
-    FindingKind.STALLED, "critical", "no step for 9m", since=ONE_O_CLOCK + timedelta(minutes=1)
-)
 SLOW = HealthFinding(FindingKind.STRAGGLER, "warning", "61 % of the others", "node-2")
 RUNNING = job("llama70")
 
@@ -24,6 +21,7 @@ def told(alerts: tuple[Alert, ...]) -> list[str]:
     return [alert.finding.key if alert.finding else alert.job.current_status for alert in alerts]
 
 
+STALL = HealthFinding(FindingKind.STALLED, "critical", "no step for 9m", since=at(1))
 OLD = HealthFinding(FindingKind.STALLED, "critical", "no step", since=at(-1))
 STORIES: dict[str, list[tuple[float, tuple[HealthFinding, ...], Literal["run", "fleet"], str]]] = {
     "what is new is told once, whoever sees it": [

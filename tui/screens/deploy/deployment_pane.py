@@ -69,7 +69,7 @@ class DeploymentPane(Vertical):
                 head.append(f"\nlast start {start}", tones["muted"])
             if result.link:
                 head.append(f"\n{sanitize(result.link)}", tones["muted"])
-            if result.version_id:  # no screen leads back here
+            if result.version_id and not serves_nothing:  # no screen leads back here
                 head.append(f"\nlater: bt-tui deployments show {sanitize(result.version_id)}", tones["muted"])
             if snapshot.changing:
                 head.append(f"\n{snapshot.changing}", tones["key"])
