@@ -162,7 +162,7 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         of = f" of {number(progress.total_epochs)}" if progress.total_epochs else ""
         words.append(("epoch", Cell(number(progress.epoch) + of)))
     left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
-    if left is not None and not run.job.is_finished:
+    if left is not None and left >= 1 and not run.job.is_finished:
         span = f" ({duration(between[0])}–{duration(between[1])})" if between else ""
         words.append(("ETA", Cell(duration(left) + span)))
     if progress.rate_steps_per_s is not None:

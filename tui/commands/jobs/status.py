@@ -95,7 +95,7 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
         parts.append(whole)
     if progress.loss is not None:
         parts.append(f"loss {number(progress.loss)}")
-    if left_s is not None:
+    if left_s is not None and left_s >= 1:
         parts.append(f"{duration(left_s)} left")
     return record, " ".join(parts if len(parts) > 1 else [*parts, view.word])
 
