@@ -78,7 +78,7 @@ def unpack(archive: Path, folder: Path) -> Path:
                 unpacker.add(archive)
             draft.rename(folder)
         except BadArchive as error:
-            raise DownloadError(f"{archive.name} could not be unpacked: {error}") from None
+            raise DownloadError(f"the code could not be unpacked: {error}") from None
         finally:
             if draft.exists():
                 shutil.rmtree(draft, ignore_errors=True)
