@@ -46,7 +46,8 @@ from api_client.models.logs import LogLine
 from tui.analysis.health.checks import judged
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot, verdict
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import verdict
 from tui.readers.run import health_metrics_fold
 from tui.text.units import duration
 

@@ -9,8 +9,8 @@ from api_client.models import Checkpoint
 from support.dashboard import Dashboard, Heard, job_view, opened, pressed
 from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.checkpoints import CheckpointFault, saved_key
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.snapshot import CheckpointFault, saved_key
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
 

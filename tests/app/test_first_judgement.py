@@ -15,7 +15,8 @@ from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from support.waiting import to_screen, until
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.snapshot import RunSnapshot, verdict
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import verdict
 from tui.app import BtTuiApp
 from tui.readers.session import Session
 from tui.screens.job.screen import JobScreen

@@ -22,7 +22,8 @@ from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
 from tui.actions import JOB_TABS
 from tui.analysis.connection import LOG
-from tui.analysis.run.snapshot import RunSnapshot, is_settled
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import is_settled
 from tui.app import BtTuiApp
 from tui.commands.app.open import settings_of
 from tui.commands.support.options import CommandSettings

@@ -7,8 +7,9 @@ from textual.widgets import Input
 
 from support.dashboard import Heard, deploy_view, opened, pressed, settle, text_of
 from support.wizard_facts import checkpoint, lora, state_of, to, wizard_of
+from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
 from tui.screens.deploy.answers import CheckboxList, QuestionPane

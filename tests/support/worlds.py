@@ -25,8 +25,9 @@ from tui.analysis.health.checks import judged
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.checkpoints import KeptLosses
 from tui.analysis.run.finding import FindingKind, HealthFinding
-from tui.analysis.run.snapshot import KeptLosses, RunSnapshot
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run_log import LogPart
 
 ONE_O_CLOCK = datetime(2026, 3, 1, 13, 0, tzinfo=UTC)

@@ -15,7 +15,8 @@ from tui.analysis.health.checkpoints import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.run.snapshot import KeptLosses, RunSnapshot
+from tui.analysis.run.checkpoints import KeptLosses
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import OnPart, read_log
 from tui.text.units import count
 

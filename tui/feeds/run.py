@@ -22,8 +22,10 @@ from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.checkpoints import saved_key
 from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
-from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled, saved_key
+from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
+from tui.analysis.run.verdict import is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Throttle, sleep_or_event

@@ -10,7 +10,7 @@ from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, TrainingJob
 from tui.analysis.checkpoints.facts import sync_state
-from tui.analysis.run.snapshot import SavedKey, saved_key
+from tui.analysis.run.checkpoints import SavedKey, saved_key
 
 POLL_S = 10.0
 

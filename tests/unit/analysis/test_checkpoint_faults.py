@@ -13,7 +13,8 @@ from api_client.models.logs import LogLine
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.health.checkpoints import checkpoint_faults
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.snapshot import KeptLosses, RunSnapshot
+from tui.analysis.run.checkpoints import KeptLosses
+from tui.analysis.run.snapshot import RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=10)

@@ -11,7 +11,8 @@ from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.health.checks import judged as judged_by_rules
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
-from tui.analysis.run.snapshot import RunSnapshot, verdict
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import verdict
 from tui.analysis.series import Series
 
 WELL = run(metrics=job_metrics((0.97, 0.96, 0.97, 0.97)))

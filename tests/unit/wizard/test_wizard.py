@@ -23,8 +23,9 @@ from support.wizard_facts import (
     wizard_of,
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.snapshot import CheckpointFault, KeptLosses, RunSnapshot, saved_key
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.wizard.given import conflict, initial_wizard_state, unanswered_questions
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import DEPLOY, deploy_config, findings, review

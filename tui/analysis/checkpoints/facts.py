@@ -20,16 +20,9 @@ from api_client.models.checkpoints import name_inside
 from api_client.models.logs import NS_PER_S
 from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.snapshot import over_steps
+from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.snapshot import (
-    CheckpointFault,
-    KeptLosses,
-    RunSnapshot,
-    SavedKey,
-    StepValues,
-    saved_key,
-    step_of,
-)
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.names import clip_middle, listed
 from tui.text.sanitize import cell_width
 from tui.text.times import time_key

@@ -20,8 +20,9 @@ from tui.analysis.health.context import Context, finding
 from tui.analysis.health.loss import broken_loss, exploding_loss
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.checkpoints import CheckpointFault, SavedKey, saved_key, step_of
 from tui.analysis.run.finding import FindingKind, HealthFinding
-from tui.analysis.run.snapshot import CheckpointFault, RunSnapshot, SavedKey, saved_key, step_of
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 from tui.text.times import time_key
 from tui.text.units import duration

@@ -1,140 +1,21 @@
-"""The snapshot of one run that screens and commands share, with its verdict and its events.
-
-A run without findings is healthy only once its log and its metrics have been checked.
-"""
+"""The snapshot of one run, which screens and commands share."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
 from api_client.models.logs import NS_PER_S
 from tui.analysis.billing import Bill, is_all_billed
-from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey
+from tui.analysis.run.events import RunEvent, run_events
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.status import StatusView, status_view
-from tui.text.units import age, duration
-
-PARTS = frozenset({LOG, METRICS})
-"""The data that a verdict requires."""
-STALE_METRICS_S = 90.0
-"""A verdict needs newer health metrics if they are older than this."""
-
-ENOUGH_S = 300.0
-"""Nothing can be said of a run before its metrics cover this time …"""
-STARTING_S = 1500.0
-"""… or this time, as long as the log shows no steps: it may still load."""
-
-State = Literal["findings", "checking", "stale", "unknown", "healthy"]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The health of a run; ``words`` is the text to display, empty if there are findings, remarks aside."""
-
-    state: State
-    words: str = ""
-
-
-def is_settled(run: RunSnapshot) -> bool:
-    """Return True once all data has been checked or could not be read: no more will be known soon."""
-    judged = (
-        run.checked_sources if run.log_read else run.checked_sources - {LOG}
-    )  # not while the log is being read again
-    return judged | run.failing >= PARTS
-
-
-def is_starting(run: RunSnapshot) -> bool:
-    """Return True if too little of a run has been seen to judge it, whatever has been read."""
-    metrics, progress = run.health_metrics, run.progress
-    nodes = metrics.nodes if metrics is not None else ()
-    uses = [use for node in nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory)]
-    began = min((use.times[0] for use in uses if use.times), default=None)
-    if metrics is None or metrics.at is None or began is None:
-        return False
-    makes_steps = progress is not None and (progress.loss is not None or progress.step_interval_s is not None)
-    return metrics.at - began < (ENOUGH_S if makes_steps else STARTING_S)
-
-
-def verdict(run: RunSnapshot) -> Verdict:
-    if any(found.severity != "info" for found in run.findings):
-        return Verdict("findings")
-    if not is_settled(run):
-        return Verdict("checking", "checking health…")
-    unseen_s = (run.at - run.seen_at).total_seconds()
-    if STATUS in run.failing or unseen_s > run.stale_after_s:
-        return Verdict("stale", f"no problems when last seen, {age(unseen_s)} ago")
-    if run.failing >= PARTS:
-        return Verdict("unknown", "health unknown: can't read the log or the metrics")
-    if LOG in run.failing:
-        return Verdict("unknown", "no problems in the metrics; can't read the log")
-    if METRICS in run.failing:
-        return Verdict("unknown", "no problems in the log; can't read the metrics")
-    if run.health_metrics is None or run.health_metrics.at is None:
-        return Verdict("unknown", "no problems in the log, no metrics yet")
-    if (
-        run.health_metrics_at is not None
-        and (run.at - run.health_metrics_at).total_seconds() > STALE_METRICS_S
-    ):
-        return Verdict("checking", "checking health…")
-    if is_starting(run):
-        return Verdict("checking", "checking health: just started…")
-    if run.compares_nodes:
-        return Verdict("checking", "checking health: comparing nodes…")
-    return Verdict("healthy", "healthy")
-
-
-RunEventKind = Literal["checkpoint", "restart", "error", "status"]
-
-SAME_CHECKPOINT_S = 600.0
-"""A checkpoint in the log and one from the API within this time are the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunEvent:
-    """An event at ``at_s`` (epoch seconds). ``text`` may come from the server and is not sanitized."""
-
-    at_s: float
-    kind: RunEventKind
-    text: str
-
-
-def run_events(
-    history: Iterable[QueueEvent], checkpoints: Sequence[Checkpoint], progress: ProgressSnapshot | None
-) -> tuple[RunEvent, ...]:
-    """Return status changes, checkpoints, restarts and errors, oldest first.
-
-    Checkpoints are those listed by the API, plus those that only the log mentions.
-    """
-    found = [
-        RunEvent(event.created.timestamp(), "status", status_view(event.status).word)
-        for event in history
-        if event.created is not None
-    ]
-    listed = [
-        RunEvent(one.created_at.timestamp(), "checkpoint", one.checkpoint_id)
-        for one in checkpoints
-        if one.created_at is not None
-    ]
-    found += listed
-    if progress is not None:
-        names = {event.text for event in listed}
-        for name, at_ns in progress.saves:
-            at_s = at_ns / NS_PER_S
-            near = any(abs(event.at_s - at_s) <= SAME_CHECKPOINT_S for event in listed)
-            if name not in names and not near:
-                found.append(RunEvent(at_s, "checkpoint", name))
-        found += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
-        found += [RunEvent(error.at_ns / NS_PER_S, "error", error.text) for error in progress.errors.kept]
-    return tuple(sorted(found, key=lambda event: event.at_s))
-
 
 STALE_AFTER_S = 30.0
 
@@ -284,60 +165,3 @@ class RunSnapshot:
     @property
     def _has_run(self) -> bool:
         return self.job.is_finished or self.job.current_status == JobStatus.RUNNING
-
-
-StepValues = Sequence[tuple[int, float]]
-"""A curve as (step, value), sorted by step."""
-
-SavedKey = tuple[str, datetime | None]
-"""Identifies a checkpoint; one written again under the same name is a different one."""
-
-# The platform's own pattern comes first; of its two numbers one is a step and the other an
-# epoch or an attempt, so the larger one is used. The others are the directory names of trainers.
-_PLATFORM = re.compile(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII | re.DOTALL)
-_OTHERS = re.compile(
-    r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?([0-9]{1,18})", re.IGNORECASE
-)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptLosses:
-    """The losses by step that the trainer itself saved with its newest checkpoint; empty if none."""
-
-    training: StepValues = ()
-    evaluation: StepValues = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointFault:
-    """The reason a checkpoint is unusable: the loss had broken at ``since`` (UTC), before it was written."""
-
-    kind: FindingKind
-    what: str
-    since: datetime | None = None
-
-    @property
-    def mark(self) -> str:
-        """The shortest form, for tables: ``after NaN``."""
-        return "after NaN" if self.kind is FindingKind.LOSS_NOT_FINITE else "diverged"
-
-    def words(self, created_at: datetime | None) -> str:
-        """Return a phrase such as ``written 24m after the loss became NaN (11:50 UTC)``."""
-        if self.since is None:
-            return f"written after {self.what}"
-        later_s = (created_at - self.since).total_seconds() if created_at is not None else 0.0
-        later = f"{duration(later_s)} " if later_s >= 1 else ""
-        return f"written {later}after {self.what} ({self.since:%Y-%m-%d %H:%M} UTC)"
-
-
-def saved_key(checkpoint: Checkpoint) -> SavedKey:
-    return checkpoint.checkpoint_id, checkpoint.created_at
-
-
-def step_of(name: str) -> int | None:
-    """Return the step in a checkpoint's name; None if it has none."""
-    platform = _PLATFORM.fullmatch(name)
-    if platform is not None:
-        return max(int(digits) for digits in platform.groups() if digits)
-    others = _OTHERS.findall(name)
-    return int(others[-1]) if others else None

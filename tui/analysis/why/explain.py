@@ -13,8 +13,9 @@ from statistics import median
 from api_client.models import JobStatus
 from api_client.models.logs import LogLine
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
+from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.finding import LOSS_KINDS, FindingKind, HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot, step_of
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of

@@ -14,7 +14,7 @@ from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
 from tui.analysis.health.checks import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import SIGNS, TONES
-from tui.analysis.run.snapshot import verdict
+from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
 from tui.commands.jobs.timeline import print_timeline
 from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code

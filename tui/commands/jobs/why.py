@@ -11,7 +11,8 @@ from api_client.models import WAITING_STATUSES
 from tui.analysis.health.checks import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import FindingKind
-from tui.analysis.run.snapshot import RunSnapshot, verdict
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import verdict
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
 from tui.commands.support.options import JSON, TEXT, examples, format_option, job_argument

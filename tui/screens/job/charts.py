@@ -9,7 +9,8 @@ from math import ceil, floor, inf, isfinite, log2, nan
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
-from tui.analysis.run.snapshot import RunEvent, RunSnapshot
+from tui.analysis.run.events import RunEvent
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
 from tui.screens.job.chart_view import ChartView, StepTimeMap
 from tui.text.sanitize import sanitize

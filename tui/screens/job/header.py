@@ -26,7 +26,8 @@ from tui.analysis.run.finding import (
     HealthFinding,
     SnoozedFindings,
 )
-from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
+from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
+from tui.analysis.run.verdict import verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.tables.column import Span
 from tui.text.names import clip_middle, shortened

@@ -21,7 +21,8 @@ from tui.actions import JOB_TABS, Scope
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
 from tui.analysis.fleet.batches import Verb
-from tui.analysis.run.snapshot import RunSnapshot, is_settled
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import is_settled
 from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed

@@ -1,0 +1,78 @@
+"""The verdict on a run: it is healthy only once its log and its metrics have been checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tui.analysis.connection import LOG, METRICS, STATUS
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.text.units import age
+
+PARTS = frozenset({LOG, METRICS})
+"""The data that a verdict requires."""
+STALE_METRICS_S = 90.0
+"""A verdict needs newer health metrics if they are older than this."""
+
+ENOUGH_S = 300.0
+"""Nothing can be said of a run before its metrics cover this time …"""
+STARTING_S = 1500.0
+"""… or this time, as long as the log shows no steps: it may still load."""
+
+State = Literal["findings", "checking", "stale", "unknown", "healthy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The health of a run; ``words`` is the text to display, empty if there are findings, remarks aside."""
+
+    state: State
+    words: str = ""
+
+
+def is_settled(run: RunSnapshot) -> bool:
+    """Return True once all data has been checked or could not be read: no more will be known soon."""
+    judged = (
+        run.checked_sources if run.log_read else run.checked_sources - {LOG}
+    )  # not while the log is being read again
+    return judged | run.failing >= PARTS
+
+
+def is_starting(run: RunSnapshot) -> bool:
+    """Return True if too little of a run has been seen to judge it, whatever has been read."""
+    metrics, progress = run.health_metrics, run.progress
+    nodes = metrics.nodes if metrics is not None else ()
+    uses = [use for node in nodes for use in (node.mean_utilization, node.cpu, node.cpu_memory)]
+    began = min((use.times[0] for use in uses if use.times), default=None)
+    if metrics is None or metrics.at is None or began is None:
+        return False
+    makes_steps = progress is not None and (progress.loss is not None or progress.step_interval_s is not None)
+    return metrics.at - began < (ENOUGH_S if makes_steps else STARTING_S)
+
+
+def verdict(run: RunSnapshot) -> Verdict:
+    if any(found.severity != "info" for found in run.findings):
+        return Verdict("findings")
+    if not is_settled(run):
+        return Verdict("checking", "checking health…")
+    unseen_s = (run.at - run.seen_at).total_seconds()
+    if STATUS in run.failing or unseen_s > run.stale_after_s:
+        return Verdict("stale", f"no problems when last seen, {age(unseen_s)} ago")
+    if run.failing >= PARTS:
+        return Verdict("unknown", "health unknown: can't read the log or the metrics")
+    if LOG in run.failing:
+        return Verdict("unknown", "no problems in the metrics; can't read the log")
+    if METRICS in run.failing:
+        return Verdict("unknown", "no problems in the log; can't read the metrics")
+    if run.health_metrics is None or run.health_metrics.at is None:
+        return Verdict("unknown", "no problems in the log, no metrics yet")
+    if (
+        run.health_metrics_at is not None
+        and (run.at - run.health_metrics_at).total_seconds() > STALE_METRICS_S
+    ):
+        return Verdict("checking", "checking health…")
+    if is_starting(run):
+        return Verdict("checking", "checking health: just started…")
+    if run.compares_nodes:
+        return Verdict("checking", "checking health: comparing nodes…")
+    return Verdict("healthy", "healthy")
