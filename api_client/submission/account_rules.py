@@ -23,8 +23,8 @@ from api_client.models import (
     TrainingJob,
 )
 from api_client.models.jobs import WAITING_STATUSES
+from api_client.submission.client import SubmissionClient
 from api_client.submission.findings import Finding
-from api_client.submission.submitting import SubmissionClient
 
 
 @dataclass(frozen=True, slots=True)

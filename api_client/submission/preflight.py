@@ -21,10 +21,10 @@ from api_client.definitions.job_request import JobRequest, read_job_request
 from api_client.submission.account_rules import AccountFacts, account_findings, fetch_account_facts
 from api_client.submission.archive import ArchivePlan
 from api_client.submission.archive_rules import archive_findings
+from api_client.submission.client import SubmissionClient
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload, unknown_fields
 from api_client.submission.storage_rules import storage_findings
-from api_client.submission.submitting import SubmissionClient
 
 SESSION_ON_STARTUP = "on_startup"
 ON_THIS_MACHINE = "the emulator runs it on this machine, as your user; prices are examples"

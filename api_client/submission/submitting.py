@@ -1,183 +1,26 @@
-"""Submit a job: choose the team, upload the archive, create the project and the job.
-
-The request also describes the sender's environment: versions, and the git commit.
-"""
+"""Submit a job: choose the team, upload the archive, create the project and the job."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from http import HTTPStatus
-from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Protocol
-
-import pydantic
+from typing import Any, Literal
 
 from api_client.definitions import TrainingProject
-from api_client.errors import ArchiveError, ConfigurationError, ErrorAnswer
-from api_client.http.connection import user_agent
-from api_client.models import BlobCredentials, Team
+from api_client.errors import ArchiveError
+from api_client.models import BlobCredentials
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
-from api_client.remotes import Remote
-from api_client.resources.account import Account, Capacity
-from api_client.resources.jobs import Jobs
-from api_client.resources.projects import Cache, Projects
 from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
+from api_client.submission.client import SubmissionClient
 from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
+from api_client.submission.team_choice import choose_team
+from api_client.submission.user_environment import describe_environment
 from api_client.transfers.uploads import Blobs
-
-
-class SubmissionClient(Protocol):
-    """The parts of ``TrainingClient`` that a submission needs; the client itself imports this package."""
-
-    remote: Remote
-    account: Account
-
-    @property
-    def blobs(self) -> Blobs: ...
-
-    cache: Cache
-    capacity: Capacity
-    jobs: Jobs
-    projects: Projects
-
-
-GIT_TIMEOUT_S = 10.0  # if a repository takes longer, the job is submitted without its commit
-
-
-def describe_environment(source_dir: Path) -> dict[str, Any]:
-    """Return a job's ``truss_user_env``, with our own name and version in place of the official client's.
-
-    Runs ``git`` in ``source_dir``; blocks.
-    """
-    return {
-        "truss_client_version": user_agent().split(" ", 1)[0],
-        "python_version": ".".join(str(part) for part in sys.version_info[:3]),
-        "pydantic_version": pydantic.VERSION,
-        "mypy_version": _version_of("mypy"),
-        "git_info": _git_info(source_dir),
-    }
-
-
-def _version_of(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _git_info(folder: Path) -> dict[str, Any] | None:
-    """Return the commit, the latest tag before it, and a dirty flag; None outside of a repository."""
-    sha = _git(folder, "rev-parse", "HEAD")
-    if not sha:
-        return None
-    tag = _git(folder, "describe", "--tags", "--abbrev=0") or None
-    since = _git(folder, "rev-list", f"{tag}..HEAD", "--count") if tag else None
-    return {
-        "latest_commit_sha": sha,
-        "latest_tag": tag,
-        "commits_since_tag": int(since) if since and since.isdigit() else None,
-        "has_uncommitted_changes": bool(_git(folder, "status", "--porcelain")),
-    }
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    # Reading must not lock or refresh the index, nor prompt.
-    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_TIMEOUT_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.decode(errors="replace").strip()
-
-
-_NOT_FOR_US = frozenset(
-    {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TeamChoice:
-    """Team to create in; without an id, the server's default. ``warning`` says what was guessed."""
-
-    team_id: str | None = None
-    name: str | None = None
-    warning: str | None = None
-
-
-async def choose_team(client: SubmissionClient, *, project_name: str, wanted: str | None) -> TeamChoice:
-    """Find the team with the id or name ``wanted``, or the one that already has the project.
-
-    Raises ConfigurationError if there is no such team, or if several have such a project; RequestError.
-    """
-    teams = await _teams(client, must_know=wanted is not None)
-    if wanted is not None:
-        return named_team(teams, wanted)
-    # With at most one team there is no choice.
-    projects = await client.projects.list() if len(teams) > 1 else []
-    return likely_team(teams, projects, project_name)
-
-
-def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
-    """Return the team with that id, else name. Raises ConfigurationError, which lists the existing teams."""
-    for team in sorted(teams, key=lambda team: team.id != wanted):
-        if wanted in (team.id, team.name):
-            return TeamChoice(team.id, team.name)
-    known = ", ".join(sorted(team.name for team in teams)) or "none visible to this key"
-    raise ConfigurationError(f"no team '{wanted}' (known: {known})")
-
-
-def likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], project_name: str) -> TeamChoice:
-    """Return the only team, or the one that has a project with that name, or the default.
-
-    Raises ConfigurationError if several teams have such a project.
-    """
-    if len(teams) == 1:
-        return _chosen(teams[0])
-    by_name = {team.name: team for team in teams}
-    homes = {each.team_name for each in projects if each.name == project_name and each.team_name in by_name}
-    if len(homes) > 1:
-        names = ", ".join(sorted(str(name) for name in homes))
-        raise ConfigurationError(f"several teams have a project '{project_name}' ({names}); choose a team")
-    for name in homes:
-        return _chosen(by_name[str(name)])
-    if len(teams) > 1:
-        default = next((team.name for team in teams if team.default), None)
-        where = f"the default team '{default}'" if default else "the default team"
-        return TeamChoice(warning=f"'{project_name}' is a new project and goes to {where}")
-    return TeamChoice()
-
-
-def _chosen(team: Team) -> TeamChoice:
-    # The plain route uses the default team, and every server supports it.
-    return TeamChoice() if team.default else TeamChoice(team.id, team.name)
-
-
-async def _teams(client: SubmissionClient, *, must_know: bool) -> list[Team]:
-    """List all teams; none if the key or the server does not list them, unless ``must_know``."""
-    try:
-        return await client.account.teams()
-    except ErrorAnswer as error:
-        if must_know or error.status not in _NOT_FOR_US:
-            raise
-    return []
-
 
 Phase = Literal["archiving", "uploading", "creating"]
 
