@@ -107,12 +107,7 @@ OSC_777 = f"\x1b]777;notify;✗ llama-70b-sft-v3;{TOLD}\x07"
     ],
 )
 def test_what_is_told_and_how_can_be_chosen(
-    wanted: dict[str, Any],
-    focused: bool,
-    snapshot: RunSnapshot,
-    notices: int,
-    written: list[str],
-    rings: int,
+    wanted: dict[str, Any], focused: bool, snapshot: RunSnapshot, notices: int, written: list[str], rings: int
 ) -> None:
     app = FakeApp(focused=focused)
     sequences: list[str] = []

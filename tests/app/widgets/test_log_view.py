@@ -132,9 +132,8 @@ async def test_the_wheel_the_badge_and_the_scroll_bar_scroll() -> None:
 async def test_late_lines_stand_where_they_belong_and_gaps_are_seen() -> None:
     gap = LogGap(START_NS + 5 * NS_PER_S, START_NS + 9 * NS_PER_S, "the server answered 500")
     async with running([*lines(0, 5), gap, line(9, "line 9", 1)]) as (view, pilot, _):
-        await give(
-            view, pilot, [line(2.5, "was late", 3, late=True), line(10, "line 10")._replace(replica="e7")]
-        )
+        elsewhere = line(10, "line 10")._replace(replica="e7")
+        await give(view, pilot, [line(2.5, "was late", 3, late=True), elsewhere])
         assert messages(view)[:6] == ["line 0", "line 1", "line 2", "was late", "line 3", "line 4"]
         assert shown(view)[3].startswith(" 22:13:22↶n3 ")
         assert shown(view)[6].startswith(" ── gap 22:13:25–22:13:29 (4s): the server answered 500 ──")
