@@ -90,7 +90,7 @@ async def simulated(hours: int) -> list[Row]:
     tasks = max(one.tasks for one in rest) - max(one.tasks for one in half)
     what = f"{hours:g} simulated hours"
     return [
-        Row(f"{what}: exact", f"{found.count:,} lines, {api.faults:,} faults", found == wanted),
+        Row(f"{what}: exact", f"{found.count:,} lines, {FAULT_RATE:.0%} faults", found == wanted),
         Row(f"{what}: memory, second half", f"{ratio:.2f} of the first", ratio <= MEMORY_RATIO),
         Row(f"{what}: lines remembered", f"{remembered:.2f} of the first", remembered <= MEMORY_RATIO),
         Row(f"{what}: tasks", f"{tasks:+d}", tasks <= 0),
