@@ -108,7 +108,7 @@ def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:
     return Text.assemble(*((text, tones.get(tone, Style.null())) for text, tone in fact))
 
 
-OTHER_KEY = " Run bt-tui login to use another key."
+OTHER_KEY = " Replace the key where it comes from; bt-tui login replaces a stored one."
 
 
 class ConnectionNotice(WrappedText):
