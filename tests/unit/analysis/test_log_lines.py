@@ -638,13 +638,13 @@ def test_huge_lines_are_not_read() -> None:
           "     2  9.9  0.1m"], [1.298, 1.1157]),
         (["epoch  iteration  main/loss  main/loss_ctc", "1  100  12.1  13.1"], [12.1]),
         (["E    #       LOSS TOK2VEC  LOSS NER", "  1     200        121.21   1212.12"], []),
-        (["-- Epoch 1", "Norm: 20.31, NNZs: 64, T: 1437, Avg. loss: 1.213"], [1.213]),
+        (["epoch,step,train_loss,lr", "1,500,0.91,0.1", "|  Epoch  | Mini-batch |", "|   |  Loss  |", "| 2 | 0.8 |"], [0.91, 0.8]),
         (["name  Train Loss  time", "1  1.298  7.89m"], []),
         (["step: 300", "loss: 5.81", "LR: 0.001", "gradient norm: 0.84", "token per gpu per sec: 3703.9"], [5.81]),
         (["----------------", "| loss | 0.04 |", "| lr | 0.1 |", "| loss_scale | 2.0 |"], [0.04]),
     ],
     ids=["a dialog", "an evaluation's bar", "a split", "a block", "no block", "a configuration",
-         "results in a file", "a training after its configuration", "an evaluation's lines", "columns", "columns of parts", "columns without a sum", "a line in a block", "no columns", "values alone", "a table"],
+         "results in a file", "a training after its configuration", "an evaluation's lines", "columns", "columns of parts", "columns without a sum", "files and frames", "no columns", "values alone", "a table"],
 )  # fmt: skip
 def test_lines_before_say_what_a_line_is(lines: list[str], losses: list[float]) -> None:
     reader = Reader()

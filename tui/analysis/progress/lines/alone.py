@@ -29,7 +29,7 @@ _ROW_LOSSES = word_set(
     "validation_loss test_loss"
 )
 _IN_BLOCK = re.compile(
-    r"(?:[\d: .,-]{19,32}|[A-Z]{4,7}:[\w.]{1,40}:|I\d{4} [^\]]{1,80}\])?"
+    r"(?:[\d: .,-]{19,32}|[A-Z]{4,7}:[\w.]{1,40}:|[IM[]\w{2,5}[^\]]{1,80}\](?: \[[^\]]{1,80}\]){0,2})?"
     r"\W{0,12}(?P<name>[A-Za-z][\w /.-]{0,40}?)(?: set to| to| is)?[\"']?\s{0,8}(?:[:=]\s{0,8}|\s)"
     rf"(?P<value>{NUMBER})[,}}]{{0,2}}(?P<unit> ?[a-z]{{3,7}}/s(?:ec)?)?\s*$"
 )
@@ -40,6 +40,7 @@ _HEADING = re.compile(
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
     r"(?:,\s?epoch=(?P<epoch2>\d{1,9}))?(?:,\s?\w{1,20}=[^,\]]{1,24}(?:days?, [\d:]{1,12})?){0,4}\]:?\s*$"
     r"|={5,200} Step (?P<step2>\d{1,12})/(?P<total2>\d{1,12}) ={5,200}\s*$"
+    r"|^-{5,200}\[Step (?P<step4>\d{1,12})\]-{5,200}\s*$"
     r"|^(?:─{5,200} Step|[*=#-]{3,200} "
     r"(?i:(?:\[\S{1,60}\] - )?(?:train(?:ing)? |metrics )step|iteration)) #?(?P<step3>\d{1,12})"
     r" [─*=#-]{3,200}\s*$"
@@ -62,8 +63,9 @@ def read_alone(text: str) -> ParsedMetrics | None:
     ):
         heading = _HEADING.search(text)
     if heading is not None:
-        if heading["step3"] or heading["epoch3"]:
-            return measure({"step": to_step(heading["step3"]), "epoch": to_float(heading["epoch3"])})
+        if heading["step3"] or heading["step4"] or heading["epoch3"]:
+            step = to_step(heading["step3"] or heading["step4"])
+            return measure({"step": step, "epoch": to_float(heading["epoch3"])})
         step, total = (
             to_step(heading["step"] or heading["step2"]),
             to_step(heading["total"] or heading["total2"]),

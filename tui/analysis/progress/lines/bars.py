@@ -211,6 +211,8 @@ def _read_endless(text: str) -> ParsedMetrics | None:
     known = _measures(text[: match.start()]) | found_in(_items(match["rest"]))
     if "loss" not in known:
         return None
+    named_epoch = _EPOCH_IN_TITLE.search(text[: match.start()])
+    known["epoch"] = None if named_epoch is None else to_float(named_epoch["epoch"])
     return ParsedMetrics(
         **{**known, "step": to_step(match["done"]), "step_time_s": _step_time_s(match), "from_bar": True}
     )

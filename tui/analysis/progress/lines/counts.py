@@ -11,12 +11,12 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
-    r"(?=[gtsibmnuo])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
+    r"(?=[gtsibmnuoac])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
     r"(?<!episode )(?<!fps )(?<!inner )(?<!micro )(?<!local )"
     r"(?:(?P<updates>num[ _]updates|nupdates)"
-    r"|(?P<global>(?:train(?:ing|er)?/)?global[ _](?:step|iter(?:ation)?))"
+    r"|(?P<global>(?:train(?:ing|er)?/)?global[ _](?:step|iter(?:ation)?)|(?:acc|total)_iter)"
     r"|(?P<plain>(?:train(?:ing)?|opt(?:im(?:izer)?)?)[ _]step|steps?(?:_i)?)"
-    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|itr|it|(?:mini-?)?batch(?:_idx)?|updates?|timesteps?|i(?=\s?=\s?\d+\s?/)))"
+    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|itr|it|(?:mini-?)?batch(?:_idx)?|updates?|timesteps?|cur_iter|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )
@@ -40,6 +40,7 @@ _BRACKETS = re.compile(
 )
 _BATCH = re.compile(r"(?<![a-z])batch\b[^|,]{0,12}\d")
 _AFTER = re.compile(r"\bafter (?P<step>\d[\d,]{0,14}) (?:steps|iterations|updates)\s?[:,|]")
+_AFTER_PREFIX = re.compile(r"\] (?P<step>\d{1,9}) ?: (?=[a-z_]{3,24} )")
 _LEADING_OF_TOTAL = re.compile(
     # Only a rank, a time, a level and the percentage may come first.
     r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?:progress:? ?)?(?:\d{1,3}(?:\.\d{1,3})?%(?: \|)? )?"
@@ -192,6 +193,9 @@ def _counted_otherwise(lowered: str) -> Counts | None:
     if match is not None:
         within = (int(match["done"]), int(match["total"]))
         return Counts(epochs=int(match["epochs"]), within=within, whole=max(0, int(match["epoch"]) - 1))
+    match = _AFTER_PREFIX.search(lowered)
+    if match is not None:
+        return Counts(step=to_step(match["step"]))
     match = _LEADING_OF_TOTAL.match(lowered)
     if match is not None:
         done, total = int(match["step"]), int(match["total"])

@@ -35,6 +35,7 @@ _ASKS = re.compile(r"\w\?(?:\s|[\"']|$)")
 # … an exception by name, a call with a string argument, flags of a command …
 _EXCEPTION = re.compile(r"\b[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning)\b")
 _CALL = re.compile(r"\w\(f?[\"']")
+_QUERY = re.compile(r"[?&]\w+=")
 _FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
 # … or a verb about a step other than completing it.
 _BEST_SO_FAR = re.compile(
@@ -69,7 +70,7 @@ SAMPLED = re.compile(
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"^testing at\b|(?:^\s*|[|>] ?|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
+    r"^testing at\b|(?:^\s*|[|>]\s{0,4}|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
     r"(?:valid(?:ation|ate|ating|ator)?|val|eval(?:uation|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
     r"(?: ?(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
     r"| - | \(\d+/\d+\)|, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
@@ -210,7 +211,7 @@ def is_log_report(text: str, *, marked: bool) -> bool:
         "--" in text and _FLAG.search(lowered)
     ):
         return False
-    if "</" in text:
+    if "</" in text or ("&" in text and _QUERY.search(text)):
         return False
     if "back" in lowered and _ROLLED_BACK.search(lowered):
         return False

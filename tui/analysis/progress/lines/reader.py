@@ -22,7 +22,7 @@ MAX_CHARACTERS = 8192
 _MAX_LINES = 200
 _MAX_SEGMENTS = 4
 _MAX_REPLICAS = 4096
-_LONGEST_HEADING = 120
+_LONGEST_HEADING = 160
 _SHORT = 8  # Shorter texts after a bar report nothing.
 _WIDE = str.maketrans({"：": ": ", "，": ", ", "；": "; ", "（": "(", "）": ")", "＝": "="})
 _FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
@@ -89,6 +89,7 @@ _READERS = (
 _SPOKEN = (
     "user", "assistant", "human", "system", "prompt", "completion", "question", "answer", "response",
 )  # fmt: skip
+_SAYS = re.compile(r"[a-z]+[\s#*\d()-]{0,8}:")
 _SPEECH_LINES = 12
 _BLOCK_LINES = 12
 _BLOCK = re.compile(
@@ -110,7 +111,8 @@ _SETTING = re.compile(
 )
 _ITEM = re.compile(r"\s*(?:- )?[a-z]\w{1,30}\s?[:=]\s?[\d.e+-]{1,24}\s*$")
 _STEP = re.compile(
-    r"(?:global[_ ])?(?:step|iteration|iter)\s?[:=]\s{1,4}(?P<step>\d{1,12})\s*$", re.IGNORECASE
+    r"(?:(?:global[_ ])?(?:step|iteration|iter)\s?[:=]\s{1,4}|.{0,120}\] step #)(?P<step>\d{1,12})\s*$",
+    re.IGNORECASE,
 )
 _EVALUATES_NAME = re.compile(r"(?i)(?<![a-z])(?:val|eval|test)")
 _SETTINGS_LINES = 12
@@ -127,6 +129,7 @@ class _Context:
     rates: int = 0
     in_table: bool = False
     table: tables.Table | None = None
+    names: tables.Table | None = None
     evaluation_bars: int = 0
     evaluation_steps: int | None = None
     training_steps: int | None = None
@@ -183,26 +186,33 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         row = alone.read_row(message)
         return row if context.has_counted or row is None or row.learning_rate is None else None
     context.in_table = message.startswith("----------") and not message.strip("-")
-    if context.table is not None and (row := context.table.read(message)) is not None:
-        return row
+    if context.table is not None and (row := context.table.read(strip_ansi(message))) is not None:
+        evaluates = context.evaluation_bars and row.eval_loss is None
+        return replace(row, loss=None, eval_loss=row.loss) if evaluates else row
     if len(message) > _LONGEST_HEADING:
         return None
-    if ("oss" in message or "LOSS" in message) and (table := tables.table_below(message)) is not None:
-        context.table, context.block = table, 0
-        return None
-    key = _KEY.match(message)
+    if "oss" in message or "LOSS" in message or message.startswith("|") or "tep" in message[:12]:
+        context.names = tables.table_below(message, context.names)
+        if context.names is not None and context.names.is_of_training():
+            context.table, context.block = context.names, 0
+            return None
+    key = _KEY.match(message) if ":" in message or "=" in message or "[" in message else None
     if key is not None and (key["value"] is None or _SETTING.search(key["key"])):
         context.settings, context.block = _SETTINGS_LINES, 0
         return None
     words = message.strip(" \t#*>-[").lower()
-    if words.startswith(_SPOKEN) and ":" in words[:16]:
+    if words.startswith(_SPOKEN) and _SAYS.match(words):
         context.speech, context.block = _SPEECH_LINES, 0
     elif ("alidat" in message or "valuat" in message or "EVAL " in message) and _EVALUATES.search(message):
         context.evaluation_bars, context.evaluation_steps = _EVALUATION_BARS, None
-    elif message[:1] in "SsIiGg" and (step := _STEP.match(message)) is not None:
+    elif words == "training":
+        context.evaluation_bars = 0
+    elif (
+        step := _STEP.match(message) if message[:1] in "SsIiGg" or "tep #" in message else None
+    ) is not None:
         context.block = context.rates = _BLOCK_LINES
         return ParsedMetrics(step=int(step["step"]))
-    elif _BLOCK.match(message):
+    elif ("epoch" in words or "itera" in words or "itr" in words) and _BLOCK.match(message):
         context.block = _BLOCK_LINES
     elif context.block or context.rates:
         below = alone.read_in_block(message)

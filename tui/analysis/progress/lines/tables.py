@@ -1,4 +1,4 @@
-"""Tables below a line with the names of their columns: fastai's, Chainer's, spaCy's, scikit-learn's."""
+"""Tables below a line with the names of their columns: fastai's, Chainer's, spaCy's, MATLAB's, CSV files."""
 
 from __future__ import annotations
 
@@ -9,43 +9,74 @@ from tui.analysis.progress.lines.reading import ParsedMetrics, to_float, to_step
 from tui.analysis.progress.lines.vocabulary import Meaning, meaning
 
 _COLUMN_GAP = re.compile(r"\s{2,}|\t")
+_CSV_NAMES = re.compile(r"[A-Za-z_][^,\"'(){}=:]{0,40}(?:,[A-Za-z_][^,\"'(){}=:]{0,40}){2,}$")
 _SPACY = {"E": Meaning("epoch"), "#": Meaning("step")}
 _COLUMNS = ("step", "epoch", "loss", "eval_loss", "learning_rate")
 
 
 class Table:
-    """A table below a line with the names of its columns, the first a count: ``epoch  train_loss  time``."""
+    """A table below a line with the names of its columns: ``epoch  train_loss  time``."""
 
-    def __init__(self, fields: tuple[str | None, ...]) -> None:
-        self._fields = fields
+    def __init__(self, names: list[str], separator: str | None) -> None:
+        self.names = names
+        self.separator = separator
+        known = [_SPACY.get(name) or meaning(name.partition(" (")[0]) for name in names]
+        ranked = ((one.rank, place, one.field) for place, one in enumerate(known) if one is not None)
+        self._place: dict[str, int] = {}  # of several columns with a field, that with the lowest rank
+        for _, place, field in sorted(ranked):
+            if field in _COLUMNS:
+                self._place.setdefault(field, place)
+        self._counts = 0 in (self._place.get("step"), self._place.get("epoch"))
         self._last = -1
+
+    def is_of_training(self) -> bool:
+        """Return True if the columns are those of a training: a count first, and a loss or a rate."""
+        if self._counts:
+            trains = (
+                "loss" in self._place or "learning_rate" in self._place or _SPACY.keys() <= set(self.names)
+            )
+            return trains or any("Train" in name for name in self.names)
+        return self.separator == "," and {"loss", "eval_loss"} <= self._place.keys()
 
     def read(self, text: str) -> ParsedMetrics | None:
         """Parse a row: as many values as there are columns, and a count that does not go back."""
-        cells = text.split()
-        if len(cells) != len(self._fields) or not cells[0].isdecimal() or int(cells[0]) < self._last:
+        cells = _cells(text, self.separator)
+        if len(cells) != len(self.names) and self.separator is None:
+            cells = _COLUMN_GAP.split(text.strip())
+        if len(cells) != len(self.names):
             return None
-        self._last = int(cells[0])
-        values: dict[str, Any] = {
-            field: to_step(cell) if field == "step" else to_float(cell)
-            for field, cell in zip(self._fields, cells, strict=True)
-            if field is not None
-        }
-        return None if None in values.values() else ParsedMetrics(**values)
+        if self._counts:
+            count = to_step(cells[0].partition(" ")[0])
+            if count is None or count < self._last:
+                return None
+            self._last = count
+        values: dict[str, Any] = {}
+        for field, place in self._place.items():
+            cell = cells[place].partition(" ")[0]
+            value = to_step(cell) if field == "step" else to_float(cell)
+            if value is None and cell:
+                return None
+            values[field] = value
+        return ParsedMetrics(**values)
 
 
-def table_below(text: str) -> Table | None:
-    """Return the table that a line of names begins; None if it names no count and no loss."""
-    names = _COLUMN_GAP.split(text.strip())
-    if len(names) < 3:
-        return None
-    known = [_SPACY.get(name) or meaning(name) for name in names]
-    ranked = ((one.rank, place, one.field) for place, one in enumerate(known) if one is not None)
-    best: dict[str, int] = {}  # of several columns with a field, that with the lowest rank
-    for _, place, field in sorted(ranked):
-        if field in _COLUMNS:
-            best.setdefault(field, place)
-    if 0 not in (best.get("step"), best.get("epoch")) or not ("loss" in best or _SPACY.keys() <= set(names)):
-        return None
-    field_at = {place: field for field, place in best.items()}
-    return Table(tuple(field_at.get(place) for place in range(len(names))))
+def table_below(text: str, above: Table | None) -> Table | None:
+    """Return the table that a line of names begins, ``above`` the table whose names it may continue."""
+    if text.startswith("|"):
+        names = _cells(text, "|")
+        if above is not None and above.separator == "|" and len(above.names) == len(names):
+            names = [f"{one} {other}".strip() for one, other in zip(above.names, names, strict=True)]
+        return Table(names, "|")
+    if "," in text:
+        return Table(_cells(text, ","), ",") if _CSV_NAMES.match(text) else None
+    names = []
+    for name in _COLUMN_GAP.split(text.strip().removeprefix("# ").removeprefix("#  ").strip()):
+        words = name.split()
+        names += words if meaning(name) is None and all(map(meaning, words)) else [name]
+    return Table(names, None) if len(names) > 2 else None
+
+
+def _cells(text: str, separator: str | None) -> list[str]:
+    if separator == "|":
+        return [cell.strip() for cell in text.strip().strip("|").split("|")]
+    return text.split() if separator is None else [cell.strip() for cell in text.split(separator)]

@@ -38,9 +38,9 @@ _LOSS_PAIR = re.compile(  # "loss: train=0.4, val=0.5"
     rf"(?:val(?:id(?:ation)?)?|test|dev)\s?[=:]?\s?(?P<eval_loss>{NUMBER.lower()})"
 )
 _SECTIONS = re.compile(  # "[train] loss=0.4, [valid] loss=0.5", "train | loss 0.4 | val | loss 0.5"
-    r"\btrain(?:ing)?\]?\s?[:|,\]]?\s.{1,200}?loss.{1,80}?"
+    r"\btrain(?:ing)?\]?\s?[:|,\]]?\s.{1,300}?loss.{1,200}?"
     r"(?P<second>(?:[|;,]\s?|\s{1,2}|- )\[?(?:valid(?:ation)?|val|eval|test|dev)\]?\s?[:|\]]\s?)"
-    r"(?=.{0,80}?loss)"
+    r"(?=.{0,300}?loss)"
 )
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held-?out)(?:\.? |_)loss"
@@ -82,7 +82,8 @@ _EVALUATED = re.compile(
 _OWN_RATE = re.compile(r"\d ?/s\b")  # of what it counts, whatever that is
 _BESIDE = re.compile(
     r"(?<![a-z])(?:acc(?:uracy)?|top-?1|ppl|perplexity|f1|auc|bleu|wer|cer|psnr|m?iou|dice|eta|elapsed|remaining"
-    r"|speed|grad|reward|return|kl|mae|rmse|metric|updates/s|it/s)\b[\w/@ .()-]{0,16}[:=]?\s{0,4}\d"
+    r"|speed|grad|reward|return|kl|mae|rmse|metric|updates/s|it/s)\b"
+    r"[\w/@ .()-]{0,16}[:=]?\s{0,4}(?:tensor\()?\d"
 )
 _LOGGER = re.compile(  # a time, brackets, a level, a module, a number
     r"(?>\[?\d{2,4}[-/:][\d:.,t/+z -]{5,32}\]?|\[[^\]]{1,80}\]|(?:info|debug|root)\b:?|[a-z_]\w*(?:\.\w+)++"
@@ -224,6 +225,7 @@ def _count_alone(counts: Counts, kind: LineKind, lowered: str) -> ParsedMetrics 
         rewarded
         or kind.has_measure
         or "step time" in lowered
+        or ("wall time" in lowered and "eta" in lowered)
         or (counts.total and (kind.under_way or kind.has_part))
     ):
         return ParsedMetrics(step=counts.step, total_steps=counts.total)
@@ -245,7 +247,9 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
     # A solver's iterations have a gradient's norm too, but no learning rate and no end.
     norm = reading.grad_norm if reading.total_steps or reading.learning_rate is not None else None
     measured = (norm, reading.tokens_per_s, samples, timed)
-    return reading.step is not None and any(value is not None for value in measured)
+    if reading.step is None:
+        return reading.epoch is not None and reading.tokens_per_s is not None
+    return any(value is not None for value in measured)
 
 
 def _without_count(text: str, lowered: str) -> ParsedMetrics | None:

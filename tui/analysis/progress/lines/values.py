@@ -156,6 +156,7 @@ def _name(gap: str) -> tuple[str, bool]:
     elif name.endswith(_VERBS) and ("oss" in name or "rate" in name):
         marked = True
         name = name.rpartition(" ")[0].removesuffix(" set").rstrip("'\"")
+        name = "learning rate" if name.endswith("learning rate") else name
     elif name.endswith("|") and "oss" in name:
         marked, name = True, " ".join(name[:-1].split())  # "eval  CrossEntropyLoss |  2.31"
     name = name.removesuffix("]")

@@ -38,7 +38,7 @@ _SCOPES = word_set(
 )
 _STATISTICS = word_set(
     "mean avg average avr running batch minibatch epoch curr current cur iter smoothed smooth ema reduced"
-    " last all main sample rank node worker slice"
+    " last all main sample rank node worker slice local mini"
 )
 _TRAINING_LOSSES = word_set(
     "total tot global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
@@ -59,7 +59,9 @@ _NOT_AN_EVALUATION = word_set(
 _RATE_SCOPES = (
     _TRAIN
     | _SCOPES
-    | word_set("avg average mean curr current cur interval global e2e per gpu step device running target tgt")
+    | word_set(
+        "avg average mean curr current cur interval global e2e per gpu step device running target tgt source"
+    )
 )
 
 _EXACT = {
@@ -181,8 +183,8 @@ _LR_WORDS = (
     _TRAIN
     | _SCOPES
     | word_set(
-        "actor policy group pg cur current curr last step main model param params average avg rl new set"
-        " updating setting"
+        "actor policy group pg cur current curr last step main model param params average avg rl base info"
+        " updating setting set reducing new"
     )
 )
 _NOT_LR = re.compile(
@@ -248,13 +250,13 @@ def _rate(words: list[str], units: list[str]) -> Meaning | None:
     if not EVALUATION.isdisjoint(words):
         return None
     name = " ".join(words)
-    if name in ("e2e", "throughput", "speed"):
+    if name in ("e2e", "throughput", "speed", "performance"):
         for told in filter(None, map(meaning, units)):
             if told.field in ("tokens_per_s", "samples_per_s"):
                 return Meaning(told.field, 3)
     while True:
         if _TOKEN_RATE.fullmatch(name):
-            return Meaning("tokens_per_s", len(words))
+            return Meaning("tokens_per_s", len(words) + 5 * ("source" in words))
         if _SAMPLE_RATE.fullmatch(name):
             return Meaning("samples_per_s", len(words))
         first, _, rest = name.partition(" ")
