@@ -137,14 +137,18 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     title = _title(text[: match.start()])
     done, total = to_step(match["done"]), to_step(match["total"])
     evaluates = _EVALUATION.search(text[: match.start()][-_TITLE_CHARACTERS:]) is not None
-    if evaluates or done is None or not total or done > total or _NOT_TRAINING.search(title):
+    if done is None or not total or done > total:
         return None
+    if evaluates or _NOT_TRAINING.search(title):
+        told = found_in(_items(match["rest"])).get("eval_loss") if done == total else None
+        return None if told is None else ParsedMetrics(eval_loss=told)
     known = _measures(text[: match.start()]) | found_in(_items(match["rest"]))
     after = text[match.end() :].lstrip(" ,|")[:_TITLE_CHARACTERS]
     if "loss" not in known and after[:4] in ("loss", "Loss"):
         known |= _measures(after)
-    if match["rest"].strip(" ,") and not known and not _TRAINING_TITLE.search(title):
-        return None  # measures of something else
+    is_named = any(pattern.search(title) for pattern in (_TRAINING_TITLE, _COLUMNS, _EPOCH_IN_TITLE))
+    if not known and (title or match["rest"].strip(" ,")) and not is_named:
+        return None  # of something else
     bare = title.lower()
     over_epochs = match["unit"] in _EPOCH_UNITS or bare.endswith("epochs")
     over_epochs |= bare.endswith("epoch") and total <= _FEW_STEPS and "loss" not in known

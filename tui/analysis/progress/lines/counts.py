@@ -76,6 +76,7 @@ _SPECIAL = (
     ("-- iter: ", re.compile(r"\bepoch: (?P<epoch>\d{1,9}) ")),  # TFLearn's iter counts samples
     ("] loss=", re.compile(r"^\[(?P<step>\d{1,12}) \| [\d.]{1,12}\] loss=")),  # GPT-2's fine-tuning
     ("] ", re.compile(r"^\[(?P<epoch>\d{1,6}): {1,8}(?P<step>\d{1,9})/(?P<total>\d{1,9})\] ")),  # PointNet
+    (" (", re.compile(r"^(?:train|valid) \((?P<epoch>\d{1,6})/\d{1,6}\) ")),  # Catalyst
     # PyTorch's tutorial, I-JEPA: epoch, batch
     ("] loss: ", re.compile(r"(?:^|:)\[(?P<epoch>\d{1,6}), +(?P<step>\d{1,9})\] loss: ")),
 )

@@ -59,7 +59,7 @@ _PERSON_WORDS = word_set(
     "somebody fyi btw imo yep nope why how what yesterday today tomorrow then again "
     "still says looks seems going wrong nice weird"
 )
-_IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
+_IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )(?<!\bend )of)\b")
 SETTINGS = re.compile(r"(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\(")
 # Text that a model generated or was given.
 SAMPLED = re.compile(
@@ -72,7 +72,7 @@ _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"^testing at\b|(?:^\s*|[|>]\s{0,4}|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
     r"(?:valid(?:ation|ate|ating|ator)?|val|eval(?:uation|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
-    r"(?: ?(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
+    r"(?:\s{0,3}(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
     r"| - | \(\d+/\d+\)|, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
     r"| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
     r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter))"
@@ -81,6 +81,7 @@ _EVALUATION = re.compile(
     r"|[\s|,(](?:validation|valid|val|eval|evaluation|test|dev)\s?[|,]\s?(?:average |avg |mean )?loss\b"
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
     r"|(?:[,|]|\d) ?(?:validation|valid|val|eval|test|dev): (?:average |avg |mean )?loss\b"
+    r"|[,|] ?(?:validation|valid|val|eval|test) (?:step|iter|batch)\s?[:=]"
     r"|\b(?:phase|mode|split|stage|(?:sub|data)?set)[\"']?\s?[:=]\s?[\"']?(?:val|eval|test|dev)"
     r"|\bresults? (?:on|for) (?:the )?(?:val|eval|test|dev)|\bon (?:the )?(?:val\w{0,7}|test|dev) set:"
     r"|\bsaving dict for global step\b"  # TensorFlow's estimators
@@ -103,7 +104,7 @@ _MEASURED_STEP = re.compile(
 )
 _COUNT_FIRST = re.compile(
     # A line that begins with what it counts, after a prefix of its logger: "INFO: [x][epoch: 3, iter: 100, …"
-    r"(?:^|[\]>|)=:.-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?|end of )?(?:global[ _])?"
+    r"(?:^|[\]>|)=:.*-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?|end of )?(?:global[ _])?"
     r"(?P<what>epoch|it(?:er(?:ation)?)?(?:s(?=:))?|steps?|batch)[\s:=#\[(]{0,10}\d"
     r"(?P<percent> ?\[\s?\d{1,3}%\])?"
 )

@@ -114,6 +114,9 @@ _STEP = re.compile(
     r"(?:(?:global[_ ])?(?:step|iteration|iter)\s?[:=]\s{1,4}|.{0,120}\] step #)(?P<step>\d{1,12})\s*$",
     re.IGNORECASE,
 )
+_QUOTED_STEP = re.compile(r"\s'step': (\d{1,12})[,}]")
+_COUNT = re.compile(r"\W{0,8}(?:[Ss]tep|[Ee]poch)\b")
+_FRAME = ("|", "│", "┃")
 _EVALUATES_NAME = re.compile(r"(?i)(?<![a-z])(?:val|eval|test)")
 _SETTINGS_LINES = 12
 _NAMES_TRAINING = re.compile(r"(?i)(?<![\w.])\w*(?:train|epoch)(?!\w*\.\w)")  # not a logger's name
@@ -191,7 +194,7 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         return replace(row, loss=None, eval_loss=row.loss) if evaluates else row
     if len(message) > _LONGEST_HEADING:
         return None
-    if "oss" in message or "LOSS" in message or message.startswith("|") or "tep" in message[:12]:
+    if "oss" in message or "LOSS" in message or message[:1] in _FRAME or _COUNT.match(message):
         context.names = tables.table_below(message, context.names)
         if context.names is not None and context.names.is_of_training():
             context.table, context.block = context.names, 0
@@ -214,6 +217,10 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         return ParsedMetrics(step=int(step["step"]))
     elif ("epoch" in words or "itera" in words or "itr" in words) and _BLOCK.match(message):
         context.block = _BLOCK_LINES
+    elif message.startswith("{'") and "}" not in message:
+        context.block = context.rates = _BLOCK_LINES  # printed over several lines
+    elif context.block and (step := _QUOTED_STEP.match(message)) is not None:
+        return ParsedMetrics(step=int(step[1]))
     elif context.block or context.rates:
         below = alone.read_in_block(message)
         is_loss = below is not None and (below.loss is not None or below.eval_loss is not None)

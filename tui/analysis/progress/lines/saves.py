@@ -29,6 +29,7 @@ _SAVING = re.compile(
 _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
     r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b"
+    r"|\bmodel\b.{0,80}? was saved at (?:iter\w*|step|epoch) \d"
     r"|\bcheckpoint (?:successfully )?created at\b|\bcheckpoint[_.]saved\b"
     rf"|\b{_MODEL}[^.;:?]{{0,40}}? (?:saved|written|stored)"
     r"(?::| (?:to|in|at|as|under)\b(?: file)?:?| ?(?:→|->|=>))? ?"

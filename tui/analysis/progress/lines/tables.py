@@ -10,6 +10,8 @@ from tui.analysis.progress.lines.vocabulary import Meaning, meaning
 
 _COLUMN_GAP = re.compile(r"\s{2,}|\t")
 _CSV_NAMES = re.compile(r"[A-Za-z_][^,\"'(){}=:]{0,40}(?:,[A-Za-z_][^,\"'(){}=:]{0,40}){2,}$")
+_BARS = ("|", "│", "┃")
+_TO_BAR = str.maketrans("│┃", "||")
 _SPACY = {"E": Meaning("epoch"), "#": Meaning("step")}
 _COLUMNS = ("step", "epoch", "loss", "eval_loss", "learning_rate")
 
@@ -62,7 +64,7 @@ class Table:
 
 def table_below(text: str, above: Table | None) -> Table | None:
     """Return the table that a line of names begins, ``above`` the table whose names it may continue."""
-    if text.startswith("|"):
+    if text.startswith(_BARS):
         names = _cells(text, "|")
         if above is not None and above.separator == "|" and len(above.names) == len(names):
             names = [f"{one} {other}".strip() for one, other in zip(above.names, names, strict=True)]
@@ -78,5 +80,5 @@ def table_below(text: str, above: Table | None) -> Table | None:
 
 def _cells(text: str, separator: str | None) -> list[str]:
     if separator == "|":
-        return [cell.strip() for cell in text.strip().strip("|").split("|")]
+        return [cell.strip() for cell in text.translate(_TO_BAR).strip().strip("|").split("|")]
     return text.split() if separator is None else [cell.strip() for cell in text.split(separator)]

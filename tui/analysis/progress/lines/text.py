@@ -72,7 +72,7 @@ _MONITORED = re.compile(
 _NAMED_NUMBER = re.compile(r"[a-z)] ?[:=] ?\d")
 _LONGEST_ALONE = 160
 _LONGEST_BARE = 400
-_OTHER_LOSS = re.compile(r"\b(?:packets?|jitter|latency|rtt|ping|stop|profit|price)\b")
+_OTHER_LOSS = re.compile(r"\b(?:packets?|jitter|latency|rtt|ping|stop|profit|price|normalizer)\b")
 _LOSS_NAME = re.compile(r"(?<!\w)(?!val|eval|test|dev)[\w/]*loss[\w/]*")
 _WHOLE_LOSSES = word_set("loss total_loss train_loss avg_loss mean_loss loss/total total/loss train/loss")
 _EVALUATED = re.compile(

@@ -103,10 +103,10 @@ _EPOCH = re.compile(
     r"(?:(?:(?:start(?:ing)?|begin|train(?:ing)?) )?epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})"
     r"|(?P<alone>(?:(?:start(?:ing|ed)?|begin(?:ning)?|train(?:ing)?)(?: of| train(?:ing)?)? epoch:? ?#?"
     r"|epoch {1,4}#?|(?<=[>=*#-] )epoch: ?|(?-i:^Epoch: ?))(?P<epoch>\d{1,9})(?:, rank: \d{1,5})?))"
-    r"[\s=*#~-]{0,80}:?(?:\s?\.{3})?[\s=*#~-]{0,80}$",
+    r"[\s=*#~-]{0,80}:?(?:\s?\.{3})?[\s=*#~-]{0,80}(?: \[[\d: -]{8,20}\][\s|(:.\d)]{0,40})?$",
     re.IGNORECASE,
 )
-_HEADING_CHARACTERS = 40
+_HEADING_CHARACTERS = 72
 _BAR = re.compile(
     r"^\s*(?P<done>\d+)/(?P<total>\d+|Unknown) "
     r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"

@@ -107,7 +107,7 @@ _TOKEN_RATE = re.compile(
     r"|(?:tok|token|tokens) per (?:gpu|device) per (?:s|sec|second)|tps|wps|tgs|tok sec gpu"
 )
 _SAMPLE_RATE = re.compile(
-    r"(?:sample|samples|example|examples|seq|seqs|sequence|sequences|image|images|img|imgs|imps|sentence|sentences"
+    r"(?:sample|samples|example|examples|seq|seqs|sequence|sequences|image|images|img|imgs|imps|sent|sentence|sentences"
     r"|frames?|clips?|pairs|prompts)(?: per)? (?:s|sec|second)"
     r"(?: (?:per )?(?:gpu|device|chip|core|rank))?|imps"
 )
