@@ -268,8 +268,7 @@ def test_the_curves_of_a_run_over_time_and_over_steps():
     lines = [line(step, text.format(step, 100 / step)) for step in range(1, 51)]
     snapshot = fold([*lines, line(50.5, "step 50: val loss 2.5")])
     assert snapshot.throughput_series == (snapshot.tokens_per_s_series, "tok/s")
-    assert snapshot.tokens_per_s_series.values[-1] == 500
-    assert snapshot.eval_loss_series.values == (2.5,)
+    assert (snapshot.tokens_per_s_series.values[-1], snapshot.eval_loss_series.values) == (500, (2.5,))
     assert over_steps(snapshot.grad_norm_series, snapshot).times == tuple(float(n) for n in range(1, 51))
     assert over_steps(snapshot.eval_loss_series, snapshot).times == (50.0,)
     assert set(snapshot.rate_series.values[:-1]) == {1.0}
@@ -280,8 +279,7 @@ def test_what_was_lost_in_a_restart_is_not_in_the_curve_over_steps():
     snapshot = fold(steps(range(1, 100), "step={}/1000 loss=1.0") + again)
     assert (snapshot.step, snapshot.rate_steps_per_s) == (79, pytest.approx(1.0))
     curve = over_steps(snapshot.loss_series, snapshot)
-    assert curve.times == tuple(float(n) for n in range(1, 80))
-    assert curve.values == (1.0,) * 49 + (2.0,) * 30
+    assert (curve.times, curve.values) == (tuple(map(float, range(1, 80))), (1.0,) * 49 + (2.0,) * 30)
     assert snapshot.restarts == (START_S + 200,)
 
 
@@ -297,6 +295,8 @@ def test_errors_are_counted_once_each_with_the_first_and_the_newest():
     tally = fold(lines).errors
     assert (tally.count, tally.first.text) == (2, lines[2].message)
     assert (tally.newest.text, tally.newest.replica) == ("could not reach the data server", "node-1")
+    nodes = [(0, "a"), *((9 * n, "b") for n in range(60)), (0, None)]
+    assert fold([line(at, "ERROR: no", node) for at, node in nodes]).errors.first.replica is None
 
 
 def test_the_pauses_of_a_run_are_learnt():

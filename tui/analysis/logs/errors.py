@@ -36,13 +36,17 @@ _HARMLESS = re.compile(r"Unable to register cu\w+ (?:plugin )?factory|computatio
 _VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class ErrorLine:
     """An error: its time (epoch ns), its text (not sanitized), and the replica that logged it."""
 
     at_ns: int
     text: str
     replica: str | None = None
+
+    def __lt__(self, other: ErrorLine) -> bool:
+        mine, its = ((one.at_ns, one.text, one.replica or "") for one in (self, other))
+        return mine < its
 
 
 @dataclass(frozen=True, slots=True)
