@@ -104,11 +104,9 @@ class SeriesBuffer:
     """
 
     __slots__ = (
-        "_changed_from",
+        "_is_shown",
         "_max_points",
         "_settled",
-        "_shown_times",
-        "_shown_values",
         "_snapshot",
         "_times",
         "_values",
@@ -123,10 +121,9 @@ class SeriesBuffer:
         self._values = array("d")
         # The displayed series includes gaps; appending leaves the part for the first `_settled` samples
         # unchanged.
-        self._shown_times = array("d")
-        self._shown_values = array("d")
         self._settled = 0
-        self._snapshot: Series | None = Series(name)
+        self._snapshot = Series(name)
+        self._is_shown = True
 
     def __len__(self) -> int:
         return len(self._times)
@@ -155,13 +152,13 @@ class SeriesBuffer:
                 times.insert(position, time)
                 self._values.insert(position, number)
             if position < self._settled + _NEIGHBORS:
-                self._unsettle()
-        self._snapshot = None
+                self._settled = 0
+        self._is_shown = False
         if len(times) > self._max_points:
             surplus = len(times) - max(2, int(self._max_points * _TRIM_TO))
             del times[:surplus]
             del self._values[:surplus]
-            self._unsettle()
+            self._settled = 0
         return True
 
     def extend(self, samples: Iterable[tuple[float, float | None]], apart_s: float = 0.0) -> list[float]:
@@ -188,30 +185,26 @@ class SeriesBuffer:
 
     def snapshot(self) -> Series:
         """Return the current series, with a NaN in each gap."""
-        if self._snapshot is None:
+        if not self._is_shown:
             self._show_rest()
-            self._snapshot = Series(self.name, tuple(self._shown_times), tuple(self._shown_values))
         return self._snapshot
 
-    def _unsettle(self) -> None:
-        self._settled = 0
-        del self._shown_times[:]
-        del self._shown_values[:]
-
     def _show_rest(self) -> None:
-        times, values = self._times, self._values
-        # A gap before a sample is certain once enough intervals follow it.
-        settled = max(self._settled, len(times) - _NEIGHBORS - 1)
-        cut = bisect_right(self._shown_times, times[self._settled - 1]) if self._settled else 0
-        del self._shown_times[cut:]
-        del self._shown_values[cut:]
+        times, values, before = self._times, self._values, self._snapshot
+        cut = bisect_right(before.times, times[self._settled - 1]) if self._settled else 0
+        new_times, new_values = [], []
         for position in range(self._settled, len(times)):
             if position and self._is_gap(position - 1):
-                self._shown_times.append((times[position - 1] + times[position]) / 2)
-                self._shown_values.append(math.nan)
-            self._shown_times.append(times[position])
-            self._shown_values.append(values[position])
-        self._settled = settled
+                new_times.append((times[position - 1] + times[position]) / 2)
+                new_values.append(math.nan)
+            new_times.append(times[position])
+            new_values.append(values[position])
+        # A gap before a sample is certain once enough intervals follow it.
+        self._settled = max(self._settled, len(times) - _NEIGHBORS - 1)
+        self._snapshot = Series(
+            self.name, (*before.times[:cut], *new_times), (*before.values[:cut], *new_values)
+        )
+        self._is_shown = True
 
     def _is_gap(self, position: int) -> bool:
         """Return True if the interval after the sample is far longer than usual nearby.
