@@ -6,6 +6,7 @@ text from a server, escape sequences. The report of this app has neither.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -117,6 +118,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
         self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
+        self._may_set_aside = recorded is not None and gc.get_freeze_count() > 0
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
@@ -181,6 +183,13 @@ class BtTuiApp(App[WelcomeChoice]):
             carry_out(message)
         if isinstance(message, messages.OpenJobRequested):
             self.hints.done(f"{Scope.HOME}.open_job")
+
+    @on(messages.RunChecked)
+    def _set_aside(self, message: messages.RunChecked) -> None:
+        """Keep the screen of a recording from being scanned for garbage, which would stall keys."""
+        if self._may_set_aside and message.run.metrics_at is not None:
+            self._may_set_aside = False
+            gc.freeze()
 
     def first_screen(self) -> Screen[None]:
         return WelcomeScreen(self._why_no_remote) if self.session is None else self.teams.home()

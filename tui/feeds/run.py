@@ -149,6 +149,8 @@ class RunFeed:
         finally:
             for what in (STATUS, LOG, METRICS, CHECKPOINTS):
                 self._session.report_success(what)
+            # large; the feed is in reference cycles, and collecting them as garbage stalls keys
+            del self._metrics, self._health_metrics, self._snapshot
 
     def refresh(self) -> None:
         self._wake.set()
@@ -252,7 +254,10 @@ class RunFeed:
                 self._was_gone = True
                 self._on_gone()
 
-        await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
+        try:
+            await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
+        except asyncio.CancelledError as error:
+            raise error.with_traceback(None)  # noqa: B904 – its frames would hold what was read
 
     async def _tick(self) -> None:
         """Publish every second, since ages and elapsed times change even if nothing else does."""
