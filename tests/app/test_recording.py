@@ -167,9 +167,7 @@ async def test_several_recordings_are_listed_and_compared(path: Path, tmp_path: 
         await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "1.5" in text_of(app))
 
 
-async def test_a_recording_made_in_the_dashboard_opens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_recording_of_the_dashboard_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with FakeBaseten() as baseten:
         await _record_twice(baseten, tmp_path)
@@ -188,9 +186,7 @@ async def _record_twice(baseten: FakeBaseten, folder: Path) -> None:
             await until(pilot, lambda: _was_told(app, start))  # noqa: B023
 
 
-async def test_a_running_job_is_recorded_until_the_key_is_pressed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_running_job_is_recorded_until_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, begin_s = tmp_path / "run1.btrun", time.time() - 900
     running = job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s))
@@ -218,9 +214,7 @@ async def test_a_running_job_is_recorded_until_the_key_is_pressed_again(
         assert len(list(recording.log.entries())) == 50
 
 
-async def test_a_recording_that_cannot_begin_says_only_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_recording_that_cannot_begin_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run1.btrun").mkdir()
     with FakeBaseten() as baseten:
@@ -229,12 +223,18 @@ async def test_a_recording_that_cannot_begin_says_only_that(
         async with app.run_test(size=(120, 36)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, JobScreen))
             await pilot.press("ctrl+r")
-            await until(pilot, lambda: any(one.title == "Can't record" for one in app._notifications))
+            await until(pilot, lambda: _was_told(app, "Can't record"))
             assert not _was_told(app, "Recording to")
 
 
-def _was_told(app: BtTuiApp, start: str) -> bool:
-    return any(one.message.startswith(start) for one in app._notifications)
+async def test_a_feed_that_fails_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("tui.feeds.run.RunFeed._tick")
+    async with dashboard([path], None) as (app, pilot):
+        await until(pilot, lambda: _was_told(app, "The run feed stopped"))
+
+
+def _was_told(app: BtTuiApp, words: str) -> bool:
+    return any(words in f"{one.title} {one.message}" for one in app._notifications)
 
 
 def _is_recording(app: BtTuiApp) -> bool:

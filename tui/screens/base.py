@@ -14,7 +14,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
-from textual.worker import Worker
+from textual.worker import Worker, WorkerState
 
 from api_client.models import TrainingJob
 from tui.actions import ActionFlag, Scope, actions_of
@@ -109,8 +109,10 @@ class AppScreen(Screen[None]):
         self.run_worker(self._feed.run(), name=name, group="feed", exit_on_error=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Free what a cancelled worker has read."""
-        if event.worker.is_cancelled and event.worker.error is not None:
+        """Have the app report a worker that failed; free what a cancelled one has read."""
+        if event.state is WorkerState.ERROR:
+            self.app.post_message(event)
+        elif event.worker.error is not None:
             event.worker.error.with_traceback(None)
 
     def validate_connection(self, connection: Connection) -> Connection:
