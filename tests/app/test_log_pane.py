@@ -105,8 +105,8 @@ async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -
 async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
     async with reading((line(1, "fine"),)) as reader:
         for part, notice in (
-            (LogPart((), older=True, ended=True, read_part=0.5), "No errors so far."),
-            (LogPart((), older=True, read_part=1), "No errors in the log; ! shows what is wrong."),
+            (LogPart((), older=True, ended=True, read_part=1), "No errors so far."),
+            (LogPart((), settled=True), "No errors in the log; ! shows what is wrong."),
         ):
             reader.pane.take(part)
             await reader.press("e")

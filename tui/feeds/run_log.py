@@ -26,12 +26,13 @@ class LogPart:
     ``restarted`` asks to discard all earlier parts, because the log is read again after an error.
     ``filled`` is a gap that was read again: the entries replace it. ``read_part`` (0 to 1) of an
     ``older`` part is the fraction of the older log read so far, by time; it is 1 in the last one.
-    ``ended``: the job has ended, though a few more lines may arrive.
+    ``ended``: the job has ended, though a few more lines may arrive unless it is also ``settled``.
     """
 
     entries: tuple[LogEntry, ...]
     older: bool = False
     ended: bool = False
+    settled: bool = False
     restarted: bool = False
     filled: LogGap | None = None
     read_part: float | None = None
@@ -118,7 +119,7 @@ class RunLog:
         logs = self._session.client.logs
         async for part in logs.follow(job.project_id, job.id, start=seam, newest_first=True):
             if isinstance(part, LogEnd):
-                self._report_end(part.job)
+                self._report_end(part.job, settled=True)
             elif part.finished_job is not None:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
                 self._report_end(part.finished_job)
@@ -128,9 +129,9 @@ class RunLog:
                     self._unread.discard("newest")
                     caught_up.set()
 
-    def _report_end(self, job: TrainingJob) -> None:
+    def _report_end(self, job: TrainingJob, *, settled: bool = False) -> None:
         self._begin()
-        self._publish(LogPart((), ended=True))
+        self._publish(LogPart((), ended=True, settled=settled))
         self._end(job)
 
     async def _read_history(self, job: TrainingJob, seam: datetime, caught_up: asyncio.Event) -> None:

@@ -181,6 +181,7 @@ class LogState:
     """State of a log besides its lines, and of the search in it."""
 
     ended: bool = False
+    settled: bool = False
     read_part: float | None = None
     pattern: LogPattern | None = None
     match: MatchChanged | None = None
@@ -191,8 +192,8 @@ class LogState:
 
     @property
     def is_complete(self) -> bool:
-        """True once the job has ended and its whole log has been read."""
-        return self.ended and self.read_part == 1
+        """True once the job has ended, its whole log has been read, and no late lines are expected."""
+        return self.settled and self.read_part == 1
 
 
 class LogBar(StatusLine):

@@ -134,7 +134,8 @@ class LogPane(Vertical):
         state = self._state
         self.columns.take(part)
         if part.restarted:
-            state.ended, state.match, self._reported_dropped = False, None, False
+            state.ended = state.settled = self._reported_dropped = False
+            state.match = None
         if part.filled is not None:
             gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
             lines = count(len(part.entries) - gaps)
@@ -142,7 +143,7 @@ class LogPane(Vertical):
                 self.notify(f"{lines} lines recovered; some are still missing.", severity="warning")
             else:
                 self.notify(f"Gap filled: {lines} lines.")
-        state.ended = state.ended or part.ended
+        state.ended, state.settled = state.ended or part.ended, state.settled or part.settled
         state.read_part = state.read_part if part.read_part is None else part.read_part
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         if self.view.store.dropped and not self._reported_dropped:
