@@ -20,8 +20,8 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
 from tui.screens.why import WhyScreen
-from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import StatusLine
 
 
 @pytest.fixture(scope="module")

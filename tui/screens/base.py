@@ -23,8 +23,9 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.dialogs import ConfirmScreen
-from tui.widgets.notice import ConnectionNotice, StatusLine
+from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
+from tui.widgets.status_line import StatusLine
 
 
 @dataclass(frozen=True, slots=True)

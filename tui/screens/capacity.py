@@ -25,8 +25,8 @@ from tui.tables.capacity import GPUS, QUEUE, CapacityLine
 from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
 from tui.text.units import age
-from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 SHOWN_OF_GPUS = "gpu team bar use free on_demand spot baseline waits"

@@ -42,8 +42,8 @@ from tui.text.units import number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import Window
-from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 TITLE_CELLS = 14

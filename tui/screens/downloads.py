@@ -29,8 +29,8 @@ from tui.tables.column import Column, Span
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted, duration, percent, share_bar
-from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 BAR_CELLS = 12

@@ -26,8 +26,8 @@ from tui.screens.messages import JobSubmitted
 from tui.tables.column import Column
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count, of_nodes
-from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 

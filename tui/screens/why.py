@@ -21,7 +21,7 @@ from tui.text.times import MONTH_DAY_AND_TIME, TIME_OF_DAY, local_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
-from tui.widgets.notice import StatusLine
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel
 
 MakeFeed = Callable[..., WhyFeed]

@@ -18,6 +18,7 @@ from tui.analysis.fleet.capacity import (
     gpu_allocations,
     queue_table,
 )
+from tui.commands.support.lookups import team_named
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -25,7 +26,6 @@ from tui.commands.support.options import (
     examples,
     format_option,
     listing_format_option,
-    team_named,
     yes_option,
 )
 from tui.commands.support.output import Output

@@ -7,6 +7,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import Secret
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import team_named
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -14,7 +15,6 @@ from tui.commands.support.options import (
     examples,
     format_option,
     remote_option,
-    team_named,
     yes_option,
 )
 from tui.commands.support.output import Output

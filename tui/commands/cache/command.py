@@ -15,6 +15,7 @@ from tui.analysis.checkpoints.facts import cache_entries
 from tui.analysis.export import csv_lines, without_formula
 from tui.analysis.file_tree.tree import ROOT, FileTree, build
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import project_named
 from tui.commands.support.options import (
     ASCENDING,
     CSV,
@@ -23,7 +24,6 @@ from tui.commands.support.options import (
     examples,
     listing_format_option,
     order_option,
-    project_named,
     selected_project,
 )
 from tui.commands.support.output import Output

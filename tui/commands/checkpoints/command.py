@@ -15,11 +15,11 @@ from tui.analysis.export import csv_lines, json_number
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.checkpoints.files import files, print_files
 from tui.commands.checkpoints.show import show
+from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
     DESCENDING,
     JSON,
-    JobChoice,
     examples,
     job_options,
     listing_format_option,

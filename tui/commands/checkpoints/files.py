@@ -10,7 +10,8 @@ from api_client.client import TrainingClient
 from api_client.models import CheckpointFile, TrainingJob
 from tui.analysis.export import csv_lines
 from tui.commands.support.exit_codes import not_in_job
-from tui.commands.support.options import CSV, JSON, JobChoice, examples, job_options, listing_format_option
+from tui.commands.support.lookups import JobChoice
+from tui.commands.support.options import CSV, JSON, examples, job_options, listing_format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_rows

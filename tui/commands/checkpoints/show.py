@@ -14,7 +14,8 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.commands.checkpoints.files import checkpoint_files
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import JSON, TABLE, JobChoice, examples, format_option, job_options
+from tui.commands.support.lookups import JobChoice
+from tui.commands.support.options import JSON, TABLE, examples, format_option, job_options
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, print_facts, print_rows

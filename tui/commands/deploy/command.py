@@ -13,13 +13,8 @@ from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.commands.deploy.options import DeployOptions, deploy_options, given_options
 from tui.commands.deploy.terminal import TerminalDeployer, with_health
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
-from tui.commands.support.options import (
-    CommandSettings,
-    examples,
-    project_id_of,
-    remote_option,
-    selected_project,
-)
+from tui.commands.support.lookups import project_id_of
+from tui.commands.support.options import CommandSettings, examples, remote_option, selected_project
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import can_ask

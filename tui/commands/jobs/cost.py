@@ -16,7 +16,8 @@ from tui.analysis.cost import Cost, cost_of, price_of, running_time
 from tui.analysis.export import Value, csv_text, records, table_of
 from tui.commands.jobs.listing import running_first
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_id_of
+from tui.commands.support.lookups import project_id_of
+from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, configuration_if_any

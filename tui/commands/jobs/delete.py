@@ -10,15 +10,8 @@ from api_client.models import JobTombstone
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of, name_of
 from tui.commands.jobs.stop import remark_failure
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import (
-    JSON,
-    TABLE,
-    examples,
-    format_option,
-    project_named,
-    selected_project,
-    yes_option,
-)
+from tui.commands.support.lookups import project_named
+from tui.commands.support.options import JSON, TABLE, examples, format_option, selected_project, yes_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm

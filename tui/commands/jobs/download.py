@@ -10,7 +10,8 @@ from api_client.client import TrainingClient
 from api_client.transfers import DestinationExists, DownloadError, Existing, NoArchive
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
-from tui.commands.support.output import Output, failure_code, run_plan
+from tui.commands.support.output import Output
+from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 
 

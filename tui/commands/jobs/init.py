@@ -16,14 +16,7 @@ from api_client.errors import ConfigurationError
 from api_client.files import USUAL_FILE_MODE, write_file
 from api_client.remotes import RemoteNotConfigured, resolve_remote
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import (
-    JSON,
-    TABLE,
-    CommandSettings,
-    examples,
-    format_option,
-    remote_option,
-)
+from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import remote_name
 from tui.commands.support.tables import print_rows

@@ -11,6 +11,7 @@ from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, full_status, short_status
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
+from tui.commands.support.lookups import project_id_of
 from tui.commands.support.options import (
     ASCENDING,
     CSV,
@@ -21,7 +22,6 @@ from tui.commands.support.options import (
     examples,
     format_option,
     job_argument,
-    project_id_of,
     recording_option,
     remote_option,
     selected_project,

@@ -15,11 +15,11 @@ from tui.analysis.node_metrics import LEADER
 from tui.commands.jobs.metrics_report import CHART, UNIT_OF_METRIC, SampleReport, TableReport, report_of
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
     JSON,
     TABLE,
-    JobChoice,
     examples,
     format_option,
     job_options,

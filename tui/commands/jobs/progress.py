@@ -19,13 +19,13 @@ from tui.analysis.series import Series, latest, value_range
 from tui.analysis.status import status_view
 from tui.commands.jobs.progress_file import lines_of_file, lines_of_recording, show_lines
 from tui.commands.support.exit_codes import ExitCode, not_in_job
+from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
     JSON,
     NDJSON,
     TABLE,
     CommandSettings,
-    JobChoice,
     examples,
     format_option,
     job_options,

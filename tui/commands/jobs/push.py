@@ -41,7 +41,8 @@ from tui.commands.support.options import (
     trigger_option,
     yes_option,
 )
-from tui.commands.support.output import Output, ProgressLine, ascii_json
+from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, print_facts, print_job, print_rows
 from tui.commands.support.terminal import can_ask, confirm

@@ -10,7 +10,8 @@ from api_client.client import TrainingClient
 from api_client.recordings.archive import SUFFIX
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.support.options import examples, job_argument
-from tui.commands.support.output import Output, ProgressLine
+from tui.commands.support.output import Output
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
 from tui.readers.recorder import Recorder

@@ -7,15 +7,8 @@ import click
 from api_client.client import TrainingClient
 from tui.commands.jobs.push import print_or_tail, tail_option
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.options import (
-    JSON,
-    TABLE,
-    examples,
-    format_option,
-    newest_job,
-    one_job_id,
-    yes_option,
-)
+from tui.commands.support.lookups import newest_job
+from tui.commands.support.options import JSON, TABLE, examples, format_option, one_job_id, yes_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm

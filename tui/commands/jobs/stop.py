@@ -14,13 +14,13 @@ from api_client.models import TrainingJob
 from api_client.models.jobs import RUNNABLE_STATUSES
 from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
+from tui.commands.support.lookups import project_id_of
 from tui.commands.support.options import (
     JSON,
     TABLE,
     examples,
     format_option,
     job_argument,
-    project_id_of,
     selected_project,
     yes_option,
 )

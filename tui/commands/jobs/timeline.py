@@ -10,7 +10,8 @@ import click
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.commands.support.options import JSON, given_recording
-from tui.commands.support.output import Output, ProgressLine
+from tui.commands.support.output import Output
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.tables import table_of
 from tui.readers.timeline import FindingPeriod, Timeline
 from tui.tables.column import Column, text_column

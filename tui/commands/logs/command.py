@@ -19,8 +19,10 @@ from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, Ou
 from tui.commands.logs.reading import LogRange, LogRead, progress_note
 from tui.commands.logs.waiting import is_starting, report_waiting
 from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
-from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_id_of
-from tui.commands.support.output import Output, OutputClosed, ProgressLine
+from tui.commands.support.lookups import JobChoice, newest_job, project_id_of
+from tui.commands.support.options import JSON, examples
+from tui.commands.support.output import Output, OutputClosed
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command
 from tui.text.units import counted
 

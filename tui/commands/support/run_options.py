@@ -11,7 +11,8 @@ from api_client.client import TrainingClient
 from api_client.models import Checkpoint, TrainingJob
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.commands.support.options import Command
-from tui.commands.support.output import Output, ProgressLine
+from tui.commands.support.output import Output
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import configuration_if_any
 from tui.feeds.checkpoint_evidence import Evidence, evidence_of
 from tui.readers.run import LoadedRun, read_run

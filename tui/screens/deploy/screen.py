@@ -29,7 +29,7 @@ from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_multiline
-from tui.widgets.notice import StatusLine
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 from tui.wizard.progress import WizardProgress, questions

@@ -12,7 +12,7 @@ from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.screens.base import AppScreen
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.widgets.notice import StatusLine
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 
 WHAT_CELLS = 24

@@ -27,7 +27,7 @@ from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, counted, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
-from tui.widgets.notice import StatusLine
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import tone_styles
 

@@ -24,7 +24,7 @@ from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count, counted
 from tui.widgets.file_tree import FileTreeView
-from tui.widgets.notice import StatusLine
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 MAX_FILES_SCANNED = 2000

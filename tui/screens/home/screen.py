@@ -44,8 +44,8 @@ from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
 from tui.widgets.cursor_rows import HEADING_LINES
-from tui.widgets.notice import FACT, StatusLine
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import FACT, StatusLine
 from tui.widgets.text_panel import WrappedText
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init creates a starter config."

@@ -21,8 +21,8 @@ from tui.tables.column import Span, chosen
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, count
-from tui.widgets.notice import StatusLine
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
 ORDERS = (

@@ -33,7 +33,7 @@ from tui.tables.column import Span
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, hardware, money, number, percent, rate, significant
-from tui.widgets.notice import StatusLine
+from tui.widgets.status_line import StatusLine
 
 Fact = list[Span]
 Form = Literal["long", "short", "brief"]

@@ -23,7 +23,7 @@ from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.view import LogView
-from tui.widgets.notice import StatusLine
+from tui.widgets.status_line import StatusLine
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 

@@ -22,7 +22,7 @@ from tui.screens.job.log_bar import CONTEXT_STOPS
 from tui.tables.column import Span
 from tui.text.times import EXAMPLES
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.notice import FACT, StatusLine
+from tui.widgets.status_line import FACT, StatusLine
 
 FieldPurpose = Literal["find", "filter", "time", "save"]
 

@@ -40,7 +40,7 @@ from tui.screens.job.status_text import status_markdown
 from tui.screens.job.time_bar import TimeBar
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
-from tui.widgets.notice import ConnectionNotice
+from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 
 if TYPE_CHECKING:

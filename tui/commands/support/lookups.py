@@ -1,0 +1,78 @@
+"""Find jobs, projects and teams by what the user calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
+from tui.text.times import time_key
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import Team, TrainingJob, TrainingProject
+
+Named = TypeVar("Named", "TrainingProject", "Team")
+
+
+@dataclass(frozen=True, slots=True)
+class JobChoice:
+    """A job by its id, or the newest one of a project."""
+
+    job_id: str | None
+    project: str | None
+
+    async def find(self, client: TrainingClient) -> TrainingJob:
+        """Raise CommandFailed if there is no such job, and UsageError if nothing was given."""
+        if self.job_id:
+            job = await client.jobs.find(self.job_id)
+            check_project(job, self.project)
+            return job
+        if self.project is None:
+            raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
+        found = await project_named(client, self.project)
+        newest = await newest_job(client, found.id)
+        if newest is None:
+            raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
+        return newest
+
+
+async def newest_job(client: TrainingClient, project_id: str | None = None) -> TrainingJob | None:
+    jobs = await client.jobs.search(project_id=project_id)
+    return max(jobs, key=lambda job: time_key(job.created_at), default=None)
+
+
+async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
+    known = await client.projects.list()
+    return _named("project", name_or_id, known, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
+
+
+async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str | None:
+    return None if name_or_id is None else (await project_named(client, name_or_id)).id
+
+
+async def team_named(client: TrainingClient, name_or_id: str) -> Team:
+    return _named("team", name_or_id, await client.account.teams(), lambda one: one.id)
+
+
+def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callable[[Named], str]) -> Named:
+    """Return the one with that id, else the only one with that name; raise CommandFailed if there is none."""
+    found = [one for one in known if one.id == name_or_id][:1]
+    found = found or [one for one in known if one.name == name_or_id]
+    if not found:
+        names = known_names(one.name or one.id for one in known)
+        raise CommandFailed(f"no {what} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
+    if len(found) > 1:
+        choices = ", ".join(describe(one) for one in found)
+        problem = f"{len(found)} {what}s are named {name_or_id!r}; give an id: {choices}"
+        raise CommandFailed(problem, ExitCode.USAGE)
+    return found[0]
+
+
+def check_project(job: TrainingJob, named: str | None) -> None:
+    name = None if job.training_project is None else job.training_project.name
+    if named not in (None, job.project_id, name):
+        raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)

@@ -1,0 +1,129 @@
+"""The progress line on stderr, and a download that shows its progress there."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self, TextIO
+
+from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import Output
+from tui.text.sanitize import cell_width, clip, sanitize
+from tui.text.units import bytes_iec, duration, percent
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.transfers import DownloadPlan, DownloadProgress, DownloadReport, Existing
+
+REDRAW_S = 0.1
+BAR_CELLS = 24
+MIN_BAR_CELLS = 4
+FULL, EMPTY = "█", "░"
+TO_LINE_START, CLEAR_LINE = "\r", "\x1b[K"
+
+
+class ProgressLine:
+    """A line that redraws itself at most ten times a second until the block ends; needs a terminal."""
+
+    def __init__(self, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._monotonic = monotonic
+        self.is_terminal = self._stream.isatty()
+        self._label = ""
+        self._drawn_at_s = float("-inf")
+        self._is_visible_line = False
+
+    def show(self, label: str, done_bytes: int, total_bytes: int, note: str = "") -> None:
+        """Draw the line; with the same label and no note, at most ten times a second."""
+        now_s = self._monotonic()
+        is_news = label != self._label or note or done_bytes >= total_bytes
+        if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < REDRAW_S):
+            return
+        self._label, self._drawn_at_s, self._is_visible_line = label, now_s, True
+        columns = shutil.get_terminal_size().columns
+        text = sanitize(progress_text(label, done_bytes, total_bytes, note))
+        # Shorten the bar before the text.
+        surplus = max(0, cell_width(text) - (columns - 1))
+        if surplus:
+            cells = max(MIN_BAR_CELLS, BAR_CELLS - surplus)
+            text = clip(
+                sanitize(progress_text(label, done_bytes, total_bytes, note, bar_cells=cells)), columns - 1
+            )
+        self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}{text}")
+        self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        if self._is_visible_line:
+            self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}")
+            self._stream.flush()
+            self._is_visible_line = False
+
+
+def progress_text(
+    label: str, done_bytes: int, total_bytes: int, note: str = "", *, bar_cells: int = BAR_CELLS
+) -> str:
+    """Return ``uploading  ██████░░░░░░  50 %  1.00 MiB of 2.00 MiB``, or the label without a total."""
+    if not total_bytes:
+        return f"{label} …" + (f"  {note}" if note else "")
+    fraction = min(1.0, done_bytes / total_bytes)
+    full = int(fraction * bar_cells)
+    bar = FULL * full + EMPTY * (bar_cells - full)
+    amount = f"{bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}"
+    return f"{label}  {bar}  {percent(fraction)}  {amount}" + (f"  {note}" if note else "")
+
+
+MAX_REMARKS = 10
+"""Maximum number of waits reported when there is no bar; a bad connection has hundreds."""
+
+
+async def run_plan(
+    client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
+) -> DownloadReport:
+    """Run the plan and show its progress. Raises the same errors as ``client.downloads.run``."""
+    notes: list[str] = []
+
+    def show(progress: DownloadProgress) -> None:
+        line.show(
+            progress_label(progress), progress.done_bytes, progress.total_bytes, progress_note(progress)
+        )
+        if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
+            notes.append(progress.note)
+            if len(notes) <= MAX_REMARKS:
+                output.remark(progress.note)
+
+    try:
+        with ProgressLine() as line:
+            return await client.downloads.run(plan, on_progress=show, existing=existing)
+    except asyncio.CancelledError:
+        output.remark("run the same command again to resume")
+        raise
+
+
+def progress_label(progress: DownloadProgress) -> str:
+    count = len(progress.files)
+    return "downloading" if count == 1 else f"{progress.files_done}/{count} files"
+
+
+def progress_note(progress: DownloadProgress) -> str:
+    """Return a note such as ``157 MiB/s  12 s left``; during a stall, how long it has lasted."""
+    if progress.stalled_s:
+        return f"stalled for {duration(progress.stalled_s)}"
+    if not progress.speed_bytes_per_s:
+        return progress.note
+    left = "" if not progress.eta_s else f"  {duration(progress.eta_s)} left"
+    return f"{bytes_iec(progress.speed_bytes_per_s)}/s{left}"
+
+
+def failure_code(report: DownloadReport) -> ExitCode:
+    if report.failed and all(file.is_retryable for file in report.failed):
+        return ExitCode.UNREACHABLE
+    return ExitCode.UNEXPECTED
