@@ -109,10 +109,8 @@ class NodesPane(Vertical):
 
     def show(self, run: RunSnapshot, options: MatrixOptions, time_range: tuple[float, float]) -> None:
         nodes = run.metrics.nodes if run.metrics else ()
-        with_gpus = any(node.gpus for node in nodes)
-        self.set_class(with_gpus, "-gpus")
-        self._make_room(len(nodes))
-        if with_gpus:
+        self._make_room(nodes)
+        if self.has_class("-gpus"):
             rows, frame = matrix_rows(run, options), matrix_frame(run, time_range, options)
             self.query_one(GpuMatrix).set_data(rows, frame)
         self.query_one(NodeTable).set_rows(nodes)
@@ -121,14 +119,17 @@ class NodesPane(Vertical):
         self.query_one(NodeTable).point_at(name)
         self.query_one(GpuMatrix).point_at(name)
 
-    def _make_room(self, nodes: int) -> None:
-        self.set_class(nodes > DENSE_NODES, "-dense-nodes")
-        self.set_class(2 * (nodes + 1) > self.size.height, "-many-nodes")
+    def _make_room(self, nodes: Sequence[NodeSnapshot]) -> None:
+        is_many = 2 * (len(nodes) + 1) > self.size.height
+        has_gpus = any(node.gpus for node in nodes)
+        self.update_classes(
+            {"-gpus": has_gpus, "-dense-nodes": len(nodes) > DENSE_NODES, "-many-nodes": is_many}
+        )
         self.query_one(GpuMatrix).fit()
 
     def on_resize(self) -> None:
         """Fit the nodes after the layout, which determines the space."""
-        self.call_after_refresh(lambda: self._make_room(len(self.query_one(NodeTable).rows)))
+        self.call_after_refresh(lambda: self._make_room(self.query_one(NodeTable).rows))
 
 
 def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
