@@ -34,7 +34,7 @@ _IN_BLOCK = re.compile(
     rf"(?P<value>{NUMBER})[,}}]{{0,2}}(?P<unit> ?[a-z]{{3,7}}/s(?:ec)?)?\s*$"
 )
 _FRACTION = re.compile(r"[.e]")
-_HINT = re.compile(r"oss|lr|LR|rate|norm|/s|per sec")
+_HINTS = ("oss", "lr", "LR", "rate", "norm", "/s", "per sec")
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
@@ -87,7 +87,12 @@ def read_alone(text: str) -> ParsedMetrics | None:
 
 def read_in_block(text: str) -> ParsedMetrics | None:
     """Parse a line with a loss or a learning rate alone, below a heading with the epoch."""
-    match = _IN_BLOCK.match(text) if _HINT.search(text) else None
+    for hint in _HINTS:
+        if hint in text:
+            break
+    else:
+        return None
+    match = _IN_BLOCK.match(text)
     if match is None and "oss" in text and is_pairs(text.lower()):
         return measure({"loss": report_values(text).get("loss")})
     if match is None:

@@ -146,9 +146,6 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     after = text[match.end() :].lstrip(" ,|")[:_TITLE_CHARACTERS]
     if "loss" not in known and after[:4] in ("loss", "Loss"):
         known |= _measures(after)
-    is_named = any(pattern.search(title) for pattern in (_TRAINING_TITLE, _COLUMNS, _EPOCH_IN_TITLE))
-    if not known and (title or match["rest"].strip(" ,")) and not is_named:
-        return None  # of something else
     bare = title.lower()
     over_epochs = match["unit"] in _EPOCH_UNITS or bare.endswith("epochs")
     over_epochs |= bare.endswith("epoch") and total <= _FEW_STEPS and "loss" not in known
@@ -157,6 +154,9 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     # NeMo's bar has a loss but no rate; a bar without a loss or a step rate could be anything.
     if (over_epochs or match["unit"] not in _TRAINING_UNITS) and "loss" not in known:
         return None
+    is_named = known or not (title or match["rest"].strip(" ,")) or _TRAINING_TITLE.search(title)
+    if not is_named and not _COLUMNS.search(title) and not _EPOCH_IN_TITLE.search(title):
+        return None  # of something else
     if match["unit"] in _TRAINING_UNITS:
         step_time_s = _step_time_s(match)
         if "loss" not in known and step_time_s is not None and step_time_s < _TOO_FAST:

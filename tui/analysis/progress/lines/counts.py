@@ -11,8 +11,8 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 # These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
 # lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _STEP = re.compile(
-    r"(?=[gtsibmnuoac])(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )(?<!per )"
-    r"(?<!episode )(?<!fps )(?<!inner )(?<!micro )(?<!local )"
+    r"(?=[gtsibmnuo]|acc_|cur_)(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )"
+    r"(?<!per )(?<!episode )(?<!fps )(?<!inner )(?<!micro )(?<!local )"
     r"(?:(?P<updates>num[ _]updates|nupdates)"
     r"|(?P<global>(?:train(?:ing|er)?/)?global[ _](?:step|iter(?:ation)?)|(?:acc|total)_iter)"
     r"|(?P<plain>(?:train(?:ing)?|opt(?:im(?:izer)?)?)[ _]step|steps?(?:_i)?)"

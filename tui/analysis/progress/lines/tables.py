@@ -42,6 +42,10 @@ class Table:
 
     def read(self, text: str) -> ParsedMetrics | None:
         """Parse a row: as many values as there are columns, and a count that does not go back."""
+        if self.separator == "|" and not text.startswith(_BARS):
+            return None
+        if self.separator is None and not text.lstrip()[:1].isdecimal():
+            return None
         cells = _cells(text, self.separator)
         if len(cells) != len(self.names) and self.separator is None:
             cells = _COLUMN_GAP.split(text.strip())

@@ -151,7 +151,11 @@ def read(text: str) -> ParsedMetrics | None:
 
 
 def _both(lowered: str) -> dict[str, Any]:
-    both = (_BOTH_LOSSES.search(lowered) or _LOSS_PAIR.search(lowered)) if "train" in lowered else None
+    both = (
+        (_BOTH_LOSSES.search(lowered) or _LOSS_PAIR.search(lowered))
+        if "train" in lowered and may_evaluate(lowered)
+        else None
+    )
     return {} if both is None else {name: to_float(value) for name, value in both.groupdict().items()}
 
 
