@@ -36,7 +36,7 @@ def test_a_silent_evaluation_or_save_has_time_but_not_for_ever(name):
 
 
 def test_what_was_announced_before_the_last_step_excuses_nothing():
-    assert kinds(run(sorted([*steps(600), (300.5, EVALUATION)]), 900)) == ["stalled"]
+    assert kinds(run(sorted([*steps(600), (300.5, EVALUATION)]), 950)) == ["stalled"]
 
 
 ORDINARY = """evaluation_strategy: steps

@@ -38,7 +38,6 @@ def later(lines: list[LogLine], seconds: int) -> list[LogLine]:
 
 
 def trainer_run(steps: int, *, every: int = 10, step_s: float = 5.0, total: int = 9000) -> list[LogLine]:
-    """What the Hugging Face Trainer prints: a bar that names the step, then the losses without one."""
     lines = []
     for step in range(every, steps + 1, every):
         at = step * step_s
@@ -151,6 +150,10 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
          *steps(range(30), first=50, start=300), line(2000, "BT_RETRY_COUNT=2"),
          *steps(range(30), first=10, start=2100)],
         {"restarts": (START_S + 110, START_S + 2000)}),
+    "steps named only with checkpoints leave them to the bar": (
+        [line(n * 10, f"Epoch {n // 60}: 9%|█ | {n % 60}/60 [00:10<00:20, 1.0it/s, loss=1]") for n in range(170)]
+        + [line(601, "Epoch 0, global step 60: 'val_loss' reached 2.9 (best 2.9), saving model to '/x/a.ckpt'")],
+        {"step": 169}),
     "a single count out of line is no restart": (
         [*steps(range(1, 90)), line(110, "step=0 loss=1"), line(140, "step=100 loss=1")], {"restarts": ()}),
     "ranks that tell their steps out of turn are no restart": (
@@ -229,7 +232,6 @@ RUNS = {
 @settings(max_examples=50)
 @given(st.sampled_from(sorted(RUNS)), st.integers(1, 40), st.randoms(use_true_random=False), st.booleans())
 def test_history_that_comes_later_changes_nothing_about_the_result(name, size, rng, look):
-    """Batches, each in order of time, in any order of batches: as when older history is fetched later."""
     ordered = sorted(RUNS[name], key=lambda entry: entry.timestamp_ns)
     batches = [ordered[start : start + size] for start in range(0, len(ordered), size)]
     rng.shuffle(batches)
@@ -351,7 +353,6 @@ def test_no_pattern_takes_long_on_any_line():
 
 
 def rlhf_run(rollouts: int, actor: str, trainer: str) -> list[LogLine]:
-    """What OpenRLHF prints: a bar of rollouts over the run, and within each a bar of its updates with losses."""
     lines = []
     for rollout in range(1, rollouts + 1):
         bar = f"{trainer}Episode [1/2]:  {rollout}%|# | {rollout}/100 [10:10<91:30, 61.01s/it]"

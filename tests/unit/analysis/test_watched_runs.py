@@ -52,7 +52,6 @@ def phases(first: float, second: float, period_s: float = 1200.0, **levels: Leve
 
 
 def within_steps(first: float, second: float) -> dict[str, Level]:
-    """One level for most of each step, another for the rest: samples a minute apart see either by chance."""
     late_s = lambda at: random.Random(at * 3 + 1).uniform(-15, 15)  # noqa: E731
     return {"gpu": lambda at: first if (at + late_s(at)) % 151 < 95 else second}
 

@@ -10,7 +10,7 @@ from tui.analysis.connection import LOG, METRICS
 from tui.analysis.health.checkpoints import overdue_checkpoint
 from tui.analysis.health.context import Context
 from tui.analysis.health.idle import idle_gpus, underused_gpus
-from tui.analysis.health.loss import broken_loss, exploding_loss, exploding_norm
+from tui.analysis.health.loss import broken_loss, exploding_loss, exploding_norm, rising_loss
 from tui.analysis.health.memory import gpu_memory, leaks, storage
 from tui.analysis.health.missing import missing_nodes
 from tui.analysis.health.reported import errors, repeated_restarts, waiting
@@ -93,7 +93,9 @@ def nodes_found(findings: Iterable[HealthFinding], kind: FindingKind) -> frozens
 def _of_running(context: Context) -> list[HealthFinding]:
     found = [*stall(context), *broken_loss(context)]
     if all(one.kind != FindingKind.LOSS_NOT_FINITE for one in found):
-        found += list(exploding_loss(context)) or list(exploding_norm(context))
+        found += next(
+            filter(None, (list(one(context)) for one in (exploding_loss, exploding_norm, rising_loss))), []
+        )
     kinds = {one.kind for one in found}
     missing = list(missing_nodes(context, stalled=FindingKind.STALLED in kinds))
     idle = list(idle_gpus(context))

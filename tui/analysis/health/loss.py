@@ -32,6 +32,8 @@ _WAIT = 4  # A smaller rise must last for this many times `loss_readings`, and n
 _FALLING = 0.97
 _ABOVE_START = 1.1
 _WITH_NORM = 3.0  # Gradients this many times larger show that a small rise is no change of data.
+_RISING_PARTS, _RISING_PART_S = 6, 600.0
+_RISEN = 1.1
 _RELEARNS = 2.0  # A learning rate this many times higher than before raises the loss by design.
 
 
@@ -69,6 +71,7 @@ def exploding_loss(context: Context) -> Iterator[HealthFinding]:
 
 def _above_usual(context: Context, series: Series) -> HealthFinding | None:
     rules, held = context.rules, context.held.get(str(FindingKind.LOSS_EXPLODING))
+    held = None if held is not None and held.severity == "info" else held
     count = rules.loss_readings
     losses = _finite(series.values)
     newest = losses[-count:]
@@ -91,6 +94,27 @@ def _above_usual(context: Context, series: Series) -> HealthFinding | None:
         return None
     text = f"loss diverging: {number(now)}, was {number(level)}"
     return finding(FindingKind.LOSS_EXPLODING, "critical" if sure else "warning", text, since_s=since)
+
+
+def rising_loss(context: Context) -> Iterator[HealthFinding]:
+    """Remark that the loss has risen for an hour, although nothing else shows that it diverges."""
+    series = _of_attempt(context, context.progress.loss_series)
+    edges = [
+        bisect_left(series.times, context.now_s - n * _RISING_PART_S) for n in range(_RISING_PARTS, -1, -1)
+    ]
+    parts = [list(filter(isfinite, series.values[first:last])) for first, last in pairwise(edges)]
+    earlier = [value for value in series.values[: edges[0]] if isfinite(value)]
+    if min(map(len, parts)) < context.rules.loss_readings or len(earlier) < context.rules.loss_history:
+        return
+    levels = [median(part) for part in parts]
+    best = median(_lowest(earlier, context.rules.loss_history) or earlier)
+    held = context.is_held(FindingKind.LOSS_EXPLODING)
+    least = context.with_hysteresis(_RISEN, 1.0, held=held) * best + (0.0 if held else _MIN_RISE)
+    rises = levels == sorted(levels) or (held and levels[-1] > levels[0])
+    if best > 0 and levels[-1] > least and rises and not _is_by_design(context, levels[-1], earlier):
+        text = f"loss has risen slowly: {number(levels[-1])}, best was {number(best)}"
+        since = _since(series, (levels[0] + best) / 2)
+        yield finding(FindingKind.LOSS_EXPLODING, "info", text, since_s=since)
 
 
 def _above_best(context: Context, series: Series) -> HealthFinding | None:

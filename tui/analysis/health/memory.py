@@ -214,6 +214,7 @@ def _noise(values: Sequence[float]) -> float:
 
 _LONG_WINDOWS = 4  # Growth in bursts shows only over a longer time.
 _URGENT_S = 3600.0
+_STEP_SHARE, _STEPS_LEFT = 0.4, 1.75  # A step is so much of the growth; so many of them must fit.
 
 
 def storage(context: Context) -> Iterator[HealthFinding]:
@@ -239,7 +240,7 @@ def _volume(
     for window_s in (rules.disk_window_s, _LONG_WINDOWS * rules.disk_window_s):
         rule = _Rule(window_s, rules.disk_growth, rules.disk_full_within_s)
         ahead = _forecast(context, utilization, 1.0, rule, held=held, used=used)
-        if ahead is not None:
+        if ahead is not None and not _has_room(utilization, used, window_s, ahead.rate):
             # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
             urgent = ahead.full_in_s < _URGENT_S and used >= rules.disk_share
             severity: Severity = "critical" if urgent else "warning"
@@ -251,6 +252,15 @@ def _volume(
     if used >= limit:
         full_since = start_of_condition(utilization, lambda value: value >= limit)
         yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node, since_s=full_since)
+
+
+def _has_room(utilization: Series, used: float, window_s: float, rate: float) -> bool:
+    """Return True if usage grew in steps and the next one fits: old checkpoints may be pruned in time."""
+    first = bisect_left(utilization.times, utilization.times[-1] - window_s)
+    step = max(
+        (later - before for before, later in itertools.pairwise(utilization.values[first:])), default=0.0
+    )
+    return step >= _STEP_SHARE * rate * window_s and (1 - used) >= _STEPS_LEFT * step
 
 
 def gpu_memory(context: Context) -> Iterator[HealthFinding]:

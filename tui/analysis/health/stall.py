@@ -50,7 +50,8 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     if context.now_s - sign_s > allowed_s:
         text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
         short = f"no step, no log line for {duration(context.now_s - sign_s)}"
-        sure = _is_idle(context) or context.now_s - sign_s > max(_SURE_S, 2 * allowed_s)
+        silent_s = context.now_s - sign_s
+        sure = silent_s > (2 * rules.stall_after_s if _is_idle(context) else max(_SURE_S, 2 * allowed_s))
         yield finding(
             FindingKind.STALLED, "critical" if sure else "warning", text, short=short, since_s=sign_s
         )

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import harmonic_mean, median
 
 from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import mean_known
-from tui.analysis.progress.step_marks import numbered, rates
+from tui.analysis.progress.step_marks import numbered
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series, latest, mean_between
 from tui.text.units import duration, number, percent
@@ -26,10 +26,11 @@ _AS_LONG = 2.0  # … for up to this many times as long.
 _RISING = 1.08  # A speed that rises by this much within the window is coming back.
 _SAME_USE = 0.93  # GPUs busier than this share of before are as busy as before.
 _MORE_MEMORY = 1.1  # Larger inputs use this much more GPU memory.
+_NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
 _FLAT_PARTS = 4
 _FLAT_SHARE = 0.004  # Losses within this share of each other are the same …
 _ERRORS = 3.0  # … if their mean is known that well: within this many standard errors.
-_MIN_LOSSES = 200
+_MIN_LOSSES = 100
 _FIRST_LOSSES = 5
 _NEVER_FALLEN, _QUIET = 60, 0.02  # This many losses before, and at most so much noise, show that none fell.
 _LEVEL = 3  # The level of an evaluation loss is the median of so many.
@@ -44,23 +45,24 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
     """Report a speed that was clearly below the usual one for all of the newest ``slowdown_window_s``."""
     rules, since = context.rules, context.training_since
     series, unit = context.progress.throughput_series
-    if not series.times:
-        series, unit = rates(numbered(context.progress.loss_series)), "lines/s"
+    if unit == "it/s":
+        marks = context.progress.step_series
+        series = _paced(marks if marks.times else numbered(context.progress.loss_series))
+        unit = unit if marks.times else "lines/s"
     if since is None or not series.times:
         return
     bin_s = rules.slowdown_window_s / _BINS
-    # What a trainer prints leaves out pauses; counted steps do not.
-    typical = median if series.name == "steps/s" else _mean_speed
-    speeds = _typical(typical, series, since + bin_s, series.times[-1], bin_s)
+    speeds = _mean_speeds(series, since + bin_s, series.times[-1], bin_s)
     if len(speeds) < _BINS + _EARLIER_BINS:
         return
     earlier, newest = speeds[:-_BINS], [speed for _, speed in speeds[-_BINS:]]
     usual = sorted(speed for _, speed in earlier)[3 * len(earlier) // 4]
     held = context.is_held(FindingKind.SLOWDOWN)
     share = context.with_hysteresis(rules.slowdown_share, 1.0, held=held)
-    now = median(newest)
+    now = harmonic_mean(newest) if held else median(newest)
     rising = newest[-1] > _RISING * newest[0]
-    if max(newest) >= share * usual or (rising and not held):
+    # Once found, a run that is slow in bursts remains so as long as the whole window is slow.
+    if (now if held else max(newest)) >= share * usual or (rising and not held):
         return
     began = speeds[-_BINS][0]
     for time, speed in reversed(earlier):
@@ -68,7 +70,7 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
             break
         began = time
     slow_bins = (speeds[-1][0] - began) / bin_s + 1
-    if slow_bins <= _AS_LONG * _longest_recovered(earlier, now, usual):
+    if not held and slow_bins <= _AS_LONG * _longest_recovered(earlier, now, usual):
         return
     cause = _cause(context, began, in_tokens=unit == "tok/s")
     if cause is None:
@@ -77,22 +79,36 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
     yield finding(FindingKind.SLOWDOWN, "warning", f"{short}; {cause}", short=short, since_s=began)
 
 
+def _paced(marks: Series) -> Series:
+    """Return the speed at each count, without those that span a pause: printed speeds omit pauses, too."""
+    times, values = marks.times, marks.values
+    speeds = [
+        (times[place], (values[place] - values[place - 1]) / (times[place] - times[place - 1]))
+        for place in range(1, len(times))
+        if times[place] > times[place - 1] and values[place] > values[place - 1]
+    ]
+    kept: list[tuple[float, float]] = []
+    for first in range(0, len(speeds), _NEAR):
+        near = speeds[first : first + _NEAR]
+        usual = median(speed for _, speed in near)
+        kept += [one for one in near if one[1] * _PAUSE >= usual]
+    return Series("steps/s", tuple(time for time, _ in kept), tuple(speed for _, speed in kept))
+
+
 def _mean_speed(speeds: Sequence[float]) -> float:
     """Return the speed over all of the work: slow steps in bursts count as long as they take."""
     positive = sorted(speed for speed in speeds if speed > 0)
     return harmonic_mean(positive[len(positive) > 2 :]) if positive else 0.0
 
 
-def _typical(
-    typical: Callable[[Sequence[float]], float], series: Series, start: float, end: float, bin_s: float
-) -> list[tuple[float, float]]:
-    """Return the start and the typical value of each bin that has values; the last bin ends with ``end``."""
+def _mean_speeds(series: Series, start: float, end: float, bin_s: float) -> list[tuple[float, float]]:
+    """Return the start and the mean speed of each bin that has values; the last bin ends with ``end``."""
     found = []
     count = max(0, int((end - start) // bin_s))
     edges = [bisect_left(series.times, end - place * bin_s + 1e-6) for place in range(count, -1, -1)]
     for place, (first, last) in enumerate(pairwise(edges)):
         if last > first:
-            found.append((end - (count - place) * bin_s, typical(series.values[first:last])))
+            found.append((end - (count - place) * bin_s, _mean_speed(series.values[first:last])))
     return found
 
 

@@ -29,6 +29,7 @@ from tui.analysis.progress.step_marks import (
 )
 
 _MAX_SOURCES = 16
+_SELDOM = 20  # A line that names a step, for so many losses.
 _VOTING_LOSSES = 3
 _LOSSES_ALONE = 8  # So many losses, and usual intervals of a bar, after its end: they are not its losses.
 _STEP_TIMES = 40  # Number of newest step times averaged to get a rank's speed.
@@ -222,11 +223,13 @@ class StreamProgress:
     def _training_source(self) -> int | None:
         """Choose the source of the run's steps: lines that name them, else the bar printed next to losses.
 
+        Lines that name a step only now and then (Lightning's checkpoints) leave the steps to the bar.
         An evaluation has a bar too, but no losses: a bar that stopped long before the newest losses is not
         theirs. While there are none, the first bar is the run's, and one that begins after it ended is a
         new stage.
         """
-        if _OWN in self._marks:
+        own = self._marks.get(_OWN)
+        if own is not None and len(own) * _SELDOM >= len(self.losses):
             return _OWN
         votes: dict[int, int] = {}
         for time in self.losses.times[-_VOTING_LOSSES:]:
@@ -236,6 +239,8 @@ class StreamProgress:
         if votes:
             voted = max(votes, key=lambda source: (votes[source], source))
             return self._around(voted) or voted
+        if own is not None:
+            return _OWN
         if len(self.losses) >= _VOTING_LOSSES:
             return None
         chosen: int | None = None
