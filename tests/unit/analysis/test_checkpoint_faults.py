@@ -43,7 +43,6 @@ def lines(loss: Loss, steps: range, begin_s: float = 0.0) -> list[tuple[float, s
 
 
 def saved(step: int, at_s: float | None = None, **more: object) -> Checkpoint:
-    """A checkpoint that is listed a little after its step, as uploads are."""
     at_s = STEP_S * step + 25 if at_s is None else at_s
     fields = {"checkpoint_id": f"checkpoint-{step}", "created_at": NOON + timedelta(seconds=at_s)}
     return Checkpoint.model_validate(fields | more)

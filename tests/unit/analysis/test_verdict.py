@@ -24,7 +24,6 @@ def judged(*parts: str, **fields: Any) -> RunSnapshot:
 
 
 def after_a_pause(sickness: str) -> RunSnapshot:
-    """A run that nobody watched before, and whose newest step is older than usual."""
     at = ONE_O_CLOCK + timedelta(seconds=150)
     return judged_by_rules(replace(sick_run(sickness), at=at, seen_at=at))
 

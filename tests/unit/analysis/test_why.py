@@ -59,7 +59,6 @@ DEEPSPEED = "0 node-0 [ERROR] [launch.py:325:sigkill_handler] ['python', 'x'] ex
 
 
 def log(text: str) -> list[LogLine]:
-    """Parse lines ``SECONDS NODE MESSAGE``."""
     rows = [row.strip().split(" ", 2) for row in text.strip("\n").splitlines()]
     return [LogLine(int(at) * NS_PER_S, message, node, None) for at, node, message in rows]
 
