@@ -36,6 +36,7 @@ _NEVER_FALLEN, _QUIET = 60, 0.02  # This many losses before, and at most so much
 _LEVEL = 3  # The level of an evaluation loss is the median of so many.
 _SECOND_DIFFERENCE = 1.65  # Its median is this many deviations of the noise.
 _FALLING = 0.99
+_RESUMED = 0.1  # A run whose first step is beyond this share of its newest one may have learned before.
 _FALLEN_BEFORE, _SMALL_FALLEN_BEFORE = 1.1, 1.5  # Losses below 1 (diffusion, regression) are noisy at first.
 _SCHEDULED_END = 0.1  # At this share of the highest learning rate the loss has to be flat.
 _NEARLY_DONE = 0.9
@@ -173,7 +174,9 @@ def plateau(context: Context) -> Iterator[HealthFinding]:
     highest = median(filter(math.isfinite, begun[:_FIRST_LOSSES]))
     earlier = list(filter(math.isfinite, begun))
     quiet = len(earlier) >= _NEVER_FALLEN and noise * math.sqrt(size) <= _QUIET * abs(level)
-    never = quiet and all(abs(one - level) <= near for one in (median(earlier), highest))
+    steps = progress.step_series.values
+    resumed = bool(steps) and steps[0] > _RESUMED * steps[-1]
+    never = quiet and not resumed and all(abs(one - level) <= near for one in (median(earlier), highest))
     fallen = _FALLEN_BEFORE if level >= 1 else _SMALL_FALLEN_BEFORE
     if flat and known and not ends and (never or highest > fallen * level):
         text = f"loss has been flat at {number(level)} for {duration(window_s)} or longer"
