@@ -189,8 +189,7 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         row = alone.read_row(message)
         return row if context.has_counted or row is None or row.learning_rate is None else None
     context.in_table = message.startswith("----------") and not message.strip("-")
-    bare = strip_ansi(message) if "\x1b" in message else message
-    if context.table is not None and (row := context.table.read(bare)) is not None:
+    if context.table is not None and (row := context.table.read(strip_ansi(message))) is not None:
         evaluates = context.evaluation_bars and row.eval_loss is None
         return replace(row, loss=None, eval_loss=row.loss) if evaluates else row
     if len(message) > _LONGEST_HEADING:

@@ -72,6 +72,8 @@ _MONITORED = re.compile(
 _NAMED_NUMBER = re.compile(r"[a-z)] ?[:=] ?\d")
 _LONGEST_ALONE = 160
 _LONGEST_BARE = 400
+_LONGEST_SECTIONS = 1000
+_MANY = 20
 _OTHER_LOSS = re.compile(r"\b(?:packets?|jitter|latency|rtt|ping|stop|profit|price|normalizer)\b")
 _LOSS_NAME = re.compile(r"(?<!\w)(?!val|eval|test|dev)[\w/]*loss[\w/]*")
 _WHOLE_LOSSES = word_set("loss total_loss train_loss avg_loss mean_loss loss/total total/loss train/loss")
@@ -106,7 +108,8 @@ def read(text: str) -> ParsedMetrics | None:
     if _BOX.match(text):
         return None
     lowered = text.lower()
-    sections = _SECTIONS.search(lowered) if "train" in lowered and lowered.count("loss") > 1 else None
+    both = len(text) < _LONGEST_SECTIONS and "train" in lowered and 1 < lowered.count("loss") < _MANY
+    sections = _SECTIONS.search(lowered) if both else None
     if sections is not None:
         return _read_both(text, sections.start("second"))
     counts = find_counts(text, lowered)
