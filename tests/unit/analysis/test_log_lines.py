@@ -203,7 +203,7 @@ AT_LEAST: list[tuple[str, dict[str, Any]]] = [
     ('[host] 2025-06-01 10:11:12,123 (trainer:732) INFO: 1epoch:train:1-100batch: iter_time=0.112, forward_time=0.212, loss=51.212, acc=0.312, optim0_lr0=1.112e-05, train_time=1.112', {'epoch': 1.0, 'loss': 51.212, 'learning_rate': 1.112e-05}),
     ('eval metrics after step: 120, loss=3.5, total_weights=524288.0', {'step': 120, 'eval_loss': 3.5}),
     ('I0401 10:12:22.123456 140001 train.py:357] eval epoch: 3, loss: 2.3, accuracy: 44.1', {'epoch': 3.0, 'eval_loss': 2.3}),
-    ('2025-02-01 10:21:12,123 INFO [train.py:53] (0/4) Epoch 3, validation: loss=0.19, simple_loss=0.25, over 94.00 frames.', {'epoch': 3.0, 'eval_loss': 0.19}),
+    ('2025-02-01 10:21:12,123 INFO [train.py:53] (0/4) Epoch 3, validation: ctc_loss=0.25, loss=0.19, over 94.00 frames.', {'epoch': 3.0, 'eval_loss': 0.19}),
     ('[10:21:12] INFO     fairseq2 - Validation Metrics (step 500) - Cross-Entropy (CE) Loss: 1.1 | Perplexity: 3.0', {'step': 500, 'eval_loss': 1.1}),
     ('2025-02-01 10:22:12,123 DEV : loss 0.112 - f1-score (micro avg)  0.9', {'eval_loss': 0.112}),
     ('dev loss: 2.4, dev ppl: 11.0', {'eval_loss': 2.4}),
