@@ -13,7 +13,7 @@ from tui.analysis.progress.lines.reading import to_float, to_step
 _STEP = re.compile(
     r"(?=[gtsibmnuo]|acc_|cur_)(?<![\w./?&])(?<!\D-)(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )"
     r"(?<!per )(?<!episode )(?<!fps )(?<!inner )(?<!micro )(?<!local )"
-    r"(?:(?P<updates>num[ _]updates|nupdates)"
+    r"(?:(?P<updates>num[ _]updates|nupdates|num-trees)"
     r"|(?P<global>(?:train(?:ing|er)?/)?global[ _](?:step|iter(?:ation)?)|(?:acc|total)_iter)"
     r"|(?P<plain>(?:train(?:ing)?|opt(?:im(?:izer)?)?)[ _]step|steps?(?:_i)?)"
     r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|itr|it|(?:mini-?)?batch(?:_idx)?|updates?|timesteps?|cur_iter|i(?=\s?=\s?\d+\s?/)))"

@@ -17,6 +17,7 @@ from tui.analysis.progress.lines.vocabulary import word_set
 _NO_BEGINNING = re.compile(
     r"\s*(?:#\d+ |\([\"']|export |set |git |curl |select |return |the |figure \d"
     r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |inference |usage:|file \"|frame #"
+    r"|(?:run |hyp\w*[ -]?|training )?(?:config\w*|settings?|param(?:eter)?s|arg(?:ument)?s|options|hyp)\s?:"
     r"|raise |assert |e   |-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
 )
 # … by who says it: "<bob> …", "@bob: …", "bob -> #ml: …", "[2024-03-01 12:04] bob: …" (a logger prints
@@ -52,7 +53,8 @@ _NO_REPORT = re.compile(
 _SENTENCE_WORDS = word_set(
     "the was were are should has had have we you your that which because still so reach "
     "reached than but got not if when could would must will see only this be until due normal "
-    "below above differ differs given our my me"
+    "below above differ differs given our my me "
+    "der die das ist war und nicht est dans pour avec del los con por para com"
 )
 _PERSON_WORDS = word_set(
     "my mine our your yours you i'm we me us he she they please thanks sorry lol hm hmm someone anyone "
@@ -82,7 +84,7 @@ _EVALUATION = re.compile(
     # "epoch 3, validation: loss=0.4"; in "val: 0.81" it is only a name.
     r"|(?:[,|]|\d) ?(?:validation|valid|val|eval|test|dev): (?:(?:average |avg |mean )?loss\b|[a-z_]{1,16}=)"
     r"|[,|] ?(?:validation|valid|val|eval|test) (?:step|iter|batch)\s?[:=]"
-    r"|\b(?:phase|mode|split|stage|(?:sub|data)?set)[\"']?\s?[:=]\s?[\"']?(?:val|eval|test|dev)"
+    r"|\b(?:phase|mode|split|stage|(?:sub|data)?set(?: used)?)[\"']?\s?[:=]\s?[\"']?(?:val|eval|test|dev)"
     r"|\bresults? (?:on|for) (?:the )?(?:val|eval|test|dev)|\bon (?:the )?(?:val\w{0,7}|test|dev) set:"
     r"|\bsaving dict for global step\b"  # TensorFlow's estimators
 )
@@ -92,6 +94,7 @@ _WITHIN_VALIDATION = re.compile(
     r"|\bcv (?:\| )?batch \d+/\d+ "
     r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[[a-z: ]{0,8}\d+/\d+\]"
 )
+_OF_LAYER = re.compile(r"\b(?:layer|module|block)[\s:=#]{1,3}(?:\d|[a-z_]+\.[a-z_.]+)")
 _REWARD = re.compile(
     rf"\b(?:mean|average|avg)?[ _]?(?:episod(?:e|ic)_)?(?:reward|return)s?(?:/mean)?\s?[:=]"
     rf"\s{{0,4}}\[?{NUMBER.lower()}"
@@ -152,6 +155,7 @@ def kind_of(texts: tuple[str | None, ...]) -> LineKind:
             or SAMPLED.search(lowered)
             or SETTINGS.search(text)
             or _ARITHMETIC.search(text)
+            or _OF_LAYER.search(lowered)
             or (evaluates and _WITHIN_VALIDATION.search(lowered))
         )
     )

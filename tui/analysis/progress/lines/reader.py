@@ -13,6 +13,7 @@ from functools import reduce
 
 from tui.analysis.progress.lines import alone, bars, saves, structured, tables, text, trainers
 from tui.analysis.progress.lines.custom import ProgressPattern
+from tui.analysis.progress.lines.languages import in_english
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
@@ -54,6 +55,8 @@ _HINTS = (
     "rmse",
     "-mae:",
     "ng's ",
+    "'s l",
+    "num-trees",
     "-error:",
     "up. ",
     "learning rate",
@@ -148,7 +151,10 @@ class Reader:
 
     def read(self, message: str, replica: str = "") -> ParsedMetrics | None:
         message = self._objects.join(replica, message)
-        reading = parse(message, self._patterns)
+        reading = _read_own(message, self._patterns)
+        if reading is None:
+            message = in_english(message)
+            reading = _parse(message)
         context = self._contexts.get(replica)
         if context is None:
             if len(self._contexts) >= _MAX_REPLICAS:
@@ -254,15 +260,27 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetri
     combined. NaN and infinite losses are kept, because people need to see them. Never raises, whatever
     the text. The user's own ``patterns`` are tried first, on any line.
     """
-    if len(message) > MAX_CHARACTERS:
-        overwritten = message[-MAX_CHARACTERS:]
-        if "\r" not in overwritten:
-            return None
-        message = overwritten[overwritten.index("\r") :]
+    return _read_own(message, patterns) or _parse(in_english(message))
+
+
+def _read_own(message: str, patterns: Sequence[ProgressPattern]) -> ParsedMetrics | None:
     for pattern in patterns:
-        reading = pattern.read(strip_ansi(last_carriage_segment(message)))
+        reading = pattern.read(strip_ansi(last_carriage_segment(_newest(message))))
         if reading is not None:
             return reading
+    return None
+
+
+def _newest(message: str) -> str:
+    """Return the newest states of a bar that overwrote a long line; empty for other long lines."""
+    if len(message) <= MAX_CHARACTERS:
+        return message
+    overwritten = message[-MAX_CHARACTERS:]
+    return overwritten[overwritten.index("\r") :] if "\r" in overwritten else ""
+
+
+def _parse(message: str) -> ParsedMetrics | None:
+    message = _newest(message)
     lowered = message.lower()
     for hint in _HINTS:
         if hint in lowered:

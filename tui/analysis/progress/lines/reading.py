@@ -140,6 +140,11 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
     return found
 
 
+def is_of_layer(values: Mapping[str, object]) -> bool:
+    """Return True if the values are those of a layer, as quantization prints them."""
+    return "layer" in values or "module" in values
+
+
 def is_partial(values: Mapping[str, object]) -> bool:
     """Return True if each loss is one of several that nobody added up: ``loss_itc`` beside ``loss_mlm``."""
     names = [name.lower() for name in values if "loss" in name.lower()]

@@ -13,6 +13,7 @@ from tui.analysis.progress.lines.reading import (
     NUMBER,
     ParsedMetrics,
     from_values,
+    is_of_layer,
     is_partial,
     to_float,
     to_step,
@@ -96,6 +97,8 @@ def read_json(text: str) -> ParsedMetrics | None:
         return ParsedMetrics(checkpoint=_saved_name(values), step=to_step(values.get("step")))
     if "train_runtime" in values and "loss" not in values:
         return _summary(values)
+    if is_of_layer(values):
+        return None
     reading = from_values(values)
     if _OTHER_LOSS.search(said) or (reading.loss is not None and not _names_more_than_a_loss(values)):
         return None
@@ -128,9 +131,14 @@ def _flat(decoded: dict[str, object], depth: int = 3) -> dict[str, object]:
         if isinstance(value, dict) and depth:
             prefix = f"{key}/" if key.lower() in EVALUATION else ""
             values.update({f"{prefix}{name}": inner for name, inner in _flat(value, depth - 1).items()})
-    values.update({key: value for key, value in decoded.items() if value is not None})
+    values.update({key: _only(value) for key, value in decoded.items() if value is not None})
     named = next((name for key in _NAME_KEYS if isinstance(name := decoded.get(key), str)), None)
     return values if named is None or "value" not in values else {**values, named: values["value"]}
+
+
+def _only(value: object) -> object:
+    """Return the value of a list of one."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _saved_name(values: dict[str, object]) -> str:
@@ -146,8 +154,9 @@ def _saved_name(values: dict[str, object]) -> str:
 
 
 _ITEM = re.compile(
-    rf"'([\w/ .()-]{{1,64}})': (?:'({NUMBER})'|(?:(?:np|numpy|torch)?\.?(?:float\d+|tensor)\()?({NUMBER}))"
-    r"(?:, (?:device|dtype|grad_fn)=[^,)]{1,40}){0,3}\)?(?=[,}\s])"
+    rf"'([\w/ .()-]{{1,64}})': (?:'({NUMBER})'"
+    rf"|(?:[a-z.]{{0,8}}(?:float\d+|tensor|[Aa]rray)\()?(?:\[({NUMBER})\]|({NUMBER})))"
+    r"(?:, (?:device|dtype|grad_fn|weak_type)=[^,)]{1,40}\)?){0,3}\)?(?=[,}\s])"
 )
 
 
@@ -182,7 +191,9 @@ def read_python_dict(text: str) -> ParsedMetrics | None:
     start = text.find("{'")
     if start < 0:
         return None
-    values = {key: quoted or bare for key, quoted, bare in _ITEM.findall(text[start:])}
+    values = {key: quoted or one or bare for key, quoted, one, bare in _ITEM.findall(text[start:])}
+    if is_of_layer(values):
+        return None
     if "train_runtime" in values and "loss" not in values:
         return _summary(values)
     if _CODE.search(text, 0, start):

@@ -77,6 +77,7 @@ _FORMATS = (
             rf"(?P<loss>{NUMBER})"
         ),
     ),
+    ("Test net output", re.compile(rf"\bTest net output #\d+: loss = (?P<eval_loss>{NUMBER})")),  # Caffe
     ("| Tot: ", re.compile(rf"\] +Step: \S{{1,12}} \| Tot: \S{{1,16}} \| Loss: (?P<loss>{NUMBER}) ")),
     ("Score at iteration ", re.compile(rf"\bScore at iteration (?P<step>\d{{1,12}}) is (?P<loss>{NUMBER})")),
     ("Learning rate set to ", re.compile(rf"^Learning rate set to (?P<lr>{NUMBER})\s*$")),  # CatBoost

@@ -52,6 +52,9 @@ _AFTER = re.compile(
     r"\s{0,2}(?:tgt )?([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}(?:\([^()]{1,40}\)\s?)?[=:/]|\s{1,8}\d)"
 )
 _UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/])")
+_COST = re.compile(r"(?i)(?:\S.{0,24} )?(?:(?:train(?:ing)?|avg\.?|average|mini-?batch) )?(?<!time )cost")
+_SHORT_LOSSES = word_set("t_loss v_loss")  # training and validation as a pair; v_loss alone is a critic's
+_SECONDS = re.compile(r"\s?(?:m?s|secs?|seconds?|min|minutes?|h|hours?)\b")
 _MILLISECONDS = re.compile(r"\s?ms\b")
 _AT_COUNT = re.compile(
     r" (?:(?:at|after|for) |\()(?:global |training |train )?(?:step|epoch|iteration|iter):? {0,4}$",
@@ -103,6 +106,8 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
     marked = False
     pair = False
     losses: set[str] = set()
+    costs: list[Slot] = []
+    short: list[tuple[int, str]] = []
     rate: str | None = None
     for position in range(len(texts) // 2):
         before = (texts[2 * position] or "")[-_LONGEST_NAME:]
@@ -120,6 +125,10 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
         rate = None if own_unit is None else own_unit[1]
         if "oss" in name:
             losses.add(name)
+            if name in _SHORT_LOSSES and not unit:
+                short.append((position, "loss" if name[0] == "t" else "eval_loss"))
+        elif has_sign and not unit and _COST.fullmatch(name) and not _SECONDS.match(after):
+            costs.append(Slot(position, "loss", 1.0))
         known = _meaning_of(name, after if is_last else f"{after}0" if rate is None else f" {rate}")
         if not unit and _MILLISECONDS.match(after):
             unit = "ms"
@@ -129,6 +138,10 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
         factor = None if known is None or known.field in _COUNTS else _factor(known, unit, name)
         if known is not None and factor is not None:
             found.append((known.rank, Slot(position, known.field, factor)))
+    if len(_SHORT_LOSSES.intersection(losses)) == len(losses) == 2:
+        found += ((0, Slot(place, field, 1.0)) for place, field in short)
+    if costs and not losses and any("poch" in text for text in texts if text):
+        found.append((ALONE, costs[0]))
     if len(losses) > 1:
         found = [one for one in found if one[0] < ALONE or one[1].field != "loss"]
     found.sort(key=lambda one: one[0])

@@ -30,7 +30,7 @@ def word_set(words: str) -> frozenset[str]:
 
 EVALUATION = word_set(
     "eval evaluation evaluating val vali valid validation validate validating test dev holdout"
-    " heldout cv crossval va vld tst"
+    " heldout cv crossval va vl vld te tst"
 )
 _TRAIN = word_set("train training trainer trn tr")
 _SCOPES = word_set(
@@ -46,9 +46,16 @@ _TRAINING_LOSSES = word_set(
     " generator reward step final"
 )
 _ONLY_LOSSES = word_set(
-    "softmax sparse categorical binary bce focal contrastive huber nce infonce dice l1 l2 smooth cls"
-    " classification regression reconstruction recon supervised"
+    "softmax sparse categorical binary bce focal contrastive huber nce infonce dice l1 l2 smooth supervised"
 )
+_PARTS = word_set(
+    "bb box bbox boxes cls clf classifier class classification reg regression recon reconstruction rec obj"
+    " objectness dfl giou ciou iou conf mask rpn rcnn kpt keypoint seg kl kld vq commit commitment codebook"
+    " adv disc perceptual lpips ssim fm mel dur duration pitch energy aux router balance z mtp value vf"
+    " att attention init"
+)
+"""What a loss is a part of, if a name has one of these words and not the total's."""
+
 ALONE = 20
 """The rank of a loss that is a part of one wherever another loss stands beside it."""
 
@@ -102,13 +109,13 @@ _TOTAL_STEPS = word_set(
     "total_steps max_steps num_steps total_step total_iterations train_iters max_iters num_training_steps"
 )
 _TOKEN_RATE = re.compile(
-    r"(?:tok|toks|token|tokens|words)(?: train)?(?: per)? (?:s|sec|second)(?: per)?"
+    r"(?:tok|toks|token|tokens|words)(?: train)?(?: ?per ?| )(?:s|sec|second)(?: per)?"
     r"(?: (?:per )?(?:gpu|device|chip|rank|thread))?"
     r"|(?:tok|token|tokens) per (?:gpu|device) per (?:s|sec|second)|tps|wps|tgs|tok sec gpu"
 )
 _SAMPLE_RATE = re.compile(
-    r"(?:sample|samples|example|examples|seq|seqs|sequence|sequences|image|images|img|imgs|imps|sent|sentence|sentences"
-    r"|frames?|clips?|pairs|prompts)(?: per)? (?:s|sec|second)"
+    r"(?:samples?|ex|examples?|seqs?|sequences?|images?|imgs?|imps|sents?|sentences?|frames?|clips?|pairs|prompts"
+    r"|records|utts|utterances|graphs)(?: ?per ?| )(?:s|sec|second)"
     r"(?: (?:per )?(?:gpu|device|chip|core|rank))?|imps"
 )
 _STEP_TIME = re.compile(
@@ -161,8 +168,10 @@ def _loss(words: list[str]) -> Meaning | None:
     evaluates = not EVALUATION.isdisjoint(words)
     rest = [word for word in rest if word not in EVALUATION | _TRAIN]
     if evaluates:
-        if not _NOT_AN_EVALUATION.isdisjoint(rest):
+        if not (_NOT_AN_EVALUATION | _PARTS).isdisjoint(rest):
             return None
+        if words[-1] not in EVALUATION | {"loss"} and set(rest) - _STATISTICS - _TRAINING_LOSSES - _SCOPES:
+            return None  # Loss/test_head: a part by its name
         return Meaning("eval_loss", 0 if not rest else 8 if "nll" in rest else 4)
     if rest and rest[-1] == "0":
         rest.pop()
@@ -187,6 +196,7 @@ _LR_WORDS = (
         " updating setting set reducing new"
     )
 )
+_LR_NAME = re.compile(r"\b(?:learn(?:ing)? ?rate|lrate)\b")
 _NOT_LR = re.compile(
     r"^(?:\d+|pg\d*|group\d*|w|[a-z]*(?:adam|sgd|lion|muon|adafactor|lamb|decoupled)[a-z0-9]*)$"
 )
@@ -195,13 +205,10 @@ _NOT_LR = re.compile(
 def _learning_rate(words: list[str]) -> Meaning | None:
     if words == ["optim0", "lr0"]:  # ESPnet
         return Meaning("learning_rate")
-    if "lr" in words or "lrate" in words:
-        rest = [word for word in words if word not in ("lr", "lrate")]
-    else:
-        joined = " ".join(words)
-        if "learning rate" not in joined and "learningrate" not in joined:
-            return None
-        rest = [word for word in words if word not in ("learning", "rate", "learningrate")]
+    words = _LR_NAME.sub("lr", " ".join(words)).split()
+    rest = [word for word in words if word != "lr"]
+    if "lr" not in words:
+        return None
     if any(word not in _LR_WORDS and not _NOT_LR.match(word) for word in rest):
         return None
     return Meaning("learning_rate", len(rest))

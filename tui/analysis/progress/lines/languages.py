@@ -1,0 +1,69 @@
+"""Replace the words for loss, step, epoch and learning rate in other languages by the English ones."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = {
+    "loss": "perte verlust pérdida perdida perda perdita потери потеря лосс 损失值 损失 損失 손실",
+    "epoch": "époque epoche época epoca эпоха 轮次 轮数 エポック 轮 에포크 에폭",
+    "step": "étape schritt paso passo шаг 步数 步骤 步數 步 ステップ 스텝 단계",
+    "iteration": "itération iteración iteração iterazione итерация 迭代次数 迭代 イテレーション",
+    "train": "entraînement entrenamiento treinamento treino addestramento обучении 训练 訓練 훈련 학습",
+    "val": "validación validação validazione валидации 验证 驗證 検証 검증",
+    "test": "тесте 测试 測試 テスト 테스트",
+    "train loss": "trainingsverlust",
+    "val loss": "validierungsverlust",
+    "learning rate": (
+        "taux_d'apprentissage lernrate tasa_de_aprendizaje taxa_de_aprendizado taxa_de_aprendizagem"
+        " tasso_di_apprendimento скорость_обучения 学习率 學習率 学習率 학습률"
+    ),
+}
+_ENGLISH = {word.replace("_", " "): english for english, words in _WORDS.items() for word in words.split()}
+_ALPHABETIC, _OTHER = (
+    "|".join(sorted((word for word in _ENGLISH if (word[0] < "\u0500") == alphabetic), key=len, reverse=True))
+    for alphabetic in (True, False)
+)
+# Chinese, Japanese and Korean words have no spaces between them.
+_FIRST = "".join(sorted({word[0] for word in _ENGLISH}))
+_WORD = re.compile(
+    rf"(?=[{_FIRST}])(?:(?<![^\W\d_])(?:{_ALPHABETIC})(?![^\W\d_])"
+    rf"|(?<![一-鿿](?=[轮步]))(?:{_OTHER}))"  # but 同步 is one word
+)
+_LETTER = re.compile(r"[À-ɏЀ-ӿ\u3040-\u30ff一-鿿가-힣]")
+_ASCII_HINTS = ("verlust", "schritt", "epoche", "epoca", "perte", "perd", "paso ", "passo ")
+_OF = re.compile(r"\bloss (?:de |di |d['’]|en |na |на )(?:la )?(train|val|test)(?:idation|e)?\b")
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d++(?![.,]\d))")
+_DECIMAL_POINT = re.compile(r"\d\.\d")
+_NTH = re.compile(r"第 ?(\d{1,9})(?: ?/ ?(\d{1,9}))? ?(epoch|step)")
+
+
+def in_english(text: str) -> str:
+    """Return the text with the words that say what its numbers are in English."""
+    lowered = text.lower()
+    if lowered.isascii():
+        for hint in _ASCII_HINTS:
+            if hint in lowered:
+                break
+        else:
+            return text
+    elif _LETTER.search(text) is None:
+        return text
+    if len(lowered) != len(text):
+        return text
+    parts: list[str] = []
+    end = 0
+    for match in _WORD.finditer(lowered):
+        follows = lowered[match.end() : match.end() + 1].isalnum()
+        parts += text[end : match.start()], _ENGLISH[match[0]], " " if follows else ""
+        end = match.end()
+    if not parts:
+        return text
+    told = _OF.sub(r"\1 loss", "".join((*parts, text[end:])))
+    if "," in told and _DECIMAL_POINT.search(told) is None and match[0] < "\u0500":
+        told = _DECIMAL_COMMA.sub(".", told)
+    return told if "第" not in told else _NTH.sub(_counted, told)
+
+
+def _counted(match: re.Match[str]) -> str:
+    return f"{match[3]} {match[1]}/{match[2]}" if match[2] else f"{match[3]} {match[1]}"
