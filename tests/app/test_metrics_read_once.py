@@ -14,10 +14,33 @@ from support.fake_baseten import FakeBaseten, job
 from support.fake_runs import iso, metrics_of, node, serve_metrics
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import metrics_in_parts
 from tui.readers.session import Session
 
 MINUTE_S, DAY_MIN = 60, 24 * 60
+
+
+Query = dict[str, str]
+
+
+async def first_run(nodes: int, shown_min: float) -> tuple[RunSnapshot, list[Query], float]:
+    """The first snapshot of a job with metrics, what it asked for them, and when."""
+    with FakeBaseten() as server:
+        now_s = time.time()
+        server.jobs = [job("run", "RUNNING", created_at=iso(now_s - DAY_MIN * MINUTE_S), node_count=nodes)]
+        serve_metrics(server, metrics_of(node("node-0", [0.9] * 240, end_s=now_s)))
+        session = Session(remote_of(server))
+        try:
+            run = await first_snapshot(
+                session,
+                await session.find_job("run"),
+                lambda run: run.metrics is not None and run.health_metrics is not None,
+                span=timedelta(minutes=shown_min),
+            )
+        finally:
+            await session.aclose()
+        return run, [one.query for one in server.asked if one.path.endswith("/metrics")], now_s
 
 
 @pytest.mark.parametrize(
@@ -31,23 +54,9 @@ MINUTE_S, DAY_MIN = 60, 24 * 60
 async def test_checks_read_what_the_charts_lack_and_the_last_hour_is_known_by_the_minute(
     shown_min: float, asked_min: list[tuple[int, int]]
 ) -> None:
-    with FakeBaseten() as server:
-        now_s = time.time()
-        server.jobs = [job("long", "RUNNING", created_at=iso(now_s - DAY_MIN * MINUTE_S), node_count=1)]
-        serve_metrics(server, metrics_of(node("node-0", [0.9] * 240, end_s=now_s)))
-        session = Session(remote_of(server))
-        try:
-            run = await first_snapshot(
-                session,
-                await session.find_job("long"),
-                lambda run: run.metrics is not None and run.health_metrics is not None,
-                span=timedelta(minutes=shown_min),
-            )
-        finally:
-            await session.aclose()
-        asked = [one.query for one in server.asked if one.path.endswith("/metrics")]
+    run, asked, now_s = await first_run(1, shown_min)
 
-    def ago(query: dict[str, str], bound: str) -> int:
+    def ago(query: Query, bound: str) -> int:
         return round((int(query.get(f"{bound}_epoch_millis", now_s * 1000)) / 1000 - now_s) / MINUTE_S)
 
     assert [(ago(query, "start"), ago(query, "end")) for query in asked[:3]] == asked_min
@@ -57,22 +66,7 @@ async def test_checks_read_what_the_charts_lack_and_the_last_hour_is_known_by_th
 
 
 async def test_the_newest_metrics_of_many_nodes_are_shown_first_then_all_are_read_in_parts() -> None:
-    with FakeBaseten() as server:
-        now_s = time.time()
-        server.jobs = [job("wide", "RUNNING", created_at=iso(now_s - DAY_MIN * MINUTE_S), node_count=64)]
-        serve_metrics(server, metrics_of(node("node-0", [0.9] * 240, end_s=now_s)))
-        session = Session(remote_of(server))
-        try:
-            run = await first_snapshot(
-                session,
-                await session.find_job("wide"),
-                lambda run: run.health_metrics is not None,
-                span=timedelta(minutes=60),
-            )
-        finally:
-            await session.aclose()
-        asked = [one.query for one in server.asked if one.path.endswith("/metrics")]
-    assert run.metrics is not None
+    _, asked, _ = await first_run(64, 60)
     starts = [int(query["start_epoch_millis"]) for query in asked]
     ends = [int(query.get("end_epoch_millis", 0)) for query in asked]
     following = ends.index(0)

@@ -31,6 +31,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import FleetChecked, Handlers, RunChecked, SnoozeRequested
 from tui.settings.model import NotificationSettings
 from tui.text.units import duration
+from tui.widgets.background import run_in_background
 
 TOAST_S = 12.0
 AWAY_AFTER_S = 180.0
@@ -74,9 +75,7 @@ class Alerts:
             self._delivery = AlertDelivery(
                 wanted.command, wanted.webhook, self._report_delivery_failure, os.environ
             )
-            self._app.run_worker(
-                self._delivery.run(), name="notifications outside", group="alerts", exit_on_error=False
-            )
+            run_in_background(self._app, self._delivery.run, "notifications outside", group="alerts")
         if wanted.title:
             self._write(SAVE_TITLE)
         self._app.set_interval(SNOOZE_CHECK_S, self._check_snoozes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from tui.screens.downloads import DownloadsScreen
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec
+from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
     from api_client.transfers import DownloadPlan
@@ -63,9 +64,7 @@ class Downloads:
                 publish=lambda found: self._app.post_message(messages.DownloadsChanged(found)),
                 on_end=self._report_end,
             )
-            self._app.run_worker(
-                self._feed.run(), name="download feed", group="downloads", exit_on_error=False
-            )
+            run_in_background(self._app, self._feed.run, "download feed", group="downloads")
         return self._feed
 
     def _report_end(self, item: Transfer) -> None:
@@ -84,10 +83,10 @@ class Downloads:
 
     def ask(self, message: messages.DownloadRequested) -> None:
         if self._session is not None:
-            self._run(self._ask(self._session, message.wanted))
+            self._run(partial(self._ask, self._session, message.wanted))
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        self._app.run_worker(work, name="download plan", group="ask about a download", exit_on_error=False)
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        run_in_background(self._app, work, "download plan", group="ask about a download")
 
     async def _ask(self, session: Session, wanted: DownloadRequest) -> None:
         if self._app.is_web:  # the folder would be on the server, so completed files go to the browser
@@ -138,7 +137,7 @@ class Downloads:
 
     def retry(self, message: messages.RetryDownloadRequested) -> None:
         if self._feed is not None and self._feed.can_retry(message.transfer_id):
-            self._run(self._plan_and_start(self._feed, message.transfer_id))
+            self._run(partial(self._plan_and_start, self._feed, message.transfer_id))
 
     def clear(self, _message: messages.ClearDownloadsRequested) -> None:
         if self._feed is not None:

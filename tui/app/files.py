@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from api_client.files import why_not_written, write_private
 from tui.screens.dialogs import ExportScreen
 from tui.screens.messages import ExportRequested, FilesSaved, Handlers
 from tui.system.saved_files import Outbox, delivered_as, landing, packed, proposed_path, safe_name
+from tui.widgets.background import run_in_background
 
 
 class SavedFiles:
@@ -72,8 +74,8 @@ class SavedFiles:
 
     def deliver_all(self, files: Sequence[Path], folder: Path, title: str) -> None:
         """Send files from ``folder`` to the browser; several files are packed into one archive."""
-        self._app.run_worker(
-            self._pack_and_deliver(files, folder, title), name="archive", group="pack", exit_on_error=False
+        run_in_background(
+            self._app, partial(self._pack_and_deliver, files, folder, title), "archive", group="pack"
         )
 
     async def _pack_and_deliver(self, files: Sequence[Path], folder: Path, title: str) -> None:

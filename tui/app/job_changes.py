@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from textual.app import App
@@ -20,6 +21,7 @@ from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.system.external_programs import open_in_browser
 from tui.text.sanitize import sanitize
+from tui.widgets.background import run_in_background
 
 FAILURE_SHOWN_S = 20.0
 
@@ -48,8 +50,8 @@ class JobChanges:
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
         else:
-            work = self._run_batch(batch, message.run)
-            self._app.run_worker(work, name="batch", group="batch", exit_on_error=False)
+            work = partial(self._run_batch, batch, message.run)
+            run_in_background(self._app, work, "batch")
 
     async def _is_confirmed(self, batch: Batch, run: RunSnapshot | None) -> bool:
         if batch.verb is Verb.STOP and len(batch.jobs) == 1:
@@ -89,8 +91,8 @@ class JobChanges:
         if project.refusal:
             self._app.notify(project.refusal, severity="warning")
         else:
-            self._app.run_worker(
-                self._run_deletion(project), name="delete project", group="batch", exit_on_error=False
+            run_in_background(
+                self._app, partial(self._run_deletion, project), "delete project", group="batch"
             )
 
     async def _run_deletion(self, project: ProjectDeletion) -> None:

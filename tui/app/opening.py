@@ -25,6 +25,7 @@ from tui.screens.base import AppScreen
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory
 from tui.text.sanitize import sanitize
+from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
     from tui.feeds.comparison import RunCache
@@ -130,13 +131,7 @@ class ScreenOpener:
 
     def find_job(self, job_id: str, tab: str | None) -> None:
         """Open a job by its id, retrying while the server is unreachable."""
-        self._app.run_worker(
-            self._find_job(job_id, tab),
-            name="find job",
-            group="find job",
-            exclusive=True,
-            exit_on_error=False,
-        )
+        run_in_background(self._app, partial(self._find_job, job_id, tab), "find job", exclusive=True)
 
     async def _find_job(self, job_id: str, tab: str | None) -> None:
         async def find() -> TrainingJob | None:
@@ -156,10 +151,8 @@ class ScreenOpener:
         if len(message.jobs) > 1:
             self._show_comparison(tuple(message.jobs))
         elif message.jobs:
-            work = self._compare_with_previous(message.jobs[0])
-            self._app.run_worker(
-                work, name="comparison", group="compare", exclusive=True, exit_on_error=False
-            )
+            work = partial(self._compare_with_previous, message.jobs[0])
+            run_in_background(self._app, work, "comparison", group="compare", exclusive=True)
 
     async def _compare_with_previous(self, job: TrainingJob) -> None:
         from tui.feeds.comparison import job_before

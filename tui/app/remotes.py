@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from api_client.remotes.resolution import list_remotes
 from tui.app.palette import open_palette
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
+from tui.widgets.background import run_in_background
 
 LOCAL = "local"
 NO_OTHER_REMOTES = "No remotes configured; bt-tui login adds one."
@@ -58,13 +59,13 @@ class Remotes:
         self._own_emulator = own_emulator
 
     def choose(self) -> None:
-        self._run(self._choose(), "list remotes")
+        self._run(self._choose, "list remotes")
 
     def switch_to(self, remote: Remote) -> None:
-        self._run(self._switch_to(remote), "switch remote")
+        self._run(partial(self._switch_to, remote), "switch remote")
 
-    def _run(self, work: Awaitable[None], group: str) -> None:
-        self._app.run_worker(work, name=group, group=group, exclusive=True, exit_on_error=False)
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
+        run_in_background(self._app, work, group, exclusive=True)
 
     async def _choose(self) -> None:
         listing = await asyncio.to_thread(list_remotes, environ=os.environ)
@@ -78,7 +79,7 @@ class Remotes:
         if self._own_emulator is not None and LOCAL not in {one.name for one in listing.remotes}:
             start = partial(self._start_and_switch, self._own_emulator)
             about = "the emulator on this machine; started if needed, keeps its data"
-            commands.append((LOCAL, lambda: self._run(start(), "start emulator"), about))
+            commands.append((LOCAL, partial(self._run, start, "start emulator"), about))
         if commands:
             open_palette(self._app, commands, "Switch to which remote?")
         else:

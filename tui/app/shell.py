@@ -61,6 +61,7 @@ from tui.system.garbage import QUIET_S, collect_by_hand, collect_if_due
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.text.times import local_time
+from tui.widgets.background import run_in_background
 from tui.widgets.status_footer import DownloadBadge
 
 if TYPE_CHECKING:
@@ -403,7 +404,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.notify(f"{config_path(os.environ)}: bt-tui config edit opens it; restart to apply changes.")
 
     def save_screen(self) -> None:
-        self.run_worker(self.files.save_screenshot(), name="screenshot", group="picture", exit_on_error=False)
+        run_in_background(self, self.files.save_screenshot, "screenshot", group="picture")
 
     @on(DownloadBadge.Pressed)
     def action_show_downloads(self) -> None:

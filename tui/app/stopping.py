@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from textual.app import App
@@ -21,6 +22,7 @@ from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.session import Session
 from tui.screens.dialogs import StopAnswer, StopScreen
+from tui.widgets.background import run_in_background
 
 LIST_TIMEOUT_S = 2.0
 """The question does not wait longer for the list of checkpoints."""
@@ -89,8 +91,8 @@ class JobStopper:
         return lost.words if lost is not None else ""
 
     def _wait_for_checkpoint(self, job: TrainingJob) -> None:
-        self._waiting[job.id] = self._app.run_worker(
-            self._stop_later(job), name="later stop", group="act", exit_on_error=False
+        self._waiting[job.id] = run_in_background(
+            self._app, partial(self._stop_later, job), "later stop", group="act"
         )
         self._changed()
         self._app.notify(f"{name_of(job)} stops after its next checkpoint. Keep this dashboard open.")

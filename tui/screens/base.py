@@ -23,6 +23,7 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.dialogs import ConfirmScreen
+from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
@@ -107,7 +108,7 @@ class AppScreen(Screen[None]):
         self.snapshot = snapshot
 
     def run_feed(self, name: str) -> None:
-        self.run_worker(self._feed.run(), name=name, group="feed", exit_on_error=False)
+        run_in_background(self, self._feed.run, name, group="feed")
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Have the app report a worker that failed; free what a cancelled one has read."""

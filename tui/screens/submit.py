@@ -26,6 +26,7 @@ from tui.screens.messages import JobSubmitted
 from tui.tables.column import Column
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count, of_nodes
+from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -213,7 +214,7 @@ class SubmitScreen(AppScreen):
     def on_mount(self) -> None:
         self.watch_snapshot(self.snapshot)
         self.query_one("#path").focus()
-        self.run_worker(self._feed.find_configs_nearby(), name="search for configs", exit_on_error=False)
+        run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
     def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:
         before = next((name for name in STAGES if self.has_class(f"-{name}")), "")
@@ -349,7 +350,7 @@ class SubmitScreen(AppScreen):
         if self.snapshot.stage == "reviewing":
             self._review()
         elif self.snapshot.stage == "choosing":
-            self.run_worker(self._feed.find_configs_nearby(), name="search for configs", exit_on_error=False)
+            run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
     def action_back(self) -> None:
         """Go back from the review to the choice, else close; an upload cannot be left."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partialmethod
+from functools import partial, partialmethod
 from pathlib import Path
 
 from rich.text import Text
@@ -29,6 +29,7 @@ from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
@@ -89,7 +90,7 @@ class DeployScreen(AppScreen):
 
     def on_mount(self) -> None:
         self.watch_snapshot(self.snapshot)
-        self.run_worker(self._feed.begin(), name="wizard", group="wizard", exit_on_error=False)
+        run_in_background(self, self._feed.begin, "wizard")
 
     @on(LogArrived)
     def _take_lines(self, message: LogArrived) -> None:
@@ -246,9 +247,7 @@ class DeployScreen(AppScreen):
         if problem:
             self._refuse(wizard.step, problem)
         else:
-            self.run_worker(
-                self._feed.answer(message.answer), name="wizard", group="wizard", exit_on_error=False
-            )
+            run_in_background(self, partial(self._feed.answer, message.answer), "wizard")
 
     @on(Input.Changed, "#text")
     def _typed(self, event: Input.Changed) -> None:
@@ -274,7 +273,7 @@ class DeployScreen(AppScreen):
         elif made.errors:
             self._refuse(wizard.step, made.errors[0].problem)
         elif action == DRY_RUN:
-            self.run_worker(self._feed.dry_run(), name="dry run", group="deploy", exit_on_error=False)
+            run_in_background(self, self._feed.dry_run, "dry run", group="deploy")
         elif action == DEPLOY:
             self._confirm(made, wizard)
 
@@ -345,9 +344,7 @@ class DeployScreen(AppScreen):
 
     def action_refresh(self) -> None:
         if self.snapshot.wizard is None:
-            self.run_worker(
-                self._feed.begin(), name="wizard", group="wizard", exclusive=True, exit_on_error=False
-            )
+            run_in_background(self, self._feed.begin, "wizard", exclusive=True)
 
     def action_back(self) -> None:
         if self.snapshot.stage == "tried":

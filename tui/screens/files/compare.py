@@ -12,6 +12,7 @@ from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.screens.base import AppScreen
 from tui.text.sanitize import cell_width, clip, sanitize
+from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 
@@ -50,7 +51,7 @@ class CompareCheckpointsScreen(AppScreen):
 
     def action_refresh(self) -> None:
         self._show_lines()
-        self.run_worker(self._list(), name="comparison", group="feed", exclusive=True, exit_on_error=False)
+        run_in_background(self, self._list, "comparison", group="feed", exclusive=True)
 
     async def _list(self) -> None:
         try:

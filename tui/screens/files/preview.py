@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,6 +25,7 @@ from tui.screens.base import key_on
 from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, counted, number
+from tui.widgets.background import run_in_background
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.status_line import StatusLine
@@ -323,8 +324,8 @@ class PreviewPane(Vertical):
             self._timer = None
         self.workers.cancel_group(self, "preview")
 
-    def _begin(self, reading: Callable[[], Awaitable[None]]) -> None:
-        self.run_worker(reading, name="preview", group="preview", exclusive=True, exit_on_error=False)
+    def _begin(self, reading: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        run_in_background(self, reading, "preview", exclusive=True)
 
     async def _read(self, file: CheckpointFile) -> None:
         preview = await self._read_preview(file)

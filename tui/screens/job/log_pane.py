@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import Any
 
 from textual import on
@@ -37,6 +37,7 @@ from tui.system.external_programs import Program
 from tui.text.names import natural_key
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import count
+from tui.widgets.background import run_in_background
 from tui.widgets.log_view.finder import MatchChanged
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
@@ -268,7 +269,7 @@ class LogPane(Vertical):
             self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        self._begin(self._rebuild_columns(), "log columns")
+        self._begin(self._rebuild_columns, "log columns")
 
     async def _rebuild_columns(self) -> None:
         await self.columns.show_nodes(self.nodes)
@@ -305,7 +306,7 @@ class LogPane(Vertical):
     def _given(self, message: LogField.Given) -> None:
         field = self.field
         if message.purpose == "save":
-            self._begin(self._save(message.text), "save log")
+            self._begin(partial(self._save, message.text), "save log")
         elif field.problem:
             return
         elif message.purpose == "time":
@@ -398,7 +399,7 @@ class LogPane(Vertical):
     @on(GapRetryRequested)
     def _gap_opened(self, message: GapRetryRequested) -> None:
         self.notify("Retrying the gap…")
-        self._begin(self._read_gap(message.gap), "gap")
+        self._begin(partial(self._read_gap, message.gap), "gap")
 
     async def _read_gap(self, gap: LogGap) -> None:
         try:
@@ -418,13 +419,13 @@ class LogPane(Vertical):
             self._close_field()
 
     def _open_outside(self, program: Program) -> None:
-        self._begin(self._export.open(self.view, program), "log outside")
+        self._begin(partial(self._export.open, self.view, program), "log outside")
 
     action_page_log = partialmethod(_open_outside, "pager")
     action_edit_log = partialmethod(_open_outside, "editor")
 
-    def _begin(self, work: Coroutine[None, None, None], group: str) -> None:
-        self.run_worker(work, name=group, group=group, exclusive=True, exit_on_error=False)
+    def _begin(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
+        run_in_background(self, work, group, exclusive=True)
 
     # Status
 

@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import duration
+from tui.widgets.background import run_in_background
 from tui.widgets.tones import tone_styles
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class TimeBar(Widget):
 
     def on_mount(self) -> None:
         self.set_interval(REPAINT_S, self._repaint)
-        self.run_worker(self._find_moments(), name="time bar", group="moments", exit_on_error=False)
+        run_in_background(self, self._find_moments, "time bar", group="moments")
 
     def _repaint(self) -> None:
         if self._shown_at != self._run.at:

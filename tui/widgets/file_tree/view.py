@@ -23,6 +23,7 @@ from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, Steps
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import percent
+from tui.widgets.background import run_in_background
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.file_tree.model import SlicedTask, TreeModel, ViewRequest, always, open_below_steps
 from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
@@ -149,7 +150,7 @@ class FileTreeView(CursorRows):
     def _start(self) -> None:
         if self.is_attached and not self._is_busy:
             self._is_busy = True
-            self.run_worker(self._run(), name="tree of files", group="tree", exit_on_error=False)
+            run_in_background(self, self._run, "tree of files", group="tree")
 
     async def _run(self) -> None:
         try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from textual.message import Message
 from textual.widget import Widget
 
 from api_client.models.logs import LogEntry
 from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.background import run_in_background
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.viewport import Viewport
@@ -63,7 +66,7 @@ class LogFinder:
             # row.
             start = search.found if model.rows.row_of(search.found) == model.cursor_row else start
         search.begin(start, backwards=backwards, include_own=include_own)
-        self._run(self._find(search))
+        self._run(partial(self._find, search))
 
     async def _find(self, search: LogSearch) -> None:
         found = await search.find(self._monotonic_s)
@@ -85,10 +88,10 @@ class LogFinder:
             worker.group == _WORKERS and worker.node is self._widget and not worker.is_finished
             for worker in self._widget.workers
         ):
-            self._run(search.count_all(self._monotonic_s, self._report))
+            self._run(partial(search.count_all, self._monotonic_s, self._report))
 
-    def _run(self, work: Coroutine[None, None, None]) -> None:
-        self._widget.run_worker(work, group=_WORKERS, description="search the log", exclusive=True)
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        run_in_background(self._widget, work, "search the log", group=_WORKERS, exclusive=True)
 
     def _report(self) -> None:
         search = self._model.search
