@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from api_client.models import LogRecord
-from api_client.models.logs import LogGap, LogLine
+from api_client.models.logs import LogEntry, LogGap, LogLine
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, LOG_FOLDER, Blocks
 from api_client.recordings.stamps import stamp_of
@@ -37,10 +37,10 @@ class RecordedLine(NamedTuple):
     entry: LogRecord | LogGap
 
     @property
-    def line(self) -> LogLine | None:
-        """The line as clients know it; None for a gap."""
+    def logged(self) -> LogEntry:
+        """The line or gap as clients know it."""
         if isinstance(self.entry, LogGap):
-            return None
+            return self.entry
         message, replica = self.entry.get("message", ""), self.entry.get("replica")
         return LogLine(self.time_ns, message, replica, self.entry.get("level"))
 

@@ -40,7 +40,10 @@ FOREVER_NS = 2**63
 
 
 class Manifest(ApiModel):
-    """The content of a recording; ``messages`` is false if the log's text was left out."""
+    """The content of a recording; ``messages`` is false if the log's text was left out.
+
+    ``complete`` is false until the log has been read to its end: the run is then known up to its last line.
+    """
 
     format: str
     version: int
@@ -49,6 +52,7 @@ class Manifest(ApiModel):
     remote: str = ""
     ended: bool = False
     messages: bool = True
+    complete: bool = True
 
 
 class Recording:
@@ -88,21 +92,22 @@ class Recording:
         self._files = self._list(CHECKPOINT_FILES, CheckpointFile)
         self.log, self.metrics = RecordedLog(self._members), RecordedMetrics(self._members)
         firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
-        lasts = [self.log.blocks.last_ns, self.metrics.blocks.last_ns]
-        ended_at = self.job.updated_at if self.job.is_finished else None
         known = [self.job.created_at, *(moment_at(one) for one in firsts if one is not None)]
         self.begin = min((one for one in known if one is not None), default=datetime.now(UTC))
-        lasting = [
-            self.manifest.recorded_until,
-            ended_at,
-            *(moment_at(one) for one in lasts if one is not None),
-        ]
+        lasts, lasting = [self.log.blocks.last_ns], [self.manifest.recorded_until]
+        if not self.manifest.complete:
+            self.problems.append("the log after its last line: recording was stopped; record again to go on")
+        else:
+            lasts.append(self.metrics.blocks.last_ns)
+            lasting.append(self.job.updated_at if self.job.is_finished else None)
+        lasting += [moment_at(one) for one in lasts if one is not None]
         self.until = max((one for one in lasting if one is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:
         """Return the job as it was: its status comes from the events, without them from its end."""
         job = self.job
-        if at >= self.until or (job.is_finished and job.updated_at is not None and at >= job.updated_at):
+        is_last = at >= self.until and self.manifest.complete
+        if is_last or (job.is_finished and job.updated_at is not None and at >= job.updated_at):
             return job
         past = [event for event in self._own_events if event.created is None or event.created <= at]
         if past:

@@ -167,23 +167,24 @@ async def test_several_recordings_are_listed_and_compared(path: Path, tmp_path: 
         await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "1.5" in text_of(app))
 
 
-async def test_a_recording_of_the_dashboard_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_is_recorded_to_a_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run1.btrun"
+    path.mkdir()
     with FakeBaseten() as baseten:
-        await _record_twice(baseten, tmp_path)
-    with Recording(tmp_path / "run1.btrun") as recording:
-        assert len(list(recording.log.entries())) == 50
-
-
-async def _record_twice(baseten: FakeBaseten, folder: Path) -> None:
-    finished_run(baseten, "run1", losses=[2.0] * 50, total=50)
-    app = BtTuiApp(remote_of(baseten), job_id="run1")
-    async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobScreen))
-        for number in ("50", "0"):
+        finished_run(baseten, "run1", losses=[2.0] * 50, total=50)
+        app = BtTuiApp(remote_of(baseten), job_id="run1")
+        async with app.run_test(size=(120, 36)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
             await pilot.press("ctrl+r")
-            start = f"Recorded {number} new lines to {folder / 'run1.btrun'}"
-            await until(pilot, lambda: _was_told(app, start))  # noqa: B023
+            await until(pilot, lambda: _was_told(app, "Can't record"))
+            assert not _was_told(app, "Recording to")
+            path.rmdir()
+            for start in (f"Recorded {number} new lines to {path}" for number in (50, 0)):
+                await pilot.press("ctrl+r")
+                await until(pilot, lambda: _was_told(app, start))  # noqa: B023
+    with Recording(path) as recording:
+        assert len(list(recording.log.entries())) == 50
 
 
 async def test_a_running_job_is_recorded_until_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,19 +213,6 @@ async def test_a_running_job_is_recorded_until_told(tmp_path: Path, monkeypatch:
     with Recording(path) as recording:
         assert recording.manifest.ended
         assert len(list(recording.log.entries())) == 50
-
-
-async def test_a_recording_that_cannot_begin_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "run1.btrun").mkdir()
-    with FakeBaseten() as baseten:
-        finished_run(baseten, "run1", losses=[2.0] * 5, total=5)
-        app = BtTuiApp(remote_of(baseten), job_id="run1")
-        async with app.run_test(size=(120, 36)) as pilot:
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
-            await pilot.press("ctrl+r")
-            await until(pilot, lambda: _was_told(app, "Can't record"))
-            assert not _was_told(app, "Recording to")
 
 
 async def test_a_feed_that_fails_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

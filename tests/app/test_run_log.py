@@ -23,8 +23,8 @@ class Reader:
         self.ended: list[TrainingJob] = []
         self.log = RunLog(session, take=self._take, tell=self.parts.append, end=self.ended.append)
 
-    def _take(self, lines: Iterable[LogLine]) -> None:
-        self.taken += lines
+    def _take(self, entries: Iterable[LogEntry]) -> None:
+        self.taken += (one for one in entries if isinstance(one, LogLine))
 
     @property
     def entries(self) -> list[LogEntry]:

@@ -8,12 +8,15 @@ from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from api_client.recordings.archive import RecordingError
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten
-from support.fake_runs import HOUR_S, finished_run, iso, metrics_of, node, serve_metrics
+from support.fake_runs import HOUR_S, finished_run, iso, live_run, metrics_of, node, serve_metrics
+from tui.readers.recorder import Recorder
 
 NOWHERE = {"BASETEN_API_KEY": "none", "BASETEN_REMOTE_URL": "http://127.0.0.1:1"}
 LOSSES: list[float | str] = [3.0 - step / 200 for step in range(150)]
@@ -80,6 +83,18 @@ def test_the_timeline_has_findings_with_their_times(cli: RunCli, baseten: Any, t
     assert one["since"] <= one["first_seen"] < one["last_seen"]
     assert one["severity"] == "critical"
     assert "loss-not-finite" in cli("health", "--file", path, "--timeline").out
+
+
+def test_what_was_not_read_of_a_log_is_no_silence(
+    cli: RunCli, baseten: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_run(baseten, "run1", silent_s=2000)
+    path = str(tmp_path / "run.btrun")
+    with monkeypatch.context() as killed:
+        killed.setattr(Recorder, "_log_complete", Mock(side_effect=RecordingError("killed")))
+        assert cli("record", "run1", "-o", path).code != 0
+    assert (cli("health", "--file", path).code, cli("record", "run1", "-o", path).code) == (0, 0)
+    assert cli("health", "--file", path).code == 11
 
 
 def test_what_cannot_be_is_refused(cli: RunCli, run: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,8 @@ from tui.readers.session import Session
 from tui.screens import messages
 from tui.system.saved_files import landing, safe_name
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, count, percent
+from tui.text.units import bytes_iec, counted, percent
+from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
     from tui.readers.recorder import Recorder
@@ -55,8 +57,8 @@ class Recorders:
         elif session is not None and session.connection.recorded is not None:
             self._app.notify("This is a recording already.")
         elif session is not None:
-            self._running[job.id] = self._app.run_worker(
-                self._record(session, job), name="recording", group="record", exit_on_error=False
+            self._running[job.id] = run_in_background(
+                self._app, partial(self._record, session, job), "recording", group="record"
             )
 
     async def _record(self, session: Session, job: TrainingJob) -> None:
@@ -69,7 +71,7 @@ class Recorders:
             nonlocal notified_at_s
             if part is not None and part < 1 and time.monotonic() - notified_at_s >= PROGRESS_EVERY_S:
                 notified_at_s = time.monotonic()
-                self._app.notify(f"Recording {path.name}: {percent(part)}, {count(lines)} lines.")
+                self._app.notify(f"Recording {path.name}: {percent(part)}, {counted(lines, 'line')}.")
 
         def begin() -> None:
             until = "" if job.is_finished else " until the job ends"
@@ -104,5 +106,5 @@ class Recorders:
         size = bytes_iec(path.stat().st_size)
         for part, problem in recorder.problems.items():
             self._app.notify(f"The {part} could not be recorded: {sanitize(problem)}", severity="warning")
-        self._app.notify(f"Recorded {count(recorder.line_count)} new lines to {path} ({size}).")
+        self._app.notify(f"Recorded {counted(recorder.line_count, 'new line')} to {path} ({size}).")
         self._app.post_message(messages.FilesSaved((path,)))

@@ -131,27 +131,27 @@ class LogTail:
         self._newest = self._client.logs.increments(
             self._job.project_id, self._job.id, start=start, known=lines
         )
-        await self._take(lines)
+        await self._take(entries)
         lasted_s = (self._newest_seen - start).total_seconds()
         self._floods = is_full and len(lines) * POLLED_SPAN_S > FLOOD_LINES * lasted_s
         return start
 
     async def _take(self, entries: Sequence[LogEntry]) -> int:
-        """Fold the lines among these entries; return their number."""
+        """Fold these entries; return the number of lines among them."""
+        self.spent_s += await self._fold(entries)
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
-        self.spent_s += await self._fold(lines)
         if lines:
             # A line from a wrong clock must not hide the later ones of the others.
             newest = min(_moment(lines[-1]), self._clock.now() + CLOCK_SKEW)
             self._newest_seen = max(self._newest_seen, newest + MILLISECOND)
         return len(lines)
 
-    async def _fold(self, lines: Sequence[LogLine]) -> float:
-        """Fold lines in slices, yielding to the event loop between them; return the CPU seconds spent."""
+    async def _fold(self, entries: Sequence[LogEntry]) -> float:
+        """Fold a log in slices, yielding to the event loop between them; return the CPU seconds spent."""
         spent_s = 0.0
-        for start in range(0, len(lines), LINES_AT_ONCE):
+        for start in range(0, len(entries), LINES_AT_ONCE):
             began_time_s = thread_time()
-            self.fold.add(lines[start : start + LINES_AT_ONCE])
+            self.fold.add(entries[start : start + LINES_AT_ONCE])
             spent_s += thread_time() - began_time_s
             await asyncio.sleep(0)
         return spent_s

@@ -12,7 +12,7 @@ from typing import Any
 from api_client.errors import ConfigurationError, ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, JobMetrics, TrainingJob
-from api_client.models.logs import NS_PER_S, LogGap, LogLine
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap, stamp_ns
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoints import checkpoint_faults
@@ -302,14 +302,14 @@ class RunFeed:
         self._known_before = self._snapshot.findings
         self._progress = ProgressFold(patterns=self._patterns)
 
-    def _take_log(self, lines: Iterable[LogLine]) -> None:
+    def _take_log(self, entries: Iterable[LogEntry]) -> None:
         self._got(LOG)
         if self._recorded is not None:
-            lines = ()
+            entries = ()
         elif self._read_recorded is not None:
             since_ns = (self._session.clock.now() - FIRST_RECORDED).timestamp() * NS_PER_S
-            lines = [line for line in lines if line.timestamp_ns >= since_ns]
-        self._progress.add(lines)
+            entries = [entry for entry in entries if stamp_ns(entry) >= since_ns]
+        self._progress.add(entries)
         self._throttle.request()
 
     @property

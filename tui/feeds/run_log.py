@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from api_client.models import TrainingJob
-from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap
 from tui.readers.run import LINES_AT_ONCE
 from tui.readers.session import Session
 
@@ -39,7 +39,7 @@ class LogPart:
 
 
 class RunLog:
-    """Reads a job's log once; calls ``take`` with lines, ``tell`` with parts, ``end`` with the ended job.
+    """Reads a job's log once; calls ``take`` with entries, ``tell`` with parts, ``end`` with the ended job.
 
     ``restart`` is called before the first of them, and again if the log is read again after an error;
     until then, the earlier data stays.
@@ -49,14 +49,14 @@ class RunLog:
         self,
         session: Session,
         *,
-        take: Callable[[Iterable[LogLine]], object],
+        take: Callable[[Iterable[LogEntry]], object],
         tell: Callable[[LogPart], object],
         end: Callable[[TrainingJob], object],
         restart: Callable[[], object] = lambda: None,
     ) -> None:
         self._session = session
         self._restart = restart
-        self._take_lines = take
+        self._take_entries = take
         self._publish = tell
         self._end = end
         self._has_begun = False
@@ -97,7 +97,7 @@ class RunLog:
         if self._job is None:
             return
         entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
-        self._take_lines(entry for entry in entries if isinstance(entry, LogLine))
+        self._take_entries(entries)
         self._publish(LogPart(entries, filled=gap))
 
     def _begin(self) -> None:
@@ -147,14 +147,13 @@ class RunLog:
                     # The stream reads ahead in the meantime, up to a limit.
                     await self._session.clock.sleep(PAUSE_S)
         self._unread.discard("history")
-        self._take_lines(())
+        self._take_entries(())
         self._publish(LogPart((), older=True, read_part=1.0))
 
     async def _take(self, batch: LogBatch, *, older: bool) -> None:
         self._begin()
-        lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
-        for start in range(0, max(1, len(lines)), LINES_AT_ONCE):
-            self._take_lines(lines[start : start + LINES_AT_ONCE])
+        for start in range(0, max(1, len(batch.entries)), LINES_AT_ONCE):
+            self._take_entries(batch.entries[start : start + LINES_AT_ONCE])
             await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page at once would delay.
         read_part = (batch.read_part or 0.0) if older else None
         self._publish(LogPart(batch.entries, older=older, read_part=read_part))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import BinaryIO, Literal
 
-from api_client.models.logs import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogGap
 from api_client.recordings.log import RecordedLine, RecordedLog
 from api_client.recordings.reading import FOREVER_NS, Recording
 from api_client.recordings.stamps import moment_at
@@ -55,7 +55,7 @@ class _Progress:
     def advance(self, log: RecordedLog, until_ns: int) -> list[RecordedLine]:
         """Fold some of the lines that arrived until then and return them; none if there are no more."""
         lines, self.position = log.arriving(self.position, until_ns, limit=LINES_AT_ONCE)
-        self.fold.add(line for each in lines if (line := each.line) is not None)
+        self.fold.add(each.logged for each in lines)
         self.arrived_ns = lines[-1].arrived_ns if lines else self.arrived_ns
         return lines
 
@@ -138,8 +138,8 @@ class RecordingIndex:
             self._blocks_between *= 2
 
     def _note_error(self, each: RecordedLine) -> None:
-        line = each.line
-        text = error_text(line.message, line.level) if line is not None else None
+        line = each.logged
+        text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
         is_new = each.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
         if text is not None and is_new and self._errors < MAX_ERRORS:
             self._newest_error_ns, self._errors = each.arrived_ns, self._errors + 1

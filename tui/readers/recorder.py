@@ -83,14 +83,16 @@ class Recorder:
         self._start = self.since or self.job.earliest_time(now)
         self._manifest = self._first_manifest(self._start)
         scrub = Scrubber(self._secrets(), await self._secret_names())
-        documents = {MANIFEST: self._current_manifest(), JOB: _dump(self.job), **await self._documents()}
+        documents = await self._documents()
         self._writer = await asyncio.to_thread(RecordingWriter, self.path, documents, scrub)
         try:
             self.on_begin()
             if follow and not self.job.is_finished:
+                await retrying(self._record_metrics, ENDLESS, sleep=self.client.clock.sleep)
                 await self._follow()
                 await retrying(self._finish, ENDLESS, sleep=self.client.clock.sleep)
             else:
+                await self._record_metrics()
                 await self._read_log()
                 await self._finish()
         finally:
@@ -107,7 +109,12 @@ class Recorder:
     def _first_manifest(self, start: datetime) -> Manifest:
         host = urlsplit(self.client.remote.api_url).hostname or ""
         new = Manifest(
-            format=FORMAT, version=VERSION, recorded_from=start, remote=host, messages=self.with_messages
+            format=FORMAT,
+            version=VERSION,
+            recorded_from=start,
+            remote=host,
+            messages=self.with_messages,
+            complete=False,
         )
         if not self.path.exists():
             return new
@@ -117,11 +124,20 @@ class Recorder:
             if known.manifest.messages != self.with_messages:
                 kind = "with" if known.manifest.messages else "without"
                 raise RecordingError(f"{self.path} was recorded {kind} messages; record to a new file")
-            return new.model_copy(update={"recorded_from": known.manifest.recorded_from or start})
+            changes = {
+                "recorded_from": known.manifest.recorded_from or start,
+                "recorded_until": known.manifest.recorded_until,
+            }
+            return new.model_copy(update=changes)
 
     def _current_manifest(self) -> dict[str, Any]:
-        changes = {"recorded_until": self._now(), "ended": self.job.is_finished}
+        changes: dict[str, Any] = {"ended": self.job.is_finished}
+        if self._manifest.complete:
+            changes["recorded_until"] = self._now()
         return self._manifest.model_copy(update=changes).model_dump(mode="json")
+
+    def _log_complete(self) -> None:
+        self._manifest = self._manifest.model_copy(update={"complete": True})
 
     def _secrets(self) -> list[str]:
         remote = self.client.remote
@@ -137,7 +153,7 @@ class Recorder:
     async def _documents(self) -> dict[str, Any]:
         """Read all but the log and the metrics; what the server refuses is left out."""
         client, project_id, job_id = self.client, self.job.project_id, self.job.id
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {MANIFEST: self._current_manifest(), JOB: _dump(self.job)}
         with self._optional("project"):
             found[PROJECT] = _dump(await client.projects.get(project_id), "latest_job")
         with self._optional("history"):
@@ -174,7 +190,7 @@ class Recorder:
     async def _poll(self) -> None:
         while True:
             try:
-                await self._record_metrics(self._now() - SETTLED)
+                await self._record_metrics()
                 self.job = await self.client.jobs.get(self.job.project_id, self.job.id)
                 await self._write_documents()
             except RequestError as error:  # after an outage, the next round reads what was missed
@@ -191,12 +207,16 @@ class Recorder:
                     self.job = item.job
                 else:
                     await self._record_lines(item.entries, item.read_part)
+                    if item.caught_up:
+                        self._log_complete()
+        self._log_complete()
 
     async def _read_log(self) -> None:
         stream = self.client.logs.history(self.job.project_id, self.job.id, start=self._log_start())
         async with aclosing(stream) as batches:
             async for batch in batches:
                 await self._record_lines(batch.entries, batch.read_part)
+        self._log_complete()
 
     def _log_start(self) -> datetime:
         return self._start_after(self._writer.log.newest_ns)
@@ -214,8 +234,9 @@ class Recorder:
         await asyncio.to_thread(self._writer.log.add, records)
         self.on_lines(part, self.line_count)
 
-    async def _record_metrics(self, end: datetime) -> None:
-        """Record the samples up to ``end``, an hour at a time."""
+    async def _record_metrics(self, end: datetime | None = None) -> None:
+        """Record the samples up to ``end``, an hour at a time; by default those that are settled."""
+        end = end or self._now() - SETTLED
         start = self._start_after(self._writer.metrics.newest_ns)
         step_s = METRIC_STEP_OF_MANY_S if has_many_nodes(self.job) else METRIC_STEP_S
         while start < end:
@@ -240,8 +261,7 @@ class Recorder:
         await self._record_small_files()
 
     async def _write_documents(self) -> None:
-        documents = {MANIFEST: self._current_manifest(), JOB: _dump(self.job), **await self._documents()}
-        await asyncio.to_thread(self._writer.documents, documents)
+        await asyncio.to_thread(self._writer.documents, await self._documents())
 
     async def _record_small_files(self) -> None:
         """Record the small files of checkpoints that say how it was trained, the newest first."""

@@ -18,7 +18,7 @@ from api_client.clock import epoch_ms
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import Checkpoint, JobMetrics, QueueContext, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import MS_PER_S, LogGap, LogLine
+from api_client.models.logs import MS_PER_S, LogEntry, LogGap
 from tui.analysis import connection
 from tui.analysis.cost import price_of
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
@@ -169,10 +169,10 @@ def run_snapshot(
     )
 
 
-async def fold_in_slices(fold: ProgressFold, lines: Sequence[LogLine]) -> None:
-    """Fold lines in slices, yielding to the event loop between them."""
-    for start in range(0, len(lines), LINES_AT_ONCE):
-        fold.add(lines[start : start + LINES_AT_ONCE])
+async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> None:
+    """Fold a log in slices, yielding to the event loop between them."""
+    for start in range(0, len(entries), LINES_AT_ONCE):
+        fold.add(entries[start : start + LINES_AT_ONCE])
         await asyncio.sleep(0)
 
 
@@ -215,10 +215,10 @@ async def read_log(
     stream = client.logs.history(job.project_id, job.id, start=start)
     async with aclosing(stream) as batches:
         async for batch in batches:
-            new = [entry for entry in batch.entries if isinstance(entry, LogLine)]
-            lines += len(new)
-            gaps += sum(isinstance(entry, LogGap) for entry in batch.entries)
-            await fold_in_slices(fold, new)
+            new_gaps = sum(isinstance(entry, LogGap) for entry in batch.entries)
+            lines += len(batch.entries) - new_gaps
+            gaps += new_gaps
+            await fold_in_slices(fold, batch.entries)
             if on_part is not None:
                 on_part(batch.read_part, lines)
             if most_lines is not None and lines > most_lines:

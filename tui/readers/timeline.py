@@ -54,7 +54,7 @@ class Timeline:
         recording, at = self._recording, self.at
         job = recording.job_at(at)
         lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
-        self._progress.add(line for each in lines if (line := each.line) is not None)
+        self._progress.add(each.logged for each in lines)
         now_ns = ns_of(at)
         samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
         self._metrics_until_ns = now_ns

@@ -12,7 +12,7 @@ from metrics_payloads import GIB, H100, HOUR, START_S, payload, samples, series
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
 from api_client.models.capacity import CapacityAtSubmit
-from api_client.models.logs import LogLine
+from api_client.models.logs import LogGap, LogLine
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.health.checks import health
@@ -31,9 +31,10 @@ def moment(seconds: float) -> datetime:
 Lines = Iterable[tuple[float, str]]
 
 
-def told(lines: Lines, replica: str | None = "node-0", **others: Lines) -> ProgressSnapshot:
+def told(lines: Lines, replica: str | None = "node-0", gap: float = 0, **others: Lines) -> ProgressSnapshot:
     """What a log tells: the lines of one replica, and those of others by name, with _ for -."""
     folding = ProgressFold()
+    folding.add([LogGap(0, round((START_S + gap) * 1e9), "refused")])
     for name, those in {replica: lines, **others}.items():
         node = name and name.replace("_", "-")
         folding.add(LogLine(round((START_S + at) * 1e9), text, node, None) for at, text in those)
@@ -557,6 +558,8 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a small loss that is noisy at first": (lambda: flat(1.5), "plateau", lambda: flat(0.1)),
     "a restart": (lambda: run(steps(600), 1500, queue=started(0)), "stalled",
         lambda: run(steps(600), 1500, queue=started(0, 610))),
+    "lines that cannot be read": (lambda: run(steps(600), 1500), "stalled",
+        lambda: look(1500, progress=told(steps(600), gap=1400))),
     "the first loss again": (begun_again, "loss-exploding", lambda: begun_again(6490)),
     "growth from afar": (lambda: nodes(series(gpu_memory=lambda at: (60 + at / 360) * GIB)), "memory-leak",
         lambda: nodes(series(gpu_memory=lambda at: (46 + at / 360) * GIB))),

@@ -38,7 +38,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _folded(recording: Recording, seconds: float) -> ProgressSnapshot:
     fold = ProgressFold(patterns=PATTERNS)
     lines, _ = recording.log.arriving((0, 0), recording.now_ns(at(seconds)))
-    fold.add(entry for each in lines if (entry := each.line) is not None)
+    fold.add(each.logged for each in lines)
     return fold.snapshot()
 
 

@@ -23,8 +23,9 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     if progress.last_line_at_ns is None:
         return
     line_s = progress.last_line_at_ns / NS_PER_S
-    # A restart is a start, also when the log does not mention it.
-    since_s = max(line_s, context.attempt_since)
+    # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
+    gap_s = progress.unread_until_ns / NS_PER_S
+    since_s = max(line_s, gap_s, context.attempt_since)
     silent_s = context.now_s - since_s
     if progress.last_step_at_ns is None:
         yield from _unread(context, line_s, silent_s)
@@ -32,7 +33,7 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     if progress.is_done:
         yield from _after_last_step(context, line_s, silent_s)
         return
-    step_s = progress.last_step_at_ns / NS_PER_S
+    step_s = max(progress.last_step_at_ns / NS_PER_S, gap_s)
     usual_s = progress.step_interval_s or 0.0
     starting = usual_s == 0 or context.training_since is None or context.loads_again
     sign_s = max(step_s, since_s)

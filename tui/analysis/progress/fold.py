@@ -15,7 +15,7 @@ from typing import Any
 
 import re2
 
-from api_client.models.logs import NS_PER_S, LogLine
+from api_client.models.logs import NS_PER_S, LogEntry, LogGap
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.inputs import MAX_SKIPPED, announced_input_length, announces_skipped_step
 from tui.analysis.progress.lines.custom import ProgressPattern
@@ -164,6 +164,7 @@ class ProgressFold:
         self._chosen: str | None = None
         self._first_line_at_ns: int | None = None
         self._last_line_at_ns: int | None = None
+        self._unread_until_ns = 0
         self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
@@ -179,10 +180,14 @@ class ProgressFold:
         self._save_every: int | None = None
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
-    def add(self, lines: Iterable[LogLine]) -> None:
-        """Add lines, in any order; each line only once."""
+    def add(self, entries: Iterable[LogEntry]) -> None:
+        """Add lines and gaps, in any order; each only once."""
         told = False
-        for line in lines:
+        for line in entries:
+            if isinstance(line, LogGap):
+                self._unread_until_ns = max(self._unread_until_ns, line.end_ns)
+                self._snapshot = None
+                continue
             stamp = line.timestamp_ns
             if self._last_line_at_ns is None or stamp > self._last_line_at_ns:
                 self._last_line_at_ns = stamp
@@ -295,6 +300,7 @@ class ProgressFold:
             last_checkpoint=self._saves.last(None),
             first_line_at_ns=self._first_line_at_ns,
             last_line_at_ns=self._last_line_at_ns,
+            unread_until_ns=self._unread_until_ns,
             saves=self._saves.named(),
             errors=self._errors.tally(),
             restarts=_drop_close_times(self._announced_restarts),

@@ -191,6 +191,7 @@ class ProgressSnapshot:
     last_checkpoint: tuple[str, int] | None = None
     first_line_at_ns: int | None = None
     last_line_at_ns: int | None = None
+    unread_until_ns: int = 0
     loss_series: Series = EMPTY
     loss_by_step: tuple[tuple[int, float], ...] = ()
     eval_loss_series: Series = EMPTY

@@ -59,7 +59,7 @@ def lines_of_file(path: Path) -> list[LogLine]:
 
 def lines_of_recording(recording: Recording) -> list[LogLine]:
     """Return the lines of a recording, in the order in which they arrived."""
-    return [line for each in recording.log.entries() if (line := each.line) is not None]
+    return [line for each in recording.log.entries() if isinstance(line := each.logged, LogLine)]
 
 
 def show_lines(

@@ -15,7 +15,7 @@ from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
 from tui.readers.recorder import Recorder
-from tui.text.units import bytes_iec, count, percent
+from tui.text.units import bytes_iec, counted, percent
 
 
 @examples(
@@ -57,7 +57,7 @@ async def record(
 
         def show(part: float | None, lines: int) -> None:
             note = "" if part is None else f"{percent(part)}, "
-            line.show(f"recording {job.id}", 0, 0, f"{note}{count(lines)} lines")
+            line.show(f"recording {job.id}", 0, 0, f"{note}{counted(lines, 'line')}")
 
         recorder = Recorder(
             client,
@@ -71,5 +71,5 @@ async def record(
     for part, problem in recorder.problems.items():
         output.remark(f"the {part} could not be recorded: {problem}")
     size = bytes_iec(path.stat().st_size)
-    output.remark(f"recorded {count(recorder.line_count)} lines to {path} ({size})")
+    output.remark(f"recorded {counted(recorder.line_count, 'line')} to {path} ({size})")
     return outcome_exit_code(recorder.job.current_status) if follow else ExitCode.OK
