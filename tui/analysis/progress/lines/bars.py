@@ -55,6 +55,13 @@ _TQDM = re.compile(
     r"(?P<done>\d[\d,]*)/(?P<total>\d[\d,]*) "
     r"\[(?P<spent>[\d:]+)<(?P<left>[^,\]]{1,24})(?:,\s*(?P<rate>[\d.]+|\?)(?P<unit>[^,\]\s=]{1,16}))?(?P<rest>[^\]]*)\]"
 )
+_DRAWN = re.compile(
+    # Bars of other libraries: [####>---] 120/500, |███   | 120/500 [24%], 24% (120 of 500) |###   |
+    r"(?:\[[=#>█▏▎▍▌▋▊▉. -]{6,200}+\]|\|[=#>█▏▎▍▌▋▊▉. -]{6,200}+\||(?<![━╸╺─])[━╸╺─]{6,200}+)"
+    r"[^\d/=]{0,16}(?:[\d.]{1,6}% [| ]{0,2})?"
+    r"(?P<done>\d[\d,]*)/(?P<total>\d[\d,]*)(?![\w:/])(?P<rest>.*)$"
+    r"|\((?P<done2>\d[\d,]*) of (?P<total2>\d[\d,]*)\) \|[=#>█. -]{6,200}+\|(?P<rest2>.*)$"
+)
 _ENDLESS = re.compile(
     # tqdm without a total
     r"(?P<done>\d[\d,]*)it \[(?P<spent>[\d:]+),\s*(?P<rate>[\d.]+)(?P<unit>it/s|s/it)(?P<rest>[^\]]*)\]"
@@ -115,12 +122,12 @@ def read(text: str) -> ParsedMetrics | None:
     if "<" in text and "[" in text and " < " not in text:
         return _read_tqdm(text)
     if "━" in text or ("•" in text and "it/s" in text):
-        return _read_rich(text)
+        return _read_rich(text) or _read_drawn(text)
     if " < " in text:
         return _read_notebook(text)
     if "it [" in text:
         return _read_endless(text)
-    return _read_levanter(text) if "Progress on:" in text else None
+    return _read_levanter(text) if "Progress on:" in text else _read_drawn(text)
 
 
 def ends(text: str) -> int:
@@ -166,9 +173,28 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
     if named_step is not None:
         within = _within_epoch(known, done, total, max(0, int(named_step["epoch"]) - 1), None)
         return replace(within, step=to_step(named_step["step"]))
-    named_epoch = (
-        _EPOCH_IN_TITLE.search(title) or _EPOCH_AFTER.search(text[: match.start()]) or _COLUMNS.search(title)
-    )
+    return _counted(known, title, text[: match.start()], done, total)
+
+
+def _read_drawn(text: str) -> ParsedMetrics | None:
+    """Read a bar of another library, if it has a loss."""
+    match = _DRAWN.search(text) if "oss" in text else None
+    if match is None:
+        return None
+    before = text[: match.start()]
+    done, total = to_step(match["done"] or match["done2"]), to_step(match["total"] or match["total2"])
+    known = _measures(before) | _measures(match["rest"] or match["rest2"] or "")
+    if done is None or not total or done > total or "loss" not in known:
+        return None
+    title = _title(before)
+    if _EVALUATION.search(before[-_TITLE_CHARACTERS:]) or _NOT_TRAINING.search(title):
+        return None
+    return _counted(known, title, before, done, total)
+
+
+def _counted(known: dict[str, Any], title: str, before: str, done: int, total: int) -> ParsedMetrics | None:
+    """Return the reading of a bar, whose title may say that it counts within an epoch."""
+    named_epoch = _EPOCH_IN_TITLE.search(title) or _EPOCH_AFTER.search(before) or _COLUMNS.search(title)
     if named_epoch is None:
         return ParsedMetrics(**{**known, "step": done, "total_steps": total, "from_bar": True})
     epoch, epochs = to_step(named_epoch["epoch"]) or 0, to_step(named_epoch["epochs"])

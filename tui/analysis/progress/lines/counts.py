@@ -44,7 +44,7 @@ _AFTER_PREFIX = re.compile(r"\] (?P<step>\d{1,9}) ?: (?=[a-z_]{3,24} )")
 _LEADING_OF_TOTAL = re.compile(
     # Only a rank, a time, a level and the percentage may come first.
     r"^(?:\[[^\]]{1,30}\]:? ?){0,4}\s*(?:progress:? ?)?(?:\d{1,3}(?:\.\d{1,3})?%(?: \|)? )?"
-    r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|,|- |= |(?=\(epoch )))"
+    r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|,|- |= |(?=\(epoch |loss\b)))"
 )
 _OF_EPOCHS = re.compile(  # [3/25][120/1583], 3/25 | 120/1583 |
     r"\s*\[? *(?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})(?:\] ?\[| ?\|) *"

@@ -16,7 +16,8 @@ from tui.analysis.progress.lines.vocabulary import word_set
 # Not a report by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
     r"\s*(?:#\d+ |\([\"']|export |set |git |curl |select |return |the |figure \d"
-    r"|table \d|trial \d|-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |inference |usage:|file \"|frame #"
+    r"|table \d|trial \d|simulation |-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |inference |usage:"
+    r"|file \"|frame #"
     r"|(?:run |hyp\w*[ -]?|training )?(?:config\w*|settings?|param(?:eter)?s|arg(?:ument)?s|options|hyp)\s?:"
     r"|raise |assert |e   |-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
 )
@@ -48,7 +49,7 @@ _WORD = re.compile(r"\w+")
 _NO_REPORT = re.compile(
     r"(?=[flrwegps])\b(?:load(?:ed|ing)|resum(?:ed?|ing)|restor(?:ed|ing)|retry(?:ing)?|"
     r"found|wait(?:ed|ing)(?! for batch)|revert(?:ed|ing)|rewound|expect(?:ed|ing)?|recommend(?:ed)?|goal|"
-    r"packet loss|stop[ _-]loss|pnl)\b"
+    r"packet loss|stop[ _-]loss|pnl|profits?|(?:pass|fail)ed(?=\W{0,4}$))\b"
 )
 _SENTENCE_WORDS = word_set(
     "the was were are should has had have we you your that which because still so reach "
@@ -73,7 +74,7 @@ _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"^testing at\b|(?:^\s*|[|>]\s{0,4}|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
-    r"(?:valid(?:ation|ate|ating|ator)?|val|eval(?:uation|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
+    r"(?:valid(?:ation|ated?|ating|ator)?|val|eval(?:uation|uated?|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
     r"(?:\s{0,3}(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
     r"| - | \(\d+/\d+\)|, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
     r"| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"

@@ -20,18 +20,26 @@ _WORDS = {
     ),
 }
 _ENGLISH = {word.replace("_", " "): english for english, words in _WORDS.items() for word in words.split()}
-_ALPHABETIC, _OTHER = (
-    "|".join(sorted((word for word in _ENGLISH if (word[0] < "\u0500") == alphabetic), key=len, reverse=True))
-    for alphabetic in (True, False)
-)
-# Chinese, Japanese and Korean words have no spaces between them.
-_FIRST = "".join(sorted({word[0] for word in _ENGLISH}))
-_WORD = re.compile(
-    rf"(?=[{_FIRST}])(?:(?<![^\W\d_])(?:{_ALPHABETIC})(?![^\W\d_])"
-    rf"|(?<![一-鿿](?=[轮步]))(?:{_OTHER}))"  # but 同步 is one word
-)
-_LETTER = re.compile(r"[À-ɏЀ-ӿ\u3040-\u30ff一-鿿가-힣]")
-_ASCII_HINTS = ("verlust", "schritt", "epoche", "epoca", "perte", "perd", "paso ", "passo ")
+
+
+def _any_of(words: list[str]) -> re.Pattern[str]:
+    """Return an expression for words that stand alone; those without an alphabet follow each other."""
+    first = "".join(sorted({word[0] for word in words}))
+    alphabetic, others = (
+        "|".join(sorted((word for word in words if (word[0] <= "ӿ") == is_alphabetic), key=len, reverse=True))
+        for is_alphabetic in (True, False)
+    )
+    return re.compile(
+        rf"(?=[{first}])(?:(?<![^\W\d_])(?:{alphabetic})(?![^\W\d_])"
+        rf"|(?<![一-鿿](?=[轮步]))(?:{others}))"  # but 同步 is one word
+    )
+
+
+_WORD, _WORD_BEYOND_LATIN = _any_of([*_ENGLISH]), _any_of([word for word in _ENGLISH if word[0] >= "Ѐ"])
+_PLAIN = bytes((*range(0xC3), 0xE2, *range(0xEE, 0x100)))  # ASCII, punctuation, and what bars are drawn with
+_CYRILLIC = 0xD0
+_HINTS = ("verlust", "schritt", "epoche", "epoca", "perte", "perd", "paso ", "passo ")
+_ACCENTED = ("étape", "époque", "época", "pérd", "itéra", "apprentissage")
 _OF = re.compile(r"\bloss (?:de |di |d['’]|en |na |на )(?:la )?(train|val|test)(?:idation|e)?\b")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d++(?![.,]\d))")
 _DECIMAL_POINT = re.compile(r"\d\.\d")
@@ -41,19 +49,17 @@ _NTH = re.compile(r"第 ?(\d{1,9})(?: ?/ ?(\d{1,9}))? ?(epoch|step)")
 def in_english(text: str) -> str:
     """Return the text with the words that say what its numbers are in English."""
     lowered = text.lower()
-    if lowered.isascii():
-        for hint in _ASCII_HINTS:
-            if hint in lowered:
-                break
-        else:
-            return text
-    elif _LETTER.search(text) is None:
-        return text
-    if len(lowered) != len(text):
+    letters = b"" if lowered.isascii() else text.encode(errors="ignore").translate(None, _PLAIN)
+    words = _WORD_BEYOND_LATIN if letters and max(letters) >= _CYRILLIC else None
+    for hint in (*_HINTS, *_ACCENTED) if letters else _HINTS:
+        if hint in lowered:
+            words = _WORD
+            break
+    if words is None or len(lowered) != len(text):
         return text
     parts: list[str] = []
     end = 0
-    for match in _WORD.finditer(lowered):
+    for match in words.finditer(lowered):
         follows = lowered[match.end() : match.end() + 1].isalnum()
         parts += text[end : match.start()], _ENGLISH[match[0]], " " if follows else ""
         end = match.end()

@@ -96,13 +96,15 @@ _SAYS = re.compile(r"[a-z]+[\s#*\d()-]{0,8}:")
 _SPEECH_LINES = 12
 _BLOCK_LINES = 12
 _BLOCK = re.compile(
-    r"(?:[\d: .,-]{19,32})?\W{0,12}(?:train )?(?:epoch|iteration|itr)(?:=|[^\w=]{1,8})\d{1,9}"
+    r"(?:[\d: .,-]{19,32}|(?:[\w:.,]{1,40}+(?: (?!- )[\w:.,-]{1,40}+){0,2}+ - ){1,3}+(?=\s))?"
+    r"\W{0,12}(?:train )?(?:epoch|iteration|itr)(?:=|[^\w=]{1,24})\d{1,9}"
     r"(?:\s?(?:/|of)\s?\d{1,9})?(?: took [\d.]{1,12}s)?\W*$",
     re.IGNORECASE,
 )
 _EVALUATES = re.compile(
     r"(?:^|[-:\]>*|])\s*(?:running |start(?:ing)? |begin )?"
-    r"(?:(?:validat|evaluat)(?:ing|ion)|eval performance)[ .:*…=#-]*$",
+    r"(?:(?:validat|evaluat)(?:ing|ion)(?: (?:on )?(?:the )?(?:test|val\w*|dev)(?: set| data)?)?"
+    r"|eval performance)[ .:*…=#-]*$",
     re.IGNORECASE,
 )
 # A configuration or a file of results, YAML or TOML: a key without a value, or a setting. What such a file
@@ -151,10 +153,9 @@ class Reader:
 
     def read(self, message: str, replica: str = "") -> ParsedMetrics | None:
         message = self._objects.join(replica, message)
-        reading = _read_own(message, self._patterns)
+        reading = _read_own(message, self._patterns) if self._patterns else None
         if reading is None:
-            message = in_english(message)
-            reading = _parse(message)
+            reading, message = _parse_any(message)
         context = self._contexts.get(replica)
         if context is None:
             if len(self._contexts) >= _MAX_REPLICAS:
@@ -233,6 +234,8 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         is_mean = "avg" in message or "verage" in message
         lines = context.block if is_loss and not is_mean else context.rates
         context.block, context.rates = max(0, context.block - 1), max(0, context.rates - 1)
+        if lines and is_loss:
+            context.rates = context.block  # beside it
         return below if lines else None
     return None
 
@@ -260,7 +263,16 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetri
     combined. NaN and infinite losses are kept, because people need to see them. Never raises, whatever
     the text. The user's own ``patterns`` are tried first, on any line.
     """
-    return _read_own(message, patterns) or _parse(in_english(message))
+    return _read_own(message, patterns) or _parse_any(message)[0]
+
+
+def _parse_any(message: str) -> tuple[ParsedMetrics | None, str]:
+    """Parse a line in any language; return it in English, too, unless English words already say enough."""
+    reading = _parse(message)
+    if reading is not None and None not in (reading.loss, reading.epoch if reading.step is None else 0):
+        return reading, message
+    english = in_english(message)
+    return (reading if english is message else _parse(english)), english
 
 
 def _read_own(message: str, patterns: Sequence[ProgressPattern]) -> ParsedMetrics | None:
@@ -280,7 +292,8 @@ def _newest(message: str) -> str:
 
 
 def _parse(message: str) -> ParsedMetrics | None:
-    message = _newest(message)
+    if len(message) > MAX_CHARACTERS:
+        message = _newest(message)
     lowered = message.lower()
     for hint in _HINTS:
         if hint in lowered:

@@ -134,8 +134,7 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
             continue
         found[known.field] = number * known.scale if known.scale != 1 else number
         ranks[known.field] = known.rank
-    losses = sum("loss" in name.lower() for name in values) if ranks.get("loss", 0) >= ALONE else 1
-    if losses > 1 or ("loss" in found and ranks["loss"] > 1 and is_partial(values)):
+    if ranks.get("loss", 0) >= ALONE and sum("loss" in name.lower() for name in values) > 1:
         del found["loss"]
     return found
 

@@ -10,6 +10,9 @@ from tui.analysis.progress.lines.vocabulary import Meaning, meaning
 
 _COLUMN_GAP = re.compile(r"\s{2,}|\t")
 _CSV_NAMES = re.compile(r"[A-Za-z_][^,\"'(){}=:]{0,40}(?:,[A-Za-z_][^,\"'(){}=:]{0,40}){2,}$")
+_NAME = re.compile(r"\S+(?: \S+)*")
+_CELL = re.compile(r"\S+")
+_MIN_CELLS = 4  # of a row with empty ones; fewer are a torn line
 _BARS = ("|", "│", "┃")
 _TO_BAR = str.maketrans("│┃", "||")
 _SPACY = {"E": Meaning("epoch"), "#": Meaning("step")}
@@ -19,9 +22,10 @@ _COLUMNS = ("step", "epoch", "loss", "eval_loss", "learning_rate")
 class Table:
     """A table below a line with the names of its columns: ``epoch  train_loss  time``."""
 
-    def __init__(self, names: list[str], separator: str | None) -> None:
+    def __init__(self, names: list[str], separator: str | None, header: str = "") -> None:
         self.names = names
         self.separator = separator
+        self._spans = [match.span() for match in _NAME.finditer(header)]
         known = [_SPACY.get(name) or meaning(name.partition(" (")[0]) for name in names]
         ranked = ((one.rank, place, one.field) for place, one in enumerate(known) if one is not None)
         self._place: dict[str, int] = {}  # of several columns with a field, that with the lowest rank
@@ -49,6 +53,8 @@ class Table:
         cells = _cells(text, self.separator)
         if len(cells) != len(self.names) and self.separator is None:
             cells = _COLUMN_GAP.split(text.strip())
+        if len(cells) < len(self.names) == len(self._spans):
+            cells = self._below_names(text)
         if len(cells) != len(self.names):
             return None
         if self._counts:
@@ -65,6 +71,20 @@ class Table:
             values[field] = value
         return ParsedMetrics(**values)
 
+    def _below_names(self, text: str) -> list[str]:
+        """Return the cells of a row by the columns they are printed in, as some of them are empty."""
+        cells = [""] * len(self.names)
+        for match in _CELL.finditer(text):
+            columns = [
+                place
+                for place, (start, end) in enumerate(self._spans)
+                if match.start() < end and start < match.end()
+            ]
+            if len(columns) != 1 or cells[columns[0]]:
+                return []
+            cells[columns[0]] = match[0]
+        return cells if sum(map(bool, cells)) >= _MIN_CELLS else []
+
 
 def table_below(text: str, above: Table | None) -> Table | None:
     """Return the table that a line of names begins, ``above`` the table whose names it may continue."""
@@ -79,7 +99,7 @@ def table_below(text: str, above: Table | None) -> Table | None:
     for name in _COLUMN_GAP.split(text.strip().removeprefix("# ").removeprefix("#  ").strip()):
         words = name.split()
         names += words if meaning(name) is None and all(map(meaning, words)) else [name]
-    return Table(names, None) if len(names) > 2 else None
+    return Table(names, None, text) if len(names) > 2 else None
 
 
 def _cells(text: str, separator: str | None) -> list[str]:

@@ -45,7 +45,7 @@ _SENTENCE = re.compile(r"^.*\w{6}\. ")  # not "Val. loss"
 _VERBS = (" is", " reached", " rate to", " set to")  # "loss is 2.31", "val_loss reached 0.5"
 _WRAPPER = re.compile(r"(?:\b[a-z]{2,5}\.)?\b(?:[Tt]ensor|(?:Device)?Array|array|float(?:16|32|64))$")
 _UNIT_BEFORE = re.compile(  # the unit of the number before: "0.0011 s/iter lr: …", "12 ms loss …"
-    r"(?:[A-Za-z]{1,12}/[A-Za-z]{1,12}(?:/[A-Za-z]{1,8})?|m?s|secs?|seconds?|min|h|hrs?|[kmgtKMGT]i?[bB]|%|it|x"
+    r"(?:[A-Za-z]{1,12}/[A-Za-z]{1,12}(?:/[A-Za-z]{1,8})?|m?s|secs?|seconds?|h|hrs?|[kmgtKMGT]i?[bB]|%|it|x"
     r"|tokens?|samples?|examples?|frames?|steps?)$"
 )
 _AFTER = re.compile(
@@ -57,10 +57,11 @@ _SHORT_LOSSES = word_set("t_loss v_loss")  # training and validation as a pair; 
 _SECONDS = re.compile(r"\s?(?:m?s|secs?|seconds?|min|minutes?|h|hours?)\b")
 _MILLISECONDS = re.compile(r"\s?ms\b")
 _AT_COUNT = re.compile(
-    r" (?:(?:at|after|for) |\()(?:global |training |train )?(?:step|epoch|iteration|iter):? {0,4}$",
+    r" (?:(?:at|after|for|@) |\()(?:global |training |train )?(?:step|epoch|iteration|iter):? {0,4}$",
     re.IGNORECASE,
 )
 _THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
+_COUNTED = (" step", " epoch", " iter", " iteration", " batch")
 _LONGEST_NAME = 100
 _NEUTRAL = word_set(
     "info debug warning notice success root main and with at in complete completed done ended finished last "
@@ -123,6 +124,8 @@ def find_slots(texts: tuple[str | None, ...]) -> Slots:
         is_last = 2 * position + 3 == len(texts)
         own_unit = _UNIT.match(after) if (has_sign or not before.strip()) and not is_last else None
         rate = None if own_unit is None else own_unit[1]
+        if not has_sign and name.endswith(_COUNTED):
+            name = ""  # "loss @ step 120"
         if "oss" in name:
             losses.add(name)
             if name in _SHORT_LOSSES and not unit:

@@ -42,11 +42,12 @@ _STATISTICS = word_set(
 )
 _TRAINING_LOSSES = word_set(
     "total tot global lm ce nll xent cross entropy gpt sft pg policy actor distill main per token of causal"
-    " grpo word language modeling model ctc mlm dpo orpo kto simpo rnnt diffusion denoising mse student gen"
+    " grpo word language modeling model dpo orpo kto simpo rnnt diffusion denoising mse student gen"
     " generator reward step final"
 )
 _ONLY_LOSSES = word_set(
     "softmax sparse categorical binary bce focal contrastive huber nce infonce dice l1 l2 smooth supervised"
+    " ctc mlm"
 )
 _PARTS = word_set(
     "bb box bbox boxes cls clf classifier class classification reg regression recon reconstruction rec obj"
