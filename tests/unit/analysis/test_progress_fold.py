@@ -141,7 +141,8 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
         {"step": 29, "total_steps": 4000}),
     "the newest save": (SAVES, SAVED),
     "in whatever order they come": (SAVES[::-1], SAVED),
-    "a save behind a bar": ([line(3, BAR_AND_SAVE)], {"step": 2500, "saved": ["checkpoint-2500"]}),
+    "saves behind a bar, and late": ([line(3, BAR_AND_SAVE), line(40, "saved a checkpoint at step 2400")],
+        {"step": 2500, "saved": ["checkpoint-2500", "step-2400"], "restarts": ()}),
     "a save without a name": (
         [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")],
         {"last_checkpoint": ("step-500", (START_S + 2) * SECOND)}),

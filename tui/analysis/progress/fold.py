@@ -20,7 +20,6 @@ from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.progress.inputs import MAX_SKIPPED, announced_input_length, announces_skipped_step
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.phases import (
     MovingCounts,
     Pauses,
@@ -224,8 +223,8 @@ class ProgressFold:
             if reading.checkpoint is not None:
                 self._saves.keep(reading.checkpoint, stamp)
                 self._run_phases.keep("checkpoint", stamp / NS_PER_S)
-                if reading == ParsedMetrics(checkpoint=reading.checkpoint):
-                    continue
+                if reading.is_save:
+                    continue  # it may be reported some steps later
             if reading.loss is not None and not self._moving_target:
                 head = line.message[:MAX_CHARACTERS].encode("utf-8", "surrogatepass")
                 self._moving_target = _MOVING_TARGET.search(head) is not None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 
-from tui.analysis.progress.lines import alone, bars, saves, structured, tables, text, trainers
+from tui.analysis.progress.lines import alone, bars, headings, saves, structured, tables, text, trainers
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.languages import in_english
 from tui.analysis.progress.lines.reading import ParsedMetrics
@@ -77,6 +77,7 @@ _RANK = re.compile(
 
 # After objects and bars: from the most specific to the most general, which would take part of a line.
 _READERS = (
+    headings.read,
     trainers.read_keras,
     trainers.read_nemo,
     trainers.read_torchtitan_start,
@@ -97,7 +98,7 @@ _SPEECH_LINES = 12
 _BLOCK_LINES = 12
 _BLOCK = re.compile(
     r"(?:[\d: .,-]{19,32}|(?:[\w:.,]{1,40}+(?: (?!- )[\w:.,-]{1,40}+){0,2}+ - ){1,3}+(?=\s))?"
-    r"\W{0,12}(?:train )?(?:epoch|iteration|itr)(?:=|[^\w=]{1,24})\d{1,9}"
+    r"\W{0,12}(?:train )?(?:(?P<what>epoch)|iteration|itr)(?:=|[^\w=]{1,24})(?P<number>\d{1,9})"
     r"(?:\s?(?:/|of)\s?\d{1,9})?(?: took [\d.]{1,12}s)?\W*$",
     re.IGNORECASE,
 )
@@ -222,8 +223,10 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
     ) is not None:
         context.block = context.rates = _BLOCK_LINES
         return ParsedMetrics(step=int(step["step"]))
-    elif ("epoch" in words or "itera" in words or "itr" in words) and _BLOCK.match(message):
+    elif ("epoch" in words or "itera" in words or "itr" in words) and (begun := _BLOCK.match(message)):
         context.block = _BLOCK_LINES
+        if context.has_counted and not context.settings and begun["what"]:
+            return ParsedMetrics(epoch=float(begun["number"]))
     elif message.startswith("{'") and "}" not in message:
         context.block = context.rates = _BLOCK_LINES  # printed over several lines
     elif context.block and (step := _QUOTED_STEP.match(message)) is not None:
@@ -342,7 +345,7 @@ def _read_segment(text: str) -> ParsedMetrics | None:
     if rank is not None:
         text = text[rank.end() :].removeprefix(" ")
     reading = _read_facts(text)
-    if reading is None or rank is None or reading == ParsedMetrics(checkpoint=reading.checkpoint):
+    if reading is None or rank is None or reading.is_save:
         return reading
     return replace(reading, rank=_number(rank))
 

@@ -60,6 +60,13 @@ class ParsedMetrics:
     from_bar: bool = False
     rank: int | None = None
 
+    @property
+    def is_save(self) -> bool:
+        """True if the line reports nothing but a save, with or without its step."""
+        return self.checkpoint is not None and self == ParsedMetrics(
+            checkpoint=self.checkpoint, step=self.step, rank=self.rank
+        )
+
 
 def to_float(value: object) -> float | None:
     """Convert a text or a decoded JSON value to a float; ``None`` for anything else."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tui.analysis.progress.lines.kinds import is_spoken
-from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics, to_step
 
 # These match lowercase text, which is several times faster than ignoring case.
 _VERB = r"(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|dump(?:ing|ed)|snapshott(?:ing|ed))"
@@ -51,6 +51,7 @@ _SAVED_FILE = re.compile(  # weights by the name of their file
     rf"(?:\b{_VERB}|\bsave)(?::| [\w'.:+-]{{1,24}}){{0,6}} \S{{0,400}}?{_FILE}"
     rf"|{_FILE}['\"]? ?(?:is |was )?(?:sav(?:ed|ing)|written)\b"
 )
+_ALONE = re.compile(r"^\W{0,8}checkpoint (?:at|for) (?:global )?(?:step|iteration) \d[\d,]{0,14}\W{0,4}$")
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
     r"|sav(?:ing|ed) (?:the )?(?:\w+ )?(?:result|sample|prediction|image|figure|plot|video|metric|log)s?\b"
@@ -69,6 +70,15 @@ _NAMED = re.compile(
 )
 _EXTENSION = re.compile(r"\.\w{1,12}")
 _ITERATION = re.compile(r"\b(iteration|step)[ =:]{1,8}(\d{1,12})\b", re.IGNORECASE)
+_STEP = re.compile(
+    # in words, not in a path, and not an earlier one: "best so far at step 400"
+    r"(?<!best )(?<!best at )(?<!last )(?<!next )(?<!since )(?<![\w./=-])"
+    r"(?:(?:global|train(?:ing)?|optimizer)[ _])?(?:step|iter(?:ation)?|update|total_iters)s?(?: number)?"
+    r"[ :=#]{1,8}(?P<step>\d[\d,]{0,14})(?![\w/-]|\.\w)"
+    r"|\b(?:after|@) (?P<after>\d[\d,]{0,14}) (?:global |training )?(?:step|iteration|update)s\b"
+    r"|\bsaving checkpoints for (?P<of>\d{1,12}) into\b"  # TensorFlow's estimators
+)
+_BEST_SO_FAR = "so far"
 _VERL_FOLDER = "local_global_step_folder:"
 _MAX_NAME = 120
 _WORDS = (
@@ -82,12 +92,14 @@ _WORDS = (
     "is ready now",
     "created at",
     "after step",
+    "checkpoint at ",
+    "checkpoint for ",
     _VERL_FOLDER,
 )  # Every such line contains one of these.
 
 
 def read(text: str) -> ParsedMetrics | None:
-    """Parse a line about saving a checkpoint; the name is empty if the line has none."""
+    """Parse a line about saving a checkpoint, and the step that it names; the name may be empty."""
     lowered = text.lower()
     for word in _WORDS:
         if word in lowered:
@@ -100,6 +112,7 @@ def read(text: str) -> ParsedMetrics | None:
         or _SAVED_PATH.search(lowered)
         or _SAVED_FILE.search(lowered)
         or _VERL_FOLDER in text
+        or _ALONE.match(lowered)
     )
     if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text) or is_spoken(lowered):
         return None
@@ -107,7 +120,9 @@ def read(text: str) -> ParsedMetrics | None:
         return None
     if _ANNOUNCED.search(lowered) and not _NAMED.search(text):
         return None
-    return ParsedMetrics(checkpoint=_name(text)[:_MAX_NAME])
+    named = _STEP.search(lowered) if _BEST_SO_FAR not in lowered else None
+    step = None if named is None else to_step(named[named.lastgroup or 0].rstrip(","))
+    return ParsedMetrics(checkpoint=_name(text)[:_MAX_NAME], step=step)
 
 
 def _name(text: str) -> str:

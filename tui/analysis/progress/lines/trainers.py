@@ -99,15 +99,6 @@ def read_own_format(text: str) -> ParsedMetrics | None:
     return None
 
 
-_EPOCH = re.compile(
-    r"^(?:.{0,120}?(?:[]>*=-]|\d:|info:) )?[\s=*#~-]*"
-    r"(?:(?:(?:start(?:ing)?|begin|train(?:ing)?) )?epoch:? (\d{1,9})(?: ?/ ?| of )(\d{1,9})"
-    r"|(?P<alone>(?:(?:start(?:ing|ed)?|begin(?:ning)?|train(?:ing)?)(?: of| train(?:ing)?)? epoch:? ?#?"
-    r"|epoch {1,4}#?|(?<=[>=*#-] )epoch: ?|(?-i:^Epoch: ?))(?P<epoch>\d{1,9})(?:, rank: \d{1,5})?))"
-    r"[\s=*#~-]{0,80}:?(?:\s?\.{3})?[\s=*#~-]{0,80}(?: \[[\d: -]{8,20}\][\s|(:.\d)]{0,40})?$",
-    re.IGNORECASE,
-)
-_HEADING_CHARACTERS = 72
 _BAR = re.compile(
     r"^\s*(?P<done>\d+)/(?P<total>\d+|Unknown) "
     r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"
@@ -121,16 +112,7 @@ _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def read_keras(text: str) -> ParsedMetrics | None:
-    """Keras: ``Epoch 3/10`` on a line of its own, then bars that count within the epoch."""
-    heading = _EPOCH.match(text) if "epoch" in text[-_HEADING_CHARACTERS:].lower() else None
-    if heading is not None and heading["alone"]:
-        return ParsedMetrics(epoch=float(heading["epoch"]))
-    if heading is not None:
-        number, epochs = int(heading[1]), int(heading[2])
-        if number > epochs or not epochs:
-            return None
-        whole = max(0, number - 1)
-        return ParsedMetrics(epoch=float(whole), total_epochs=float(epochs), whole_epochs=whole)
+    """Keras: bars that count within the epoch, which is named on an earlier line."""
     bar = _BAR.match(text) if "/" in text else None
     if bar is None:
         quiet = _QUIET.match(text) if " - " in text and "loss" in text else None
