@@ -17,6 +17,7 @@ from tui.analysis.progress.lines.vocabulary import word_set
 _NO_BEGINNING = re.compile(
     r"\s*(?:#\d+ |\([\"']|export |set |git |curl |select |return |the |figure \d"
     r"|table \d|trial \d|simulation |-\s{2,}|new best\b|early[ -]stop|(?:pass|fail)ed |inference |usage:"
+    r"|(?:lr[ _-]?find\w*|sweep|search\w*|calibrat\w*|benchmark\w*|decod\w*|generated|prefill|schedule)\b"
     r"|file \"|frame #"
     r"|(?:run |hyp\w*[ -]?|training )?(?:config\w*|settings?|param(?:eter)?s|arg(?:ument)?s|options|hyp)\s?:"
     r"|raise |assert |e   |-{1,2}\w|\w+ = \S{1,40}; ?\w+ = |\w+ = (?!tensor|array)\w+\(|\S+\.py::)"
@@ -119,7 +120,7 @@ _MEASURE = re.compile(
 _TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d|\btook \d")
 SETTING = re.compile(
     r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
-    r"|config|epochs|warmup|scheduler)\b"
+    r"|config|epochs|warmup|scheduler|grad(?:ient)?[ _]?clip(?:ping)?)\b"
 )
 _STEP_RATE = re.compile(r"\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)/s(?:ec)?\s?[:=]")
 _ITEMS = re.compile(r"[,|;\t]|\s{2,}")

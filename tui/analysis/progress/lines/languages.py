@@ -12,6 +12,9 @@ _WORDS = {
     "train": "entraînement entrenamiento treinamento treino addestramento обучении 训练 訓練 훈련 학습",
     "val": "validación validação validazione валидации 验证 驗證 検証 검증",
     "test": "тесте 测试 測試 テスト 테스트",
+    "batch": "批次 バッチ батч 배치",
+    "avg": "moyenne media média durchschnittlicher средние средняя 平均 평균",
+    "total": "总 합계",
     "train loss": "trainingsverlust",
     "val loss": "validierungsverlust",
     "learning rate": (
@@ -31,7 +34,7 @@ def _any_of(words: list[str]) -> re.Pattern[str]:
     )
     return re.compile(
         rf"(?=[{first}])(?:(?<![^\W\d_])(?:{alphabetic})(?![^\W\d_])"
-        rf"|(?<![一-鿿](?=[轮步]))(?:{others}))"  # but 同步 is one word
+        rf"|(?<![一-鿿](?=[轮步总]))(?:{others}))"  # but 同步 is one word
     )
 
 
@@ -39,7 +42,7 @@ _WORD, _WORD_BEYOND_LATIN = _any_of([*_ENGLISH]), _any_of([word for word in _ENG
 _PLAIN = bytes((*range(0xC3), 0xE2, *range(0xEE, 0x100)))  # ASCII, punctuation, and what bars are drawn with
 _CYRILLIC = 0xD0
 _HINTS = ("verlust", "schritt", "epoche", "epoca", "perte", "perd", "paso ", "passo ")
-_ACCENTED = ("étape", "époque", "época", "pérd", "itéra", "apprentissage")
+_ACCENTED = ("étape", "époque", "época", "pérd", "itéra", "iteraci", "iteraç")
 _OF = re.compile(r"\bloss (?:de |di |d['’]|en |na |на )(?:la )?(train|val|test)(?:idation|e)?\b")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d++(?![.,]\d))")
 _DECIMAL_POINT = re.compile(r"\d\.\d")
