@@ -37,6 +37,7 @@ MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
 )
 CHECKPOINTS, CHECKPOINT_FILES, FILES_FOLDER = "checkpoints.json", "checkpoint_files.json", "files"
 FOREVER_NS = 2**63
+NOT_RECORDED = "TRAINING_JOB_NOT_RECORDED"
 
 
 class Manifest(ApiModel):
@@ -104,10 +105,16 @@ class Recording:
         self.until = max((one for one in lasting if one is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:
-        """Return the job as it was: its status comes from the events, without them from its end."""
+        """Return the job as it was: its status comes from the events, without them from its end.
+
+        If it still ran, its status after the recording is ``NOT_RECORDED``.
+        """
         job = self.job
-        is_last = at >= self.until and self.manifest.complete
-        if is_last or (job.is_finished and job.updated_at is not None and at >= job.updated_at):
+        if job.is_finished and at >= (job.updated_at or self.until):
+            return job
+        if at > self.until:
+            return job.model_copy(update={"current_status": NOT_RECORDED})
+        if at == self.until and self.manifest.complete:
             return job
         past = [event for event in self._own_events if event.created is None or event.created <= at]
         if past:

@@ -93,8 +93,7 @@ async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: Fault
                     continue
                 await strike(app, pilot, faulty, fault)
                 for key, on_tab in walk.tabs:
-                    await pilot.press(key)
-                    await until(pilot, partial(shows, app, FAULTS[fault], on_tab))
+                    await until(pilot, partial(shows, app, FAULTS[fault], on_tab), key)
                 assert shows(app, walk.words), name
                 if name == "home":
                     faulty.set_faults()
