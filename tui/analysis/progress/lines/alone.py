@@ -35,7 +35,7 @@ _IN_BLOCK = re.compile(
     rf"(?P<value>{NUMBER})[,}}]{{0,2}}(?P<unit> ?[a-z]{{3,7}}/s(?:ec)?)?\s*$"
 )
 _FRACTION = re.compile(r"[.e]")
-_HINTS = ("oss", "lr", "LR", "rate", "norm", "/s", "per sec")
+_HINTS = ("oss", "lr", "LR", "rate", "norm", "/s", "per sec", "/epoch ")
 _HEADING = re.compile(
     r"(?:\[epoch=(?P<epoch>\d{1,9})(?:/\d{1,9})?\])?"
     r"\[(?:step|batch|iteration|iter)=(?P<step>\d[\d,]{0,14})/(?P<total>\d[\d,]{0,14})"
@@ -98,6 +98,8 @@ def read_in_block(text: str) -> ParsedMetrics | None:
         return measure({"loss": report_values(text).get("loss")})
     if match is None:
         return None
+    if match["name"].endswith("/epoch"):
+        return measure({"epoch": to_float(match["value"])})
     reading = _named(f"{match['name']} ({match['unit']})" if match["unit"] else match["name"], match["value"])
     is_rate = reading is not None and (reading.tokens_per_s or reading.samples_per_s)
     return reading if is_rate or _FRACTION.search(match["value"]) else None

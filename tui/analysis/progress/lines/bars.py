@@ -160,14 +160,14 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
         return ParsedMetrics(**{**known, "epoch": float(done), "total_epochs": float(total)})
     # NeMo's bar has a loss but no rate; a bar without a loss or a step rate could be anything.
     if (over_epochs or match["unit"] not in _TRAINING_UNITS) and "loss" not in known:
-        return None
+        return None if over_epochs else _epoch_alone(title)
     is_named = known or not (title or match["rest"].strip(" ,")) or _TRAINING_TITLE.search(title)
     if not is_named and not _COLUMNS.search(title) and not _EPOCH_IN_TITLE.search(title):
         return None  # of something else
     if match["unit"] in _TRAINING_UNITS:
         step_time_s = _step_time_s(match)
         if "loss" not in known and step_time_s is not None and step_time_s < _TOO_FAST:
-            return None
+            return _epoch_alone(title)
         known["step_time_s"] = step_time_s or known.get("step_time_s")
     named_step = _STEP_IN_TITLE.search(title)
     if named_step is not None:
@@ -204,6 +204,15 @@ def _counted(known: dict[str, Any], title: str, before: str, done: int, total: i
         )
     # "Epoch 1/3" counts from one, Lightning's plain "Epoch 0" from zero.
     return _within_epoch(known, done, total, max(0, epoch - 1) if epochs else epoch, epochs)
+
+
+def _epoch_alone(title: str) -> ParsedMetrics | None:
+    """Return the epoch that a bar of something else than steps is about."""
+    named = _EPOCH_IN_TITLE.match(title) if title[:5].lower() == "epoch" else None
+    if named is None:
+        return None
+    whole = int(named["epoch"])
+    return ParsedMetrics(epoch=float(max(0, whole - 1) if named["epochs"] else whole), from_bar=True)
 
 
 def _read_rich(text: str) -> ParsedMetrics | None:

@@ -16,7 +16,8 @@ _STEP = re.compile(
     r"(?:(?P<updates>num[ _]updates|nupdates|num-trees)"
     r"|(?P<global>(?:train(?:ing|er)?/)?global[ _](?:step|iter(?:ation)?)|(?:acc|total)_iter)"
     r"|(?P<plain>(?:train(?:ing)?|opt(?:im(?:izer)?)?)[ _]step|steps?(?:_i)?)"
-    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|itr|it|(?:mini-?)?batch(?:_idx)?|updates?|timesteps?|cur_iter|i(?=\s?=\s?\d+\s?/)))"
+    r"|(?P<weak>iteration|iterations(?=\s?[:=])|iters?|itr|it"
+    r"|(?:mini-?)?batch(?:_idx|[ _]count|es(?=:))?|updates?|timesteps?|cur_iter|i(?=\s?=\s?\d+\s?/)))"
     r"(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?:total_steps?=)?(?P<total>\d[\d,]{0,14}(?:\.\d{1,6}[km]|[km])?))?(?![\w.]*\w|-\d)"
 )
@@ -148,6 +149,12 @@ def find_counts(text: str, lowered: str) -> Counts | None:
         # "Epoch [2/3], Step [40/900]": epochs counted from one.
         return Counts(epochs=epochs, within=(done, total), whole=max(0, int(at) - 1))
     return Counts(step=done, total=total, epoch=at, epochs=epochs)
+
+
+def find_epoch(lowered: str) -> float | None:
+    """Return the epoch that a line names, whatever else it counts."""
+    match = _find_epoch(lowered)
+    return None if match is None else to_float(match["epoch"])
 
 
 def _find_epoch(lowered: str) -> re.Match[str] | None:

@@ -1,31 +1,38 @@
-"""Headings that name an epoch: ``Epoch 3/10`` (Keras), ``Start epoch 3``, ``3/50epoch started`` (ESPnet)."""
+"""Headings that name an epoch or a step: ``Epoch 3/10``, ``3/50epoch started``, ``Step 470/64000``."""
 
 from __future__ import annotations
 
 import re
 
 from tui.analysis.progress.lines.kinds import is_spoken
-from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics, to_step
 
-_PREFIX = (  # of a logger
+_BEFORE = re.compile(  # what a logger prints, decoration, and that something begins
     r"(?:(?P<prefix>.{0,120}?(?:[]>*=|#-]|\d:|\b(?:info|root|main|train|trainer|training):)) "
-    r"|.{0,80}?\binfo:[\w.]{1,40}:|[idwe] )?"
-)
-_VERB = (
+    r"|.{0,80}?\binfo:[\w.]{1,40}:|[idwe] )?[\s=*#~>-]*"
     r"(?P<verb>(?:now )?(?:start(?:ing|ed)?|begin(?:ning)?|enter(?:ing)?|running|train(?:ing)?)"
-    r"(?:(?: the)? train(?:ing)?)?(?: of| for)? )?"
+    r"(?:(?: the)? train(?:ing)?)?(?: of| for)? |global )?\[?",
+    re.IGNORECASE,
 )
-_STATE = (
+_EPOCH = re.compile(
+    r"epoch(?P<colon>: {0,4})?(?(colon)| {0,4})#?(?P<epoch>\d{1,6})"
+    r"(?:(?: ?/ ?| of )(?P<epochs>\d{1,6})|, rank: \d{1,5})?\]?"
     r"(?P<state> (?:train(?:ing)? )?(?:start(?:s|ed)?|beg[aiu]ns?|end(?:s|ed)?|finished|completed?|done)\b"
     r"(?:[.:!]| (?:at |in )?[\d:. T-]{1,32}s?)?)?"
-)
-_HEADING = re.compile(
-    rf"^{_PREFIX}[\s=*#~>-]*{_VERB}\[?epoch(?P<colon>: {{0,4}})?(?(colon)| {{0,4}})#?(?P<epoch>\d{{1,6}})"
-    rf"(?:(?: ?/ ?| of )(?P<epochs>\d{{1,6}})|, rank: \d{{1,5}})?\]?{_STATE}"
     r"[\s=*#~<-]{0,80}:?(?:\s?\.{3})?[\s=*#~<-]{0,80}(?: \[[\d: -]{8,20}\][\s|(:.\d)]{0,40})?$",
     re.IGNORECASE,
 )
 _NUMBER_FIRST = re.compile(r"\b(?P<epoch>\d{1,6})/(?P<epochs>\d{1,6}) ?epoch started\b")
+_STEP = re.compile(
+    r"(?:step|iter(?:ation)?):? {0,4}#?(?P<step>\d[\d,]{0,14})"
+    r"(?:(?: ?/ ?| of )(?P<total>\d[\d,]{0,14})\]?[\s=*#~<-]{0,80}:?"
+    r"|[ ,|]{1,3}tokens?:? [\d.,]{1,20} ?[kmbgt]?)\s*$",
+    re.IGNORECASE,
+)
+_FEW_STEPS = 100  # of an installation, a recipe
+_OTHER_STEPS = re.compile(
+    r"(?i)infer|sampl|denois|diffus|generat|eval|valid|test|load|build|install|warm|stage"
+)
 _DECORATED = (">", "=", "*", "#", "-")
 _NO_HEADING = re.compile(
     r"(?i)\b(?:best|resum\w*|load\w*|restor\w*|from|stop\w*|last|start_epoch"
@@ -33,22 +40,28 @@ _NO_HEADING = re.compile(
     r"|controller|leader|broker|partition|quorum|raft|osd\w*|consensus|validator|ledger|block(?:chain)?|slot)\b"
 )
 _CHARACTERS = 96
+_LONGEST = 240
 
 
 def read(text: str) -> ParsedMetrics | None:
-    """Parse a line that is nothing but a heading with an epoch."""
-    if "epoch" not in text[-_CHARACTERS:].lower():
+    """Parse a line that is nothing but a heading with an epoch or a step."""
+    if len(text) > _LONGEST:
         return None
-    heading = _NUMBER_FIRST.search(text) if "epoch started" in text else None
-    if heading is not None:
-        return ParsedMetrics(epoch=float(heading["epoch"]), total_epochs=float(heading["epochs"]))
-    heading = _HEADING.match(text)
-    if heading is None or _NO_HEADING.search(text):
+    start = max(0, len(text) - _CHARACTERS)
+    end = text[start:].lower()
+    if "epoch" not in end:
+        return _read_step(text, start) if "step" in end or "iter" in end else None
+    first = _NUMBER_FIRST.search(text) if "epoch started" in text else None
+    if first is not None:
+        return ParsedMetrics(epoch=float(first["epoch"]), total_epochs=float(first["epochs"]))
+    heading = _EPOCH.search(text, start)
+    before = None if heading is None else _BEFORE.fullmatch(text, 0, heading.start())
+    if heading is None or before is None or _NO_HEADING.search(text):
         return None
-    if heading["verb"] or heading["state"]:
+    if before["verb"] or heading["state"]:
         if is_spoken(text.lower()):
             return None
-    elif not heading["epochs"] and not _is_bare(heading):
+    elif not heading["epochs"] and not _is_bare(before["prefix"], heading):
         return None
     if heading["epochs"] is None:
         return ParsedMetrics(epoch=float(heading["epoch"]))
@@ -59,9 +72,18 @@ def read(text: str) -> ParsedMetrics | None:
     return ParsedMetrics(epoch=float(whole), total_epochs=float(epochs), whole_epochs=whole)
 
 
-def _is_bare(heading: re.Match[str]) -> bool:
+def _read_step(text: str, start: int) -> ParsedMetrics | None:
+    heading = _STEP.search(text, start)
+    if heading is None or _BEFORE.fullmatch(text, 0, heading.start()) is None or _OTHER_STEPS.search(text):
+        return None
+    step, total = to_step(heading["step"]), to_step(heading["total"])
+    if step is None or (total is not None and not max(step, _FEW_STEPS) <= total):
+        return None
+    return ParsedMetrics(step=step, total_steps=total)
+
+
+def _is_bare(prefix: str | None, heading: re.Match[str]) -> bool:
     """Return True for an epoch that is a heading by itself: "epoch: 90" may be a setting."""
-    prefix = heading["prefix"]
     if heading["colon"] is None:
         return prefix is None or not prefix.endswith("|") or "info" in prefix.lower()
     if prefix is not None:

@@ -74,12 +74,13 @@ SAMPLED = re.compile(
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"^testing at\b|(?:^\s*|[|>]\s{0,4}|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})(?:final )?"
+    r"^testing at\b|(?:^\s*|^[iwe] |[|>]\s{0,4}|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})"
+    r"(?:final )?"
     r"(?:valid(?:ation|ated?|ating|ator)?|val|eval(?:uation|uated?|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
     r"(?:\s{0,3}(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
     r"| - | \(\d+/\d+\)|, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
     r"| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
-    r"| (?=(?:loss )?(?:(?:at|after|for|@) )?(?:global[ _])?(?:step|epoch|iter)(?!s =))"
+    r"| (?=(?:loss )?(?:(?:at|after|for|of|@) )?(?:global[ _])?(?:step|epoch|iter)(?!s =))"
     r"|\. (?=epoch|step|iter)"
     r"|[._][a-z]{2,16}\s{1,40}(?=[a-z_]{2,24}=))"  # structlog's "eval.done   step=3"
     r"|[\s|,(](?:validation|valid|val|eval|evaluation|test|dev)\s?[|,]\s?(?:average |avg |mean )?loss\b"
@@ -94,7 +95,7 @@ _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
     r"|(?:^\s*|\binfo:? )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]"
     r"|\bcv (?:\| )?batch \d+/\d+ "
-    r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[[a-z: ]{0,8}\d+/\d+\]"
+    r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[(?!epoch)[a-z: ]{0,8}\d+/\d+\]"
 )
 _OF_LAYER = re.compile(r"\b(?:layer|module|block)[\s:=#]{1,3}(?:\d|[a-z_]+\.[a-z_.]+)")
 _REWARD = re.compile(
@@ -120,7 +121,8 @@ _MEASURE = re.compile(
 _TIME = re.compile(r"\b(?:time(?: cost| elapsed| taken)?|cost)\s{0,4}[:=]\s{0,4}\d|\btook \d")
 SETTING = re.compile(
     r"\b(?:batch[ _]?size|bs|optim(?:izer)?|weight[ _]?decay|wd|seed|dropout|hidden|gamma|patience|betas"
-    r"|config|epochs|warmup|scheduler|grad(?:ient)?[ _]?clip(?:ping)?)\b"
+    r"|config|epochs|warmup|scheduler|grad(?:ient)?[ _]?clip(?:ping)?|imgsz|momentum)\b"
+    r"|\bwarmup_|\b(?:lr|init)_(?:init|lr)\b"
 )
 _STEP_RATE = re.compile(r"\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)/s(?:ec)?\s?[:=]")
 _ITEMS = re.compile(r"[,|;\t]|\s{2,}")
@@ -134,6 +136,7 @@ class LineKind(NamedTuple):
 
     is_report: bool
     evaluates: bool
+    within_evaluation: bool
     under_way: bool
     has_reward: bool
     has_measure: bool
@@ -158,12 +161,13 @@ def kind_of(texts: tuple[str | None, ...]) -> LineKind:
             or SETTINGS.search(text)
             or _ARITHMETIC.search(text)
             or _OF_LAYER.search(lowered)
-            or (evaluates and _WITHIN_VALIDATION.search(lowered))
         )
     )
+    within_evaluation = is_report and evaluates and _WITHIN_VALIDATION.search(lowered) is not None
     return LineKind(
-        is_report=is_report,
+        is_report=is_report and not within_evaluation,
         evaluates=evaluates and _EVALUATION.search(lowered) is not None,
+        within_evaluation=within_evaluation,
         under_way=_UNDER_WAY.search(lowered) is not None,
         has_reward=_REWARD.search(lowered) is not None,
         has_measure=_MEASURED_STEP.search(lowered) is not None

@@ -181,7 +181,9 @@ class Reader:
         if reading.checkpoint is None:
             context.has_counted = True
             context.speech = context.settings = 0
-            context.evaluation_bars = 0
+            epoch_only = reading.step is None and reading.loss is None
+            if not (context.evaluation_bars and epoch_only and _EVALUATES_NAME.search(message)):
+                context.evaluation_bars = 0
         counts_only = reading.step is not None and reading.loss is None and reading.eval_loss is None
         is_heading = counts_only and reading.checkpoint is None and not _EVALUATES_NAME.search(message)
         context.block = _BLOCK_LINES if is_heading or _BLOCK.match(message) else 0

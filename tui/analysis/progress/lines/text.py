@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tui.analysis.progress.lines.alone import measure, read_alone
-from tui.analysis.progress.lines.counts import Counts, find_counts
+from tui.analysis.progress.lines.counts import Counts, find_counts, find_epoch
 from tui.analysis.progress.lines.kinds import (
     SAMPLED,
     SETTING,
@@ -69,11 +69,29 @@ _ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,1
 _MONITORED = re.compile(
     r"\bepoch \d{1,9}, global step \d{1,12}: '?[\w./-]{1,60}'? (?:reached|was not in top)\b"
 )
+_OF_EVALUATION = re.compile(  # "Eval Epoch: 3 [512/5000]": a count of what is evaluated
+    r"(?<![a-z])(?:eval(?:uation)?|val(?:id(?:ation)?)?|test(?:ing)?|dev)[\])]?[ :|-]{1,3}epoch\b"
+)
+_SCORE = re.compile(
+    r"(?<![a-z])(?:acc(?:uracy)?|m?ap|m?iou|f1|auc|bleu|wer|cer|psnr|ssim|dice|top-?[15]|ppl|perplexity|recall"
+    r"|precision|r@\d{1,4}|score)(?:@\d{1,4})?>?(?:\s?[:=]\s?\(?|\s)\d"
+)
+_COUNT_AND_RATES = re.compile(  # "step 200: 3.1 steps/sec, 99.2 examples/sec": nothing else
+    r"\b(?:step|iter(?:ation)?|batch)\s?[:=#]?\s{0,8}\d[\d,]{0,14}\s{0,4}[:,|-]?"
+    r"(?:[\s,|]{1,4}[\d.,]{1,16} ?(?:it|(?:step|iter|batche|example|sample|image|img|sequence|seq)s?)"
+    r"/s(?:ec(?:ond)?)?){1,3}(?: ?(?:per |/)gpu)?\W*$"
+)
+_RATE_ALONE = re.compile(  # of an Estimator
+    r"(?:\w{4,8}:\w{1,24}:|.{0,80}\.py:\d{1,6}\] )?(?:examples|samples)/sec: "
+    rf"(?P<rate>{NUMBER.lower()})\s*$"
+)
+_EARLIER = re.compile(r"\b(?:best|max|highest|lowest|previous|improved|early|target|threshold)")
 _NAMED_NUMBER = re.compile(r"[a-z)] ?[:=] ?\d")
 _LONGEST_ALONE = 160
 _LONGEST_BARE = 400
 _LONGEST_SECTIONS = 1000
 _MANY = 20
+_MANY_STEPS = 100
 _OTHER_LOSS = re.compile(r"\b(?:packets?|jitter|latency|rtt|ping|stop|profit|price|normalizer)\b")
 _LOSS_NAME = re.compile(r"(?<!\w)(?!val|eval|test|dev)[\w/]*loss[\w/]*")
 _WHOLE_LOSSES = word_set("loss total_loss train_loss avg_loss mean_loss loss/total total/loss train/loss")
@@ -119,8 +137,12 @@ def read(text: str) -> ParsedMetrics | None:
         return ParsedMetrics(step=counts.step, total_steps=counts.total)
     texts, numbers = split_numbers(text)
     kind = kind_of(texts)
+    if kind.within_evaluation:
+        return measure({"epoch": find_epoch(lowered)})
     if not kind.is_report:
         return _monitored(counts, lowered)
+    if kind.evaluates and counts.within is not None and _OF_EVALUATION.search(lowered):
+        counts = Counts(epoch=find_epoch(lowered))
     known: dict[str, Any] = dict(read_values(kind.slots, numbers))
     known |= _both(lowered)
     if not known.keys() - {"epoch"}:
@@ -147,6 +169,8 @@ def read(text: str) -> ParsedMetrics | None:
     # A scheduler's configuration has a step and a learning rate, but no "120/4800".
     scheduled = counts.step is not None and counts.total and "learning_rate" in known
     if scheduled or is_training_metrics(reading):
+        return reading
+    if reading.step is not None and "samples_per_s" in known and _COUNT_AND_RATES.search(lowered):
         return reading
     if kind.counts_first and "learning_rate" in known:
         return reading
@@ -225,6 +249,12 @@ def _count_alone(counts: Counts, kind: LineKind, lowered: str) -> ParsedMetrics 
         return ParsedMetrics(**counts.fields())
     if counts.step is None and counts.epochs and len(_NAMED_NUMBER.findall(lowered)) > 1:
         return ParsedMetrics(**counts.fields())  # rl_games
+    if (
+        counts.step is None
+        and may_evaluate(lowered)
+        and _SCORE.search(lowered, max(0, lowered.find("epoch")))
+    ):
+        return None if _EARLIER.search(lowered) else measure({"epoch": counts.epoch})
     if counts.step is None or (counts.total and counts.step > counts.total):
         return None
     rewarded = kind.has_reward and (counts.total or "global_step=" in lowered)
@@ -232,6 +262,7 @@ def _count_alone(counts: Counts, kind: LineKind, lowered: str) -> ParsedMetrics 
         rewarded
         or kind.has_measure
         or "step time" in lowered
+        or (counts.step >= _MANY_STEPS and ("time elapsed: " in lowered or "elapsed time: " in lowered))
         or ("wall time" in lowered and "eta" in lowered)
         or (counts.total and (kind.under_way or kind.has_part))
     ):
@@ -267,6 +298,8 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         told = _bare(text, lowered)
         if told is not None:
             return told
+    if "s/sec: " in lowered and (rate := _RATE_ALONE.match(lowered)) is not None:
+        return ParsedMetrics(samples_per_s=to_float(rate["rate"]))
     # "loss 0.38, train acc 0.86, test acc 0.84"; "Episode: 12, reward: 41.0, loss: 0.412"
     if lowered.startswith(("loss", "episode", "ep ")) and ("train" in lowered or "reward" in lowered):
         return measure({"loss": report_values(text).get("loss")})

@@ -46,8 +46,8 @@ _TRAINING_LOSSES = word_set(
     " generator reward step final"
 )
 _ONLY_LOSSES = word_set(
-    "softmax sparse categorical binary bce focal contrastive huber nce infonce dice l1 l2 smooth supervised"
-    " ctc mlm"
+    "softmax sparse categorical binary bce focal contrastive huber nce infonce clip dice l1 l2 smooth"
+    " supervised ctc mlm"
 )
 _PARTS = word_set(
     "bb box bbox boxes cls clf classifier class classification reg regression recon reconstruction rec obj"
