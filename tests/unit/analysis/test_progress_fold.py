@@ -143,6 +143,8 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
     "in whatever order they come": (SAVES[::-1], SAVED),
     "saves behind a bar, and late": ([line(3, BAR_AND_SAVE), line(40, "saved a checkpoint at step 2400")],
         {"step": 2500, "saved": ["checkpoint-2500", "step-2400"], "restarts": ()}),
+    "an evaluation that names its epoch moves": (
+        [line(n, f"[Eval][Epoch 3][Iter: {n}/49] loss: 1.9") for n in range(1, 5)], {"moved_at": START_S + 4}),
     "a save without a name": (
         [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")],
         {"last_checkpoint": ("step-500", (START_S + 2) * SECOND)}),

@@ -200,10 +200,11 @@ class ProgressFold:
             if self._errors.take(stamp, line.message, line.level, line.replica):
                 self._snapshot = None
             reading = self._reader.read(line.message, line.replica or "")
-            if reading is None or (reading.from_bar and reading.loss is None):
+            aside = reading is None or reading.is_epoch
+            if aside or (reading is not None and reading.from_bar and reading.loss is None):
                 segment = last_carriage_segment(line.message)
                 told |= self._counts.take(stamp / NS_PER_S, line.replica or "", segment)
-            if reading is None:
+            if aside:
                 if announces_restart(line.message):
                     insort(self._announced_restarts, stamp / NS_PER_S)
                     del self._announced_restarts[:-MAX_RESTARTS]
@@ -218,6 +219,7 @@ class ProgressFold:
                     self._input_lengths.add(stamp / NS_PER_S, length)
                 elif self._save_every is None:
                     self._save_every = announced_save_interval(line.message)
+            if reading is None:
                 continue
             told = True
             if reading.checkpoint is not None:

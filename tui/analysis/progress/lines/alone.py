@@ -10,7 +10,7 @@ from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, to_float,
 from tui.analysis.progress.lines.vocabulary import meaning, word_set
 
 _METRIC_LINE = re.compile(
-    rf"^\s*(?:(?:Train|Eval)\s+)?(?P<name>[A-Za-z_][\w.-]*(?:/[\w. ()-]+)+)\s?[=:]"
+    rf"^\s*(?:(?:Train|Eval)\s+)?(?!\w+/s(?:ec)?\s?[=:])(?P<name>[A-Za-z_][\w.-]*(?:/[\w. ()-]+)+)\s?[=:]"
     rf"\s?(?P<value>{NUMBER})\s*$"
 )
 _BULLETS = ("•", "*", "-", "|")

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 
+from tui.analysis.progress.lines.counts import find_counts
 from tui.analysis.progress.lines.kinds import is_spoken
 from tui.analysis.progress.lines.reading import ParsedMetrics, to_step
 
 _BEFORE = re.compile(  # what a logger prints, decoration, and that something begins
     r"(?:(?P<prefix>.{0,120}?(?:[]>*=|#-]|\d:|\b(?:info|root|main|train|trainer|training):)) "
-    r"|.{0,80}?\binfo:[\w.]{1,40}:|[idwe] )?[\s=*#~>-]*"
-    r"(?P<verb>(?:now )?(?:start(?:ing|ed)?|begin(?:ning)?|enter(?:ing)?|running|train(?:ing)?)"
-    r"(?:(?: the)? train(?:ing)?)?(?: of| for)? |global )?\[?",
+    r"|.{0,80}?\binfo:[\w.]{1,40}:|[idwe] )?[\s=*#~<>+_-]*"
+    r"(?P<verb>(?:now )?(?:start(?:ing|ed)?|begin(?:ning)?|enter(?:ing)?|running|current|train(?:ing)?)"
+    r"(?:(?: the)? train(?:ing)?)?(?: of| for)? |global )?[\[(]?",
     re.IGNORECASE,
 )
 _EPOCH = re.compile(
-    r"epoch(?P<colon>: {0,4})?(?(colon)| {0,4})#?(?P<epoch>\d{1,6})"
-    r"(?:(?: ?/ ?| of )(?P<epochs>\d{1,6})|, rank: \d{1,5})?\]?"
+    r"epoch(?:(?P<colon>: {0,4})|-| {0,4}[\[(]?)#?(?P<epoch>\d{1,6})"
+    r"(?:(?: ?/ ?| of )(?P<epochs>\d{1,6})|, rank: \d{1,5})?[\])]?"
     r"(?P<state> (?:train(?:ing)? )?(?:start(?:s|ed)?|beg[aiu]ns?|end(?:s|ed)?|finished|completed?|done)\b"
     r"(?:[.:!]| (?:at |in )?[\d:. T-]{1,32}s?)?)?"
-    r"[\s=*#~<-]{0,80}:?(?:\s?\.{3})?[\s=*#~<-]{0,80}(?: \[[\d: -]{8,20}\][\s|(:.\d)]{0,40})?$",
+    r"[\s=*#~<>+_-]{0,80}:?(?:\s?\.{3})?[\s=*#~<-]{0,80}(?: \[[\d: -]{8,20}\][\s|(:.\d)]{0,40})?$",
     re.IGNORECASE,
 )
 _NUMBER_FIRST = re.compile(r"\b(?P<epoch>\d{1,6})/(?P<epochs>\d{1,6}) ?epoch started\b")
@@ -29,9 +30,14 @@ _STEP = re.compile(
     r"|[ ,|]{1,3}tokens?:? [\d.,]{1,20} ?[kmbgt]?)\s*$",
     re.IGNORECASE,
 )
+_BOTH = re.compile(  # "Epoch 3 | Step 100"; with colons and no total it may be settings
+    r"epoch[ :=#]{0,3}[\[(]?\d{1,6}(?: ?/ ?\d{1,6})?[\])]?[ ,|;:-]{1,4}[\[(]?(?:global |train )?"
+    r"(?:step|iter(?:ation)?|batch)[ :=#]{0,3}[\[(]?\d{1,12}(?: ?/ ?\d{1,12})?[\])]?[ .:=*-]{0,80}$",
+    re.IGNORECASE,
+)
 _FEW_STEPS = 100  # of an installation, a recipe
 _OTHER_STEPS = re.compile(
-    r"(?i)infer|sampl|denois|diffus|generat|eval|valid|test|load|build|install|warm|stage"
+    r"(?i)infer|sampl|denois|diffus|generat|eval|val(?:id|\b)|test|load|build|install|warm|stage"
 )
 _DECORATED = (">", "=", "*", "#", "-")
 _NO_HEADING = re.compile(
@@ -54,6 +60,8 @@ def read(text: str) -> ParsedMetrics | None:
     first = _NUMBER_FIRST.search(text) if "epoch started" in text else None
     if first is not None:
         return ParsedMetrics(epoch=float(first["epoch"]), total_epochs=float(first["epochs"]))
+    if "step" in end or "iter" in end or "batch" in end:
+        return _read_both(text, start)
     heading = _EPOCH.search(text, start)
     before = None if heading is None else _BEFORE.fullmatch(text, 0, heading.start())
     if heading is None or before is None or _NO_HEADING.search(text):
@@ -72,6 +80,18 @@ def read(text: str) -> ParsedMetrics | None:
     return ParsedMetrics(epoch=float(whole), total_epochs=float(epochs), whole_epochs=whole)
 
 
+def _read_both(text: str, start: int) -> ParsedMetrics | None:
+    both = _BOTH.search(text, start)
+    if both is None or _BEFORE.fullmatch(text, 0, both.start()) is None:
+        return None
+    if _OTHER_STEPS.search(text) or _NO_HEADING.search(text):
+        return None
+    if "/" not in both[0] and (":" in both[0] or "=" in both[0]):
+        return None
+    counts = find_counts(both[0], both[0].lower())
+    return None if counts is None else ParsedMetrics(**counts.fields())
+
+
 def _read_step(text: str, start: int) -> ParsedMetrics | None:
     heading = _STEP.search(text, start)
     if heading is None or _BEFORE.fullmatch(text, 0, heading.start()) is None or _OTHER_STEPS.search(text):
@@ -86,7 +106,8 @@ def _is_bare(prefix: str | None, heading: re.Match[str]) -> bool:
     """Return True for an epoch that is a heading by itself: "epoch: 90" may be a setting."""
     if heading["colon"] is None:
         return prefix is None or not prefix.endswith("|") or "info" in prefix.lower()
-    if prefix is not None:
-        return prefix.endswith(_DECORATED)
+    text, at = heading.string, heading.start()
+    if prefix is not None or text[max(0, at - 1)] == "[":
+        return prefix is None or prefix.endswith(_DECORATED)
     # print("epoch: ", epoch) makes two spaces.
-    return heading.string.startswith("Epoch") or heading["colon"] == ":  "
+    return (text[at] == "E" and text[:at].strip() == text[:at]) or heading["colon"] == ":  "

@@ -67,6 +67,11 @@ class ParsedMetrics:
             checkpoint=self.checkpoint, step=self.step, rank=self.rank
         )
 
+    @property
+    def is_epoch(self) -> bool:
+        """True if the line reports nothing but an epoch: a heading, or a line within an evaluation."""
+        return self.epoch is not None and self == ParsedMetrics(epoch=self.epoch, rank=self.rank)
+
 
 def to_float(value: object) -> float | None:
     """Convert a text or a decoded JSON value to a float; ``None`` for anything else."""
