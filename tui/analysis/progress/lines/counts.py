@@ -23,7 +23,8 @@ _STEP = re.compile(
 )
 _TOTAL = re.compile(r"(?<![\w./-])(?:total|max)_steps?\s?[=:]\s?(?P<total>\d[\d,]{0,14})(?![\w.]*\w)")
 _EPOCH = re.compile(
-    r"(?=[te])(?<![\w./?&-])(?<!per )(?:train(?:ing)? )?epoch(?:\.{3})?\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
+    r"(?=[te])(?<![\w./?&-])(?<!per )(?:train(?:ing)? )?epoch(?:\.{3}|\((?:val|test)\))?"
+    r"\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}"
     r"(?P<epoch>\d{1,9}(?:\.\d{1,12})?)"
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)"
 )

@@ -93,7 +93,7 @@ _EVALUATION = re.compile(
 )
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
-    r"|(?:^\s*|\binfo:? )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}\[ *\d+/ *\d+\]"
+    r"|(?:^\s*|\binfo:? |\] )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}(?<!epoch)(?<!epoch )\[ *\d+/ *\d+\]"
     r"|\bcv (?:\| )?batch \d+/\d+ "
     r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[(?!epoch)[a-z: ]{0,8}\d+/\d+\]"
 )

@@ -20,7 +20,7 @@ _SAVING = re.compile(
     # a model or its weights, to a place or with nothing more said
     rf"|\b{_VERB} (?:[\w'.+-]{{1,24}} ){{0,5}}?{_MODEL}(?: file)?(?:{_PLACE}|\W{{0,4}}$| ?\.{{2,3}})"
     rf"|\bsave (?:[\w'+-]{{1,24}} ){{0,3}}?(?:checkpoint|{_MODEL})(?: (?:to|in|at|as|checkpoint to))?"
-    r":? ?[^\s]{0,400}(?:[/.]\w|\d\b)"
+    r"(?:: (?:step|iter\w*) |:? ?)[^\s]{0,400}(?:[/.]\w|\d\b)"
     r"|\bsav(?:ing|ed) (?:the )?(?:new |current )?(?:best|latest)(?: [\w.-]+)? ?(?:model|$|:)"
     r"|\bsav(?:ing|ed) model (?:\(|\d)|\bsnapshotting to \S|\bsaving gaussians\b"
     r"|\bsaving models and training states\b|\bsav(?:ing|ed) (?:at|for) (?:step|epoch|iteration) \d"
@@ -74,7 +74,7 @@ _STEP = re.compile(
     # in words, not in a path, and not an earlier one: "best so far at step 400"
     r"(?<!best )(?<!best at )(?<!last )(?<!next )(?<!since )(?<![\w./=-])"
     r"(?:(?:global|train(?:ing)?|optimizer)[ _])?(?:step|iter(?:ation)?|update|total_iters)s?(?: number)?"
-    r"[ :=#]{1,8}(?P<step>\d[\d,]{0,14})(?![\w/-]|\.\w)"
+    r"[ :=#]{1,8}(?P<step>\d[\d,]{0,14})(?: ?/ ?\d[\d,]{0,14})?(?![\w/-]|\.\w)"
     r"|\b(?:after|@) (?P<after>\d[\d,]{0,14}) (?:global |training )?(?:step|iteration|update)s\b"
     r"|\bsaving checkpoints for (?P<of>\d{1,12}) into\b"  # TensorFlow's estimators
 )

@@ -70,7 +70,8 @@ _MONITORED = re.compile(
     r"\bepoch \d{1,9}, global step \d{1,12}: '?[\w./-]{1,60}'? (?:reached|was not in top)\b"
 )
 _OF_EVALUATION = re.compile(  # "Eval Epoch: 3 [512/5000]": a count of what is evaluated
-    r"(?<![a-z])(?:eval(?:uation)?|val(?:id(?:ation)?)?|test(?:ing)?|dev)[\])]?[ :|-]{1,3}epoch\b"
+    r"(?<![a-z])(?:eval(?:uat(?:e|ion|ing))?|val(?:id(?:at(?:e|ion|ing))?)?|test(?:ing)?|dev)"
+    r"[\])]?[ :|-]{1,3}epoch\b"
 )
 _SCORE = re.compile(
     r"(?<![a-z])(?:acc(?:uracy)?|m?ap|m?iou|f1|auc|bleu|wer|cer|psnr|ssim|dice|top-?[15]|ppl|perplexity|recall"
