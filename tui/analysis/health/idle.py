@@ -18,9 +18,8 @@ _LATE_SAMPLES_S = 300.0  # If a node has been silent for longer, there is no tel
 _LOADING_FACTOR = 2.0  # A log that is written to, or that announced it, shows that something still loads …
 _MOVING_FACTOR = 4.0  # … and a count that moves shows that it will end.
 _GOES_ON_S = 60.0
-# Some GPUs of a node may rest while others work: wait this many idle times.
-_SINGLE_NODE_FACTOR = 2.0
 _SETTLED_S = 300.0
+_LONG_FACTOR = 4.0
 _PARTS = 3  # Underused GPUs are so in each part of the time.
 _BUSY_CPUS = 0.8
 
@@ -70,7 +69,7 @@ def underused_gpus(context: Context) -> Iterator[HealthFinding]:
     cores = (context.run.job.instance_type.millicpu_limit if context.run.job.instance_type else 0) / 1000
     for window_s, below, cpu_from in (
         (rules.underused_after_s, rules.underused_below, busy_cpus * cores or math.inf),
-        (_SINGLE_NODE_FACTOR**2 * rules.underused_after_s, rules.active_from, 0.0),
+        (_LONG_FACTOR * rules.underused_after_s, rules.active_from, 0.0),
     ):
         since = at - window_s
         if since < (context.training_since or math.inf) + _SETTLED_S:
@@ -105,7 +104,7 @@ def _idle_since(context: Context, utilization: Series, at: float) -> float | Non
     """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     rules = context.rules
     idle_since = _idle_since_uninterrupted(utilization, rules.idle_below, rules.active_from)
-    if idle_since is None or at - utilization.times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s):
+    if idle_since is None or at - utilization.times[-1] > _LATE_SAMPLES_S:
         return None
     since = max(idle_since, context.attempt_since)
     worked = _has_worked(utilization, context.attempt_since, since, rules.active_from)
@@ -198,7 +197,7 @@ def _has_worked(series: Series, since: float, until: float, active_from: float) 
 def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[HealthFinding]:
     """Report idle GPUs next to busy ones of the same node: a dead rank, or GPUs never used."""
     rules = context.rules
-    start = at - _SINGLE_NODE_FACTOR * rules.idle_after_s
+    start = at - rules.idle_after_s
     if len(node.gpus) < 2:
         return
     means: dict[str, float] = {}

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
-from math import isfinite
+from math import ceil, isfinite, log, sqrt
 from statistics import median
 
 from tui.analysis.health.context import Context, finding, start_of_condition
@@ -18,6 +18,7 @@ from tui.text.units import number
 _BASELINE = 200  # Number of earlier losses that define the baseline.
 _STAGES = 20  # Parts of the whole curve, to detect a divergence that takes hours.
 _FALLEN = 2.5  # A divergence: the loss had fallen to less than its current level divided by this.
+_SURE_DEVIATIONS = 6.0  # … of the median of the losses that show it.
 _NAN_NORMS = 3  # A single infinite norm is normal while the loss scale adjusts.
 _FIRST_NORMS = 20  # … and so are several before the first finite one.
 _NAN_LOSSES = 3  # A single NaN may be a batch that was skipped.
@@ -196,6 +197,7 @@ def _diverged(values: Sequence[float], newest: int, factor: float) -> tuple[floa
 
     Unless a smaller ``factor`` tells that gradients rise as well, it must be back above its start.
     """
+    newest = max(newest, _enough(values))
     stages, now = _stages(values, newest), list(filter(isfinite, values[-newest:]))
     if not stages or not now:
         return None
@@ -210,6 +212,15 @@ def _diverged(values: Sequence[float], newest: int, factor: float) -> tuple[floa
     if best > 0 and level > least and (rises or level > levels[0] or level > _SURE * best):
         return level, best
     return None
+
+
+def _enough(values: Sequence[float]) -> int:
+    """Return of how many losses the median is no accident: single ones may differ by a factor of ten."""
+    logs = [log(value) for value in values if isfinite(value) and value > 0]
+    if len(logs) < 2:
+        return 0
+    noise = _DEVIATION * median(abs(later - earlier) for earlier, later in pairwise(logs)) / sqrt(2)
+    return ceil((_SURE_DEVIATIONS * noise / log(_FALLEN)) ** 2)
 
 
 def _has_come_back(levels: Sequence[float], height: float) -> bool:

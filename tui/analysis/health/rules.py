@@ -22,7 +22,7 @@ class HealthRules:
     release: float = 0.25
     """How far a value must move back toward its healthy level to clear a finding, as a share of the way."""
 
-    stall_after_s: float = 5 * MINUTE_S
+    stall_after_s: float = 10 * MINUTE_S
     """Minimum time without a step or a log line before a run is reported as stalled."""
     stall_steps: float = 5.0
     """Minimum number of the run's usual step intervals without a step or a log line."""
@@ -50,7 +50,7 @@ class HealthRules:
 
     idle_below: float = 0.05
     """Utilization below which a GPU counts as idle."""
-    idle_after_s: float = 5 * MINUTE_S
+    idle_after_s: float = 10 * MINUTE_S
     """Minimum idle time before GPUs that have worked are reported as idle."""
     idle_never_s: float = 25 * MINUTE_S
     """Minimum idle time before GPUs that have never been seen working are reported as idle."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from api_client.models.logs import NS_PER_S
-from tui.analysis.health.context import Context, finding
+from tui.analysis.health.context import Context, finding, start_of_condition
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.series import Series
 from tui.text.units import duration, percent
 
 _SURE_S = 900.0
-"""Busy GPUs may evaluate or compile for this long without a word, however short the run's steps are."""
+"""A run may evaluate, compile or save for this long without a word, however short its steps are."""
+_PINNED = 0.99  # Ranks that wait in a collective keep their GPUs at 100 %, without variation.
+_SELDOM = 0.2  # A run whose GPUs are often that busy may just work.
+_SAMPLE_S, _LEAST_S = 60.0, 120.0
 
 
 def stall(context: Context) -> Iterator[HealthFinding]:
@@ -41,8 +46,9 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     # that are long over, if a count of other work has come to its end since.
     other_work = (progress.finished_at or 0.0) > step_s + rules.stall_talking_s
     unread_s = rules.stall_unread_s if starting or other_work else 0.0
+    pinned = _are_gpus_pinned(context, sign_s)
     allowed_s = max(
-        rules.stall_after_s,
+        rules.stall_after_s / (2 if pinned else 1),
         rules.stall_steps * usual_s,
         context.pause_allowed_s,
         unread_s,
@@ -52,13 +58,13 @@ def stall(context: Context) -> Iterator[HealthFinding]:
         text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
         short = f"no step, no log line for {duration(context.now_s - sign_s)}"
         silent_s = context.now_s - sign_s
-        sure = silent_s > (2 * rules.stall_after_s if _is_idle(context) else max(_SURE_S, 2 * allowed_s))
+        sure = silent_s > max(_SURE_S, (1 if _is_idle(context) else 2) * allowed_s)
         yield finding(
             FindingKind.STALLED, "critical" if sure else "warning", text, short=short, since_s=sign_s
         )
         return
     talking_s = max(
-        rules.stall_talking_s,
+        rules.stall_after_s if _are_gpus_pinned(context, step_s) else rules.stall_talking_s,
         rules.stall_talking_steps * usual_s,
         2 * rules.stall_pause_factor * (progress.step_pause_s or 0.0),
         context.pause_allowed_s,
@@ -73,13 +79,14 @@ def stall(context: Context) -> Iterator[HealthFinding]:
 
 
 def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
-    """Report silence of a run that logs no steps and logged regularly before."""
+    """Report silence of a run that logs no steps and logged regularly before, or whose first step hangs."""
     progress, rules = context.progress, context.rules
-    if progress.first_line_at_ns is None or progress.line_pause_s is None:
+    if progress.first_line_at_ns is None:
         return
     logged_s = line_s - progress.first_line_at_ns / NS_PER_S
-    allowed_s = max(rules.stall_unread_s, 3 * progress.line_pause_s)
-    if logged_s >= rules.stall_unread_s and silent_s > allowed_s:
+    allowed_s = max(rules.stall_unread_s, 3 * (progress.line_pause_s or 0.0))
+    is_regular = logged_s >= rules.stall_unread_s and progress.line_pause_s is not None
+    if silent_s > allowed_s and (is_regular or _are_gpus_pinned(context, context.now_s - allowed_s)):
         short = f"no log line for {duration(silent_s)}"
         yield finding(FindingKind.STALLED, "warning", short + _busy(context), short=short, since_s=line_s)
 
@@ -96,6 +103,21 @@ def _after_last_step(context: Context, line_s: float, silent_s: float) -> Iterat
 def _is_idle(context: Context) -> bool:
     use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
     return use is not None and use < context.rules.idle_below
+
+
+def _are_gpus_pinned(context: Context, since: float) -> bool:
+    """Return True if all GPUs have been at 100 % since then, without variation, but seldom before."""
+    held = context.is_held(FindingKind.STALLED)
+    used = [node.mean_utilization for node in context.metrics.nodes if node.mean_utilization.values]
+    return bool(used) and all(_is_pinned(series, since + _SAMPLE_S, held=held) for series in used)
+
+
+def _is_pinned(series: Series, since: float, *, held: bool) -> bool:
+    begun = start_of_condition(series, lambda value: value >= _PINNED)
+    if begun is None or begun > since + _SAMPLE_S or series.times[-1] < since + _LEAST_S:
+        return False
+    before = series.values[: bisect_left(series.times, begun)]
+    return held or 0 < len(before) * _SELDOM >= sum(value >= _PINNED for value in before)
 
 
 def _busy(context: Context) -> str:
