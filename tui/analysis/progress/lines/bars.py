@@ -61,6 +61,7 @@ _DRAWN = re.compile(
     r"[^\d/=]{0,16}(?:[\d.]{1,6}% [| ]{0,2})?"
     r"(?P<done>\d[\d,]*)/(?P<total>\d[\d,]*)(?![\w:/])(?P<rest>.*)$"
     r"|\((?P<done2>\d[\d,]*) of (?P<total2>\d[\d,]*)\) \|[=#>█. -]{6,200}+\|(?P<rest2>.*)$"
+    r"|\[[=#>. -]{6,200}+\](?P<rest3>[^\[\]]{1,160}[^\w(/.:,-])(?P<done3>\d[\d,]*)/(?P<total3>\d[\d,]*)\s*$"
 )
 _ENDLESS = re.compile(
     # tqdm without a total
@@ -106,6 +107,7 @@ _EVALUATION = re.compile(r"(?i)[\[(](?:eval|val|test|dev)[a-z]*[\])]")
 _TITLE_CHARACTERS = 160
 _MEASURES = frozenset({"loss", "eval_loss", "learning_rate", "grad_norm"})
 _TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
+_TOO_FAST_UNNAMED = 2e-3  # ... and one without a title counts requests, samples, files
 _EPOCH_UNITS = frozenset({"epoch/s", "s/epoch", "ep/s", "s/ep", "epochs/s"})
 _FEW_STEPS = 100  # "Epochs: 30%|" is over the epochs; "Epoch: 30%|" may be within one, if it has more steps.
 _EPOCH_IN_TITLE = re.compile(
@@ -166,7 +168,8 @@ def _read_tqdm(text: str) -> ParsedMetrics | None:
         return None  # of something else
     if match["unit"] in _TRAINING_UNITS:
         step_time_s = _step_time_s(match)
-        if "loss" not in known and step_time_s is not None and step_time_s < _TOO_FAST:
+        limit = _TOO_FAST if title else _TOO_FAST_UNNAMED
+        if "loss" not in known and step_time_s is not None and step_time_s < limit:
             return _epoch_alone(title)
         known["step_time_s"] = step_time_s or known.get("step_time_s")
     named_step = _STEP_IN_TITLE.search(title)
@@ -182,8 +185,9 @@ def _read_drawn(text: str) -> ParsedMetrics | None:
     if match is None:
         return None
     before = text[: match.start()]
-    done, total = to_step(match["done"] or match["done2"]), to_step(match["total"] or match["total2"])
-    known = _measures(before) | _measures(match["rest"] or match["rest2"] or "")
+    done = to_step(match["done"] or match["done2"] or match["done3"])
+    total = to_step(match["total"] or match["total2"] or match["total3"])
+    known = _measures(before) | _measures(match["rest"] or match["rest2"] or match["rest3"] or "")
     if done is None or not total or done > total or "loss" not in known:
         return None
     title = _title(before)

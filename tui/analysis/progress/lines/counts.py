@@ -75,6 +75,10 @@ _SPECIAL = (
     ),
     # CLU, Big Vision
     (".py:", re.compile(r"\.py:\d{1,6}\] \[(?P<step>\d{1,12})\] (?=[a-z][^\s=:]{0,60} ?[=:])")),
+    (
+        "step_in_epoch",  # FunASR: the run's total so far
+        re.compile(r"\bepoch: (?P<epoch>\d{1,9})\b.{1,160}?\btotal step: (?P<step>\d{1,12})\b"),
+    ),
     ("-- iter: ", re.compile(r"\bepoch: (?P<epoch>\d{1,9}) ")),  # TFLearn's iter counts samples
     ("] loss=", re.compile(r"^\[(?P<step>\d{1,12}) \| [\d.]{1,12}\] loss=")),  # GPT-2's fine-tuning
     ("] ", re.compile(r"^\[(?P<epoch>\d{1,6}): {1,8}(?P<step>\d{1,9})/(?P<total>\d{1,9})\] ")),  # PointNet

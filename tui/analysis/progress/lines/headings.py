@@ -40,6 +40,7 @@ _OTHER_STEPS = re.compile(
     r"(?i)infer|sampl|denois|diffus|generat|eval|val(?:id|\b)|test|load|build|install|warm|stage"
 )
 _DECORATED = (">", "=", "*", "#", "-")
+_BULLETS = ("*", "#", "-")  # "# epoch: 20": a setting
 _NO_HEADING = re.compile(
     r"(?i)\b(?:best|resum\w*|load\w*|restor\w*|from|stop\w*|last|start_epoch"
     # what services and file systems count
@@ -108,6 +109,6 @@ def _is_bare(prefix: str | None, heading: re.Match[str]) -> bool:
         return prefix is None or not prefix.endswith("|") or "info" in prefix.lower()
     text, at = heading.string, heading.start()
     if prefix is not None or text[max(0, at - 1)] == "[":
-        return prefix is None or prefix.endswith(_DECORATED)
+        return prefix is None or (prefix.endswith(_DECORATED) and prefix.strip() not in _BULLETS)
     # print("epoch: ", epoch) makes two spaces.
     return (text[at] == "E" and text[:at].strip() == text[:at]) or heading["colon"] == ":  "

@@ -74,9 +74,9 @@ SAMPLED = re.compile(
 _ARITHMETIC = re.compile(r"\b0 ?[-+*/×÷] ?0 ?=(?! [\d.]+%)")
 _EVALUATION = re.compile(
     # Headings that say whose loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
-    r"^testing at\b|(?:^\s*|^[iwe] |[|>]\s{0,4}|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)|\binfo\s{1,8})"
-    r"(?:final )?"
-    r"(?:valid(?:ation|ated?|ating|ator)?|val|eval(?:uation|uated?|uating|uator)?|test(?:ing)?|dev|h[eo]ld-?out)"
+    r"^testing at\b|(?:^\s*|^[iwe] |[|>]\s{0,4}|[-*/] |[\[(]|\] |(?<=[a-z]: )|(?<=[a-z_]:)"
+    r"|\b(?:info|debug)\s{1,8})(?:final )?"
+    r"(?:valid(?:ation|ated?|ating|ator)?|val|eval(?:uation|uated?|uating|uator)?|test(?:ing)?|dev|cv|h[eo]ld-?out)"
     r"(?:\s{0,3}(?:[\])|]|:(?! {0,2}0(?:$|[\s,|])))"
     r"| - | \(\d+/\d+\)|, (?=[a-z_ ]{2,16}[:=])| ?\.{3}"
     r"| set\b| (?:metrics|results?|stats|summary)\b| on '[\w.-]{1,40}' subset"
@@ -94,7 +94,7 @@ _EVALUATION = re.compile(
 _WITHIN_VALIDATION = re.compile(
     r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ |\b(?:evaluating|validating) \w{0,12} ?\d+ ?/ ?\d+"
     r"|(?:^\s*|\binfo:? |\] )(?:test|val(?:idation)?|eval)\b[^=|]{0,24}(?<!epoch)(?<!epoch )\[ *\d+/ *\d+\]"
-    r"|\bcv (?:\| )?batch \d+/\d+ "
+    r"|\bcv (?:\|[^|]{1,40})?(?:\| ?)?batch \d+/\d+ "
     r"|\[(?:eval|val|valid|test)\][^=|]{0,24}\[(?!epoch)[a-z: ]{0,8}\d+/\d+\]"
 )
 _OF_LAYER = re.compile(r"\b(?:layer|module|block)[\s:=#]{1,3}(?:\d|[a-z_]+\.[a-z_.]+)")
@@ -110,9 +110,10 @@ _MEASURED_STEP = re.compile(
 )
 _COUNT_FIRST = re.compile(
     # A line that begins with what it counts, after a prefix of its logger: "INFO: [x][epoch: 3, iter: 100, …"
-    r"(?:^|[\]>|)=:.*-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}(?:train(?:ing)?[ :]\s?|end of )?(?:global[ _])?"
-    r"(?P<what>epoch|it(?:er(?:ation)?)?(?:s(?=:))?|steps?|batch)[\s:=#\[(]{0,10}\d"
-    r"(?P<percent> ?\[\s?\d{1,3}%\])?"
+    r"(?:^|[\]>|)=:.*-]\s?|\binfo\s|<)\s{0,8}[\[(<]?\s{0,4}"
+    r"(?:(?:start(?:ing)? )?train(?:ing)?[ :]\s?|end of )?(?:global[ _])?"
+    r"(?P<what>epoch|it(?:er(?:ation)?)?(?:s(?=:))?|steps?|batch)[\s:=#\[(]{0,10}\d(?:/\d)?"
+    r"(?P<percent> ?\[\s?\d{1,3}(?:\.\d{1,3})?%\])?"
 )
 _MEASURE = re.compile(
     r"(?:loss|reward|acc(?:uracy)?|f1|auc|bleu|psnr|ssim|iou|dice|wer|cer|ppl|perplexity|training error)"

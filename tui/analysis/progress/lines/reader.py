@@ -197,8 +197,10 @@ def _without_reading(context: _Context, message: str) -> ParsedMetrics | None:
         context.speech -= 1
     if message.startswith("|") and context.in_table:
         row = alone.read_row(message)
-        return row if context.has_counted or row is None or row.learning_rate is None else None
-    context.in_table = message.startswith("----------") and not message.strip("-")
+        if row is not None:
+            return row if context.has_counted or row.learning_rate is None else None
+    else:
+        context.in_table = message.startswith("----------") and not message.strip("-")
     if context.table is not None and (row := context.table.read(strip_ansi(message))) is not None:
         evaluates = context.evaluation_bars and row.eval_loss is None
         return replace(row, loss=None, eval_loss=row.loss) if evaluates else row

@@ -19,6 +19,9 @@ _SAVING = re.compile(
     rf"\b{_VERB}\b[^/{{]{{0,60}}?\b(?:checkpoint|ckpt|global_step)"
     # a model or its weights, to a place or with nothing more said
     rf"|\b{_VERB} (?:[\w'.+-]{{1,24}} ){{0,5}}?{_MODEL}(?: file)?(?:{_PLACE}|\W{{0,4}}$| ?\.{{2,3}})"
+    # "Saving state, iter: 5000", "Saving to: run/checkpoints/0000001000"
+    rf"|\b{_VERB} (?:[\w'+-]{{1,24}} ){{0,3}}?{_MODEL}, ?(?:at )?(?:step|iter|epoch)\w{{0,6}}[ :=]{{1,3}}\d"
+    rf"|\b{_VERB}(?: to)?:? [^\s]{{0,400}}\b(?:checkpoints?|ckpts?)/[\w=.-]{{0,40}}\d/?\W{{0,3}}$"
     rf"|\bsave (?:[\w'+-]{{1,24}} ){{0,3}}?(?:checkpoint|{_MODEL})(?: (?:to|in|at|as|checkpoint to))?"
     r"(?:: (?:step|iter\w*) |:? ?)[^\s]{0,400}(?:[/.]\w|\d\b)"
     r"|\bsav(?:ing|ed) (?:the )?(?:new |current )?(?:best|latest)(?: [\w.-]+)? ?(?:model|$|:)"

@@ -26,7 +26,7 @@ from tui.analysis.progress.lines.kinds import (
 )
 from tui.analysis.progress.lines.reading import NUMBER, ParsedMetrics, to_float
 from tui.analysis.progress.lines.values import find_slots, read_values, split_numbers
-from tui.analysis.progress.lines.vocabulary import word_set
+from tui.analysis.progress.lines.vocabulary import SECTION, word_set
 
 _BOTH = r"train(?:ing)?(?:, ?| ?/ ?| and | & )(?:val(?:id(?:ation)?)?|test|dev|eval)"
 _BOTH_LOSSES = re.compile(  # "train/val loss: 0.4/0.5"
@@ -38,8 +38,8 @@ _LOSS_PAIR = re.compile(  # "loss: train=0.4, val=0.5"
     rf"(?:val(?:id(?:ation)?)?|test|dev)\s?[=:]?\s?(?P<eval_loss>{NUMBER.lower()})"
 )
 _SECTIONS = re.compile(  # "[train] loss=0.4, [valid] loss=0.5", "train | loss 0.4 | val | loss 0.5"
-    r"\btrain(?:ing)?\]?\s?[:|,\]]?\s.{1,300}?loss.{1,200}?"
-    r"(?P<second>(?:[|;,]\s?|\s{1,2}|- )\[?(?:valid(?:ation)?|val|eval|test|dev)\]?\s?[:|\]]\s?)"
+    r"\btrain(?:ing)?\]?\s?[:|,\]-]?\s.{0,300}?loss.{1,200}?"
+    rf"(?P<second>(?:[|;,/]\s?|\s{{1,2}}|- )\[?{SECTION}\]?(?:\s?[:|\]]| -)\s?)"
     r"(?=.{0,300}?loss)"
 )
 _EVALUATION_ALONE = re.compile(
@@ -165,6 +165,8 @@ def read(text: str) -> ParsedMetrics | None:
         counts = replace(counts, step=None)  # the evaluation's
     if counts.step is None and counts.within is None:
         known.pop("step_time_s", None)  # the epoch's
+        if "frames" in lowered or _EVALUATED.search(lowered):
+            known.pop("samples_per_s", None)
     known |= {name: value for name, value in counts.fields().items() if value is not None}
     reading = ParsedMetrics(**known)
     # A scheduler's configuration has a step and a learning rate, but no "120/4800".
@@ -225,7 +227,7 @@ def _bare(text: str, lowered: str) -> ParsedMetrics | None:
 
 def _read_both(text: str, cut: int) -> ParsedMetrics | None:
     """Parse a line with the means of an epoch in two sections: ``[train] loss=0.4, [valid] loss=0.5``."""
-    reading = read(text[:cut])
+    reading = read(text[:cut]) or measure({"loss": report_values(text[:cut]).get("loss")})
     texts, numbers = split_numbers(text[cut:])
     evaluated = read_values(find_slots(texts), numbers).get("loss")
     return None if reading is None else replace(reading, eval_loss=evaluated)
@@ -287,7 +289,7 @@ def is_training_metrics(reading: ParsedMetrics) -> bool:
     norm = reading.grad_norm if reading.total_steps or reading.learning_rate is not None else None
     measured = (norm, reading.tokens_per_s, samples, timed)
     if reading.step is None:
-        return reading.epoch is not None and reading.tokens_per_s is not None
+        return reading.epoch is not None and (reading.tokens_per_s or samples) is not None
     return any(value is not None for value in measured)
 
 

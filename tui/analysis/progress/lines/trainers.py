@@ -78,7 +78,13 @@ _FORMATS = (
         ),
     ),
     ("Test net output", re.compile(rf"\bTest net output #\d+: loss = (?P<eval_loss>{NUMBER})")),  # Caffe
-    ("| Tot: ", re.compile(rf"\] +Step: \S{{1,12}} \| Tot: \S{{1,16}} \| Loss: (?P<loss>{NUMBER}) ")),
+    (
+        "time_left",  # ParlAI: the run's totals so far
+        re.compile(
+            r"\btotal_steps[:=] ?(?P<step>\d{1,12})(?:,? epochs?[:=] ?(?P<epoch>\d{1,9}(?:\.\d{1,12})?))?"
+            r"(?=,?\s).{0,40}\btime_left\b"
+        ),
+    ),
     ("Score at iteration ", re.compile(rf"\bScore at iteration (?P<step>\d{{1,12}}) is (?P<loss>{NUMBER})")),
     ("Learning rate set to ", re.compile(rf"^Learning rate set to (?P<lr>{NUMBER})\s*$")),  # CatBoost
     ("CurSamplesPerSec=", re.compile(rf"\|CurSamplesPerSec=(?P<samples_per_s>{NUMBER})")),

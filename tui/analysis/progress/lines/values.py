@@ -164,7 +164,7 @@ def read_values(slots: Slots, numbers: Sequence[str]) -> dict[str, float]:
 
 def _name(gap: str) -> tuple[str, bool]:
     """Return the name at the end of the text before a number, and whether a sign separates the two."""
-    name = gap.removesuffix("'").rstrip(" [(") if gap.endswith("': '") else gap.rstrip(" [(")
+    name = gap.removesuffix("'").rstrip(" [(") if gap.endswith(("': '", " ['")) else gap.rstrip(" [(")
     name = _WRAPPER.sub("", name).rstrip(" (")
     marked = name.endswith((":", "="))
     if marked:

@@ -32,6 +32,9 @@ EVALUATION = word_set(
     "eval evaluation evaluating val vali valid validation validate validating test dev holdout"
     " heldout cv crossval va vl vld te tst"
 )
+SECTION = r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev|cv|h[eo]ld-?out)"
+"""An evaluation's word before the values of a part of a line, lowercase: ``train: … | val: …``."""
+
 _TRAIN = word_set("train training trainer trn tr")
 _SCOPES = word_set(
     "metrics metric perf performance ppo optim optimizer opt throughput device stats losses loss timing"
@@ -225,7 +228,7 @@ _NORM_WORDS = (
 def _grad_norm(words: list[str]) -> Meaning | None:
     if words[-4:] == ["l2", "norm", "grad", "global"]:  # MosaicML Composer
         return Meaning("grad_norm")
-    if words in (["norm"], ["gnorm"], ["gradnorm"], ["grdn"], ["grad"], ["g", "norm"]):
+    if words in (["norm"], ["gnorm"], ["gradnorm"], ["grdn"], ["grad"], ["g", "norm"], ["g", "n"]):
         return Meaning("grad_norm")
     if words[-1] not in ("norm", "gnorm", "gradnorm"):
         return None
