@@ -129,9 +129,9 @@ def _is_talking(context: Context) -> bool:
 
 
 def _is_loading(context: Context, since: float) -> bool:
-    """Return True if the log announced loading or compiling, and nothing else since."""
+    """Return True if the log announced loading or compiling shortly before it fell silent."""
     last_s = (context.progress.last_line_at_ns or 0) / NS_PER_S
-    return (context.progress.announced_at or 0.0) >= max(since, last_s - _GOES_ON_S)
+    return (context.progress.announced_at or 0.0) >= max(since, last_s - context.rules.idle_after_s)
 
 
 def _is_moving(context: Context) -> bool:
