@@ -314,13 +314,11 @@ def _without_count(text: str, lowered: str) -> ParsedMetrics | None:
         beside = _EVALUATION_BESIDE.search(bare, alone.end("value"))
         evaluated = None if beside is None else to_float(beside["value"])
         return ParsedMetrics(loss=to_float(alone["value"]), eval_loss=evaluated)
-    if "loss" not in lowered or not may_evaluate(lowered) or not is_log_report(text, marked=True):
-        return None
-    if SAMPLED.search(lowered) or SETTINGS.search(text):
+    if "loss" not in lowered or not may_evaluate(lowered):
         return None
     alone = _EVALUATION_ALONE.match(lowered) if lowered.count("loss") == 1 else None
     alone = alone or _EVALUATION_SUMMARY.search(lowered)
-    if alone is not None and (_ASSIGNMENT.match(text) or not is_log_report(text, marked=False)):
+    if alone is None or SAMPLED.search(lowered) or SETTINGS.search(text) or _ASSIGNMENT.match(text):
         return None
-    value = None if alone is None else to_float(alone["value"])
+    value = to_float(alone["value"]) if is_log_report(text, marked=False) else None
     return None if not value or value.is_integer() else ParsedMetrics(eval_loss=value)  # val_loss = 0 is code
