@@ -89,12 +89,7 @@ def test_without_a_terminal_it_says_which_stream_leads_elsewhere(stream: str, wo
     streams = {"stdin": theirs, "stdout": theirs, stream: subprocess.DEVNULL}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tui"],
-            check=False,
-            cwd=ROOT,
-            stderr=subprocess.PIPE,
-            text=True,
-            **streams,
+            [sys.executable, "-m", "tui"], check=False, cwd=ROOT, stderr=subprocess.PIPE, text=True, **streams
         )
     finally:
         os.close(ours)

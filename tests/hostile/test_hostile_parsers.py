@@ -19,18 +19,13 @@ from tui.commands.support.exit_codes import ExitCode
 from tui.settings.loading import check_file
 from tui.text.times import span_of
 
-TOML_PIECES = st.lists(
-    st.sampled_from(
-        ["[", "]", "[[", "=", "\n", '"', "'", ".", "readonly", "true", "health", "{", "}", "1e999"]
-    )
-    | st.text(max_size=4),
-    max_size=30,
-).map("".join)
-SECTION_PIECES = st.lists(
-    st.sampled_from(["[", "]", "=", ":", "\n ", "\r", "remote_url", "api_key", "%(", ")s", "#", "\x00"])
-    | st.text(max_size=4),
-    max_size=30,
-).map("".join)
+
+def text_of(*pieces: str) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(pieces) | st.text(max_size=4), max_size=30).map("".join)
+
+
+TOML = text_of("[", "]", "[[", "=", "\n", '"', "'", ".", "readonly", "true", "health", "{", "}", "1e999")
+SECTIONS = text_of("[", "]", "=", ":", "\n ", "\r", "remote_url", "api_key", "%(", ")s", "#", "\x00")
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
@@ -40,7 +35,7 @@ DEEP = b"[" * 10_000
 NESTED = b'{"a":' * 10_000 + b"1" + b"}" * 10_000
 
 
-@given(content=TOML_PIECES.map(lambda text: text.encode(errors="replace")) | st.binary(max_size=60))
+@given(content=TOML.map(lambda text: text.encode(errors="replace")) | st.binary(max_size=60))
 @settings(max_examples=60)
 def test_settings(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "settings.toml"
@@ -49,7 +44,7 @@ def test_settings(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> N
         assert str(problem).startswith(str(file))
 
 
-@given(content=SECTION_PIECES.map(lambda text: text.encode(errors="replace")) | st.binary(max_size=60))
+@given(content=SECTIONS.map(lambda text: text.encode(errors="replace")) | st.binary(max_size=60))
 def test_trussrc(content: bytes) -> None:
     try:
         sections = sections_of(content, Path("trussrc"))

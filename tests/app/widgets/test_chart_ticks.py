@@ -30,12 +30,7 @@ def test_value_ticks_are_round_and_even(low: float, high: float, most: int, tick
     assert value_ticks(low, high, most) == pytest.approx(ticks)
 
 
-@given(
-    st.floats(-1e12, 1e12),
-    st.floats(0, 1e12),
-    st.integers(2, 9),
-    st.sampled_from([2, 10]),
-)
+@given(st.floats(-1e12, 1e12), st.floats(0, 1e12), st.integers(2, 9), st.sampled_from([2, 10]))
 def test_any_data_lies_between_ascending_ticks(low: float, span: float, most: int, base: int) -> None:
     high = low + span
     ticks = value_ticks(low, high, most, base=base)  # type: ignore[arg-type]

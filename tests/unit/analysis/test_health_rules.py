@@ -454,6 +454,18 @@ def saved_until(listed: int) -> tuple[HealthFinding, ...]:
     return run(sorted(lines), 9000, checkpoints=saved)
 
 
+def best_only(after: float) -> tuple[HealthFinding, ...]:
+    losses = [2 - n / 10 if n < 6 else after for n in range(1, 9)]
+    lines = [(n * 1000 + 1.0, f"step {n * 200}: eval_loss={loss}") for n, loss in enumerate(losses, 1)]
+    saved = [checkpoint(n * 1000 + 9, 0) for n in range(1, 6)]
+    return run(sorted([*steps(9000), *lines]), 9000, checkpoints=saved)
+
+
+def paused(at_s: float) -> tuple[HealthFinding, ...]:
+    moved = [(at + (at > 4100) * 2000, text) for at, text in steps(at_s)]
+    return run(moved, at_s + 2000, checkpoints=[checkpoint(n * 1000, n) for n in range(1, 5)])
+
+
 def slow_rank(factor: float) -> tuple[HealthFinding, ...]:
     draw = random.Random(1)
     taken = [[10 * draw.gauss(factor if rank == 2 else 1, 0.02) for _ in range(60)] for rank in range(4)]
@@ -461,7 +473,7 @@ def slow_rank(factor: float) -> tuple[HealthFinding, ...]:
 
 
 def counted(by: int, at_s: float = 2110) -> tuple[HealthFinding, ...]:
-    other = [(600 + 20.0 * n, f"Scoring answers: {7 + by * n}/900") for n in range(1, 76)]
+    other = [(600 + 20.0 * n, f"03/04 21:13:{n % 60:02} - Scored: {7 + by * n}/900") for n in range(1, 76)]
     return run([*steps(600), *other], at_s)
 
 
@@ -542,6 +554,8 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "saves that come": (lambda: saved_until(5), "checkpoint-overdue", lambda: saved_until(8)),
     "a save not due yet": (lambda: run([SETTINGS, *steps(3500)], 3500, checkpoints=()), "checkpoint-overdue",
         lambda: run([SETTINGS, *steps(1500)], 1500, checkpoints=())),
+    "evaluations without a new best": (lambda: best_only(1.1), "checkpoint-overdue", lambda: best_only(1.9)),
+    "a save after a long pause": (lambda: paused(6500), "checkpoint-overdue", lambda: paused(5100)),
     "noise": (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
     "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
     "GPUs that wait for each other": (lambda: pinned(steps(600), 1080), "stalled",

@@ -6,9 +6,10 @@ recover before the run was restarted. After a restart from an earlier checkpoint
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from statistics import median
@@ -91,10 +92,13 @@ def _late(context: Context) -> Iterator[HealthFinding]:
     usual_s = max(intervals)
     if max(intervals) > 4 * median(intervals):
         usual_s = sorted(intervals)[-2]  # A single long wait does not make an interval usual.
-    since_s = context.now_s - max(last.at_s, context.attempt_since)
+    begin_s = max(last.at_s, context.attempt_since)
+    since_s = context.now_s - begin_s
     held = context.is_held(FindingKind.CHECKPOINT_OVERDUE)
     factor = context.with_hysteresis(rules.checkpoint_factor, 1.0, held=held)
-    if since_s <= max(factor * usual_s, usual_s + rules.checkpoint_grace_s):
+    if since_s - _longest_pause_s(context, begin_s) <= max(
+        factor * usual_s, usual_s + rules.checkpoint_grace_s
+    ) or _keeps_best_only(saved, context):
         return
     apart = [
         after.step - before.step
@@ -107,6 +111,29 @@ def _late(context: Context) -> Iterator[HealthFinding]:
             return
     text = f"no checkpoint for {duration(since_s)}, usually every {duration(median(intervals))}"
     yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, since_s=last.at_s + median(intervals))
+
+
+def _keeps_best_only(saved: Sequence[_Saved], context: Context) -> bool:
+    """Return True if saves follow an evaluation loss that is the lowest so far, and none has come since."""
+    losses = context.progress.eval_loss_series
+    best, best_at = math.inf, []
+    for at, loss in zip(losses.times, losses.values, strict=True):
+        if loss < best:
+            best = loss
+            best_at.append(at)
+    if not best_at or losses.times[-1] <= saved[-1].at_s:
+        return False
+    if saved[-1].at_s + SAME_MOMENT_S < best_at[-1] < context.now_s - _LISTED_AFTER_S:
+        return False
+    return all(any(-SAME_MOMENT_S <= one.at_s - at <= _LISTED_AFTER_S for at in best_at) for one in saved)
+
+
+def _longest_pause_s(context: Context, begin_s: float) -> float:
+    """Return the longest time without a step since then, such as a long evaluation; 0 without steps."""
+    times = context.progress.step_series.times
+    steps = times[bisect_left(times, begin_s) :]
+    pauses = (after - before for before, after in pairwise([begin_s, *steps, context.now_s]))
+    return max(pauses) if len(steps) > 0 else 0.0
 
 
 def _saved(context: Context) -> list[_Saved]:

@@ -167,7 +167,10 @@ def announced_save_interval(message: str) -> int | None:
     return int(found[1]) if found is not None else None
 
 
-_COUNT = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]*(?:\.\d+)?)(?![\w/:-]*\d[:-])")
+_COUNT = re.compile(
+    r"(\d[\d,]*+(?:\.\d+)?+)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]*+(?:\.\d+)?+)"
+    r"(?![\w/:-]*\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # not a date
+)
 _DIGITS = re.compile(r"[\d.%|█▏▎▍▌▋▊▉ ]+")
 _MAX_COUNTS, _NEWEST_COUNTS = 256, 16
 
