@@ -23,6 +23,7 @@ _ROW = re.compile(
     rf"^\s*(?:│ |\|\s{{4}})(?P<name>[A-Za-z_/]{{4,40}})\s{{2,}}(?:\| )?\s*(?P<value>{NUMBER})\s*[│|]\s*$"
 )
 _NARROW_ROW = re.compile(rf"\|\s*(?P<name>[a-z_/]{{4,40}})\s*\|\s*(?P<value>{NUMBER})\s*\|\s*$")
+_EPOCH_ROW = re.compile(r"\|\s{2,40}Epoch \|\s{2,40}(?P<epoch>\d{1,6}) \|\s*$")  # aligned to the right
 _ROW_COUNTS = ("training_iteration", "total_timesteps")
 _ROW_LOSSES = word_set(
     "loss train_loss training_loss train/loss total_loss val_loss eval_loss valid_loss "
@@ -109,7 +110,8 @@ def read_row(text: str) -> ParsedMetrics | None:
     """Parse a row of a table that its logger framed: ``| grad_norm | 0.21 |``, as of the baselines."""
     row = _NARROW_ROW.match(text)
     if row is None:
-        return None
+        epoch = _EPOCH_ROW.match(text)
+        return None if epoch is None else measure({"epoch": to_float(epoch["epoch"])})
     if row["name"] == "step":
         return measure({"step": to_step(row["value"])})
     return (

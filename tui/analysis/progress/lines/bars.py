@@ -105,6 +105,7 @@ _SETTINGS = re.compile(
 )  # Epoch 4 [lr=1e-3]
 _EVALUATION = re.compile(r"(?i)[\[(](?:eval|val|test|dev)[a-z]*[\])]")
 _TITLE_CHARACTERS = 160
+_HOST = re.compile(r"^(?:\d{1,3}\.){3}\d{1,3}: ")  # pdsh's
 _MEASURES = frozenset({"loss", "eval_loss", "learning_rate", "grad_norm"})
 _TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
 _TOO_FAST_UNNAMED = 2e-3  # ... and one without a title counts requests, samples, files
@@ -318,4 +319,6 @@ def _measures(before: str) -> dict[str, Any]:
 
 
 def _title(before: str) -> str:
+    if before[:1].isdecimal():
+        before = _HOST.sub("", before)
     return _SETTINGS.sub(" ", before[-_TITLE_CHARACTERS:]).rpartition("] ")[2].rpartition(") ")[2].strip(" :")

@@ -83,6 +83,10 @@ _SPECIAL = (
     ("] loss=", re.compile(r"^\[(?P<step>\d{1,12}) \| [\d.]{1,12}\] loss=")),  # GPT-2's fine-tuning
     ("] ", re.compile(r"^\[(?P<epoch>\d{1,6}): {1,8}(?P<step>\d{1,9})/(?P<total>\d{1,9})\] ")),  # PointNet
     (" (", re.compile(r"^(?:train|valid) \((?P<epoch>\d{1,6})/\d{1,6}\) ")),  # Catalyst
+    (
+        "][",  # Epoch: [7][50] without the epoch's steps
+        re.compile(r"(?:^|[-:\]|] )epoch: ?\[(?P<epoch>\d{1,6})\]\[(?P<step>\d{1,9})\]\s"),
+    ),
     # PyTorch's tutorial, I-JEPA: epoch, batch
     ("] loss: ", re.compile(r"(?:^|:)\[(?P<epoch>\d{1,6}), +(?P<step>\d{1,9})\] loss: ")),
 )

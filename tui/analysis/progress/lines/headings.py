@@ -12,12 +12,12 @@ _BEFORE = re.compile(  # what a logger prints, decoration, and that something be
     r"(?:(?P<prefix>.{0,120}?(?:[]>*=|#-]|\d:|\b(?:info|root|main|train|trainer|training):)) "
     r"|.{0,80}?\binfo:[\w.]{1,40}:|[idwe] )?[\s=*#~<>+_-]*"
     r"(?P<verb>(?:now )?(?:start(?:ing|ed)?|begin(?:ning)?|enter(?:ing)?|running|current|train(?:ing)?)"
-    r"(?:(?: the)? train(?:ing)?)?(?: of| for)? |global )?[\[(]?",
+    r"(?:(?: the)? train(?:ing)?)?(?: of| for)? |global )?(?:[\[(] ?)?",
     re.IGNORECASE,
 )
 _EPOCH = re.compile(
-    r"epoch(?:(?P<colon>: {0,4})|-| {0,4}[\[(]?)#?(?P<epoch>\d{1,6})"
-    r"(?:(?: ?/ ?| of )(?P<epochs>\d{1,6})|, rank: \d{1,5})?[\])]?"
+    r"epoch(?:(?P<colon>: {0,4})|-| {0,4}[\[(]?)(?:# ?)?(?P<epoch>\d{1,6})"
+    r"(?:(?: ?/ ?| of )(?P<epochs>\d{1,6})|, rank: \d{1,5})?(?: ?[\])])?"
     r"(?P<state> (?:train(?:ing)? )?(?:start(?:s|ed)?|beg[aiu]ns?|end(?:s|ed)?|finished|completed?|done)\b"
     r"(?:[.:!]| (?:at |in )?[\d:. T-]{1,32}s?)?)?"
     r"[\s=*#~<>+_-]{0,80}:?(?:\s?\.{3})?[\s=*#~<-]{0,80}(?: \[[\d: -]{8,20}\][\s|(:.\d)]{0,40})?$",

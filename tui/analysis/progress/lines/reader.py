@@ -61,6 +61,8 @@ _HINTS = (
     "up. ",
     "learning rate",
     " rate, ",
+    "[train](",
+    "writing model to ",
 )
 """Every line of every family contains one of these (lower case)."""
 

@@ -33,7 +33,8 @@ _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
     r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b"
     r"|\bmodel\b.{0,80}? was saved at (?:iter\w*|step|epoch) \d"
-    r"|\bcheckpoint (?:successfully )?created at\b|\bcheckpoint[_.]saved\b"
+    r"|\bcheckpoint (?:successfully )?created at\b"
+    r"|\bcheckpoint file has been (?:updated|saved)\b|\bcheckpoint[_.]saved\b"
     rf"|\b{_MODEL}[^.;:?]{{0,40}}? (?:saved|written|stored)"
     r"(?::| (?:to|in|at|as|under)\b(?: file)?:?| ?(?:→|->|=>))? ?"
     r"['\"`]?[^\s]{0,400}[/.]\S"
@@ -42,7 +43,8 @@ _SAVED_AFTER = re.compile(
 )
 _ANNOUNCED = re.compile(
     # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".
-    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d|\s?\.{2,3}$)"
+    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b"
+    r"(?! for \d| at \d{1,9} epochs?\W{0,2}$|\s?\.{2,3}$)"
     r"|\bwas saved (?:by|with|from)\b|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint"
     r"|\d saved checkpoints|\bcheckpoint saved from\b|\bsaved as a part\b|\bgets? saved\b",
 )
@@ -58,7 +60,7 @@ _ALONE = re.compile(r"^\W{0,8}checkpoint (?:at|for) (?:global )?(?:step|iteratio
 _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
     r"|sav(?:ing|ed) (?:the )?(?:\w+ )?(?:result|sample|prediction|image|figure|plot|video|metric|log)s?\b"
-    r"|\.(?:png|jpe?g|gif|mp4|wav|csv|log)\b|(?:using|evaluating) (?:the )?checkpoint|interval|def "
+    r"|\.(?:png|jpe?g|gif|mp4|wav|csv|log|onnx)\b|(?:using|evaluating) (?:the )?checkpoint|interval|def "
     r"|about to be|saving dict\b|ensure|should|(?:when|before) saving|convert|written \d)",
 )
 _NOT_WEIGHTS = re.compile(
@@ -78,7 +80,7 @@ _STEP = re.compile(
     r"(?<!best )(?<!best at )(?<!last )(?<!next )(?<!since )(?<![\w./=-])"
     r"(?:(?:global|train(?:ing)?|optimizer)[ _])?(?:step|iter(?:ation)?|update|total_iters)s?(?: number)?"
     r"[ :=#]{1,8}(?P<step>\d[\d,]{0,14})(?: ?/ ?\d[\d,]{0,14})?(?![\w/-]|\.\w)"
-    r"|\b(?:after|@) (?P<after>\d[\d,]{0,14}) (?:global |training )?(?:step|iteration|update)s\b"
+    r"|(?:\bafter|@) (?P<after>\d[\d,]{0,14}) (?:global |training )?(?:step|iteration|update)s\b"
     r"|\bsaving checkpoints for (?P<of>\d{1,12}) into\b"  # TensorFlow's estimators
 )
 _BEST_SO_FAR = "so far"
@@ -97,6 +99,7 @@ _WORDS = (
     "after step",
     "checkpoint at ",
     "checkpoint for ",
+    "checkpoint file has",
     _VERL_FOLDER,
 )  # Every such line contains one of these.
 

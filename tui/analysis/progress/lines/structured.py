@@ -108,6 +108,7 @@ def read_json(text: str) -> ParsedMetrics | None:
         reading.loss is not None
         or reading.eval_loss is not None
         or is_training_metrics(reading)
+        or (reading.step is not None and _trains(values))
         or ("current_steps" in values and reading.total_steps)
         or (reading.learning_rate is not None and reading.epoch is not None and is_partial(values))
     ):
@@ -122,6 +123,11 @@ def _names_more_than_a_loss(values: Mapping[str, object]) -> bool:
     }
     numbers = (name for name, one in counted.items() if isinstance(one, int) or to_float(one) is not None)
     return sum(meaning(name) is not None for name in numbers) > 1
+
+
+def _trains(values: Mapping[str, object]) -> bool:
+    """Return True if an object has measures of the training by name: ``train/return``."""
+    return any(name.startswith("train/") and isinstance(one, float) for name, one in values.items())
 
 
 def _flat(decoded: dict[str, object], depth: int = 3) -> dict[str, object]:
@@ -183,7 +189,9 @@ def _summary(values: Mapping[str, object]) -> ParsedMetrics:
     """Parse Transformers' final summary: its train_loss is the mean of the run, not a point of the curve."""
     return ParsedMetrics(
         epoch=to_float(values.get("epoch")),
-        samples_per_s=to_float(values.get("train_samples_per_second")),
+        samples_per_s=to_float(
+            values.get("train_samples_per_second", values.get("train_step_samples_per_second"))
+        ),
     )
 
 
@@ -194,7 +202,7 @@ def read_python_dict(text: str) -> ParsedMetrics | None:
     values = {key: quoted or one or bare for key, quoted, one, bare in _ITEM.findall(text[start:])}
     if is_of_layer(values):
         return None
-    if "train_runtime" in values and "loss" not in values:
+    if ("train_runtime" in values or "train_step_runtime" in values) and "loss" not in values:
         return _summary(values)
     if _CODE.search(text, 0, start):
         return None

@@ -64,6 +64,10 @@ _EVALUATION_SUMMARY = re.compile(
     r"(?:\bvalidation loss|^\s*(?:validation|evaluation): .{0,120}\btot(?:al)? loss): "
     rf"(?P<value>{NUMBER.lower()})"
 )
+_GROUP_RATE = re.compile(
+    r"(?<![\w.])lr_(?!decay|step|min|max|mult|scale|gamma|ratio|factor|warm|init|end)([a-z]{2,16})\s?[:=]\s?"
+    rf"({NUMBER})(?=[,;|\s]|$)"
+)
 _ASSIGNMENT = re.compile(r"(?:[A-Za-z]?[a-z]{1,20}: )?\s*\w+ ?= ?\S+\s*$")  # code, or quoted in a chat
 _ITERATION_HEADING = re.compile(r"^\s*(?:#+ )?learning iteration \d{1,12}/\d{1,12}(?:\s+#*)?\s*$")  # RSL-RL
 _MONITORED = re.compile(
@@ -146,6 +150,8 @@ def read(text: str) -> ParsedMetrics | None:
         counts = Counts(epoch=find_epoch(lowered))
     known: dict[str, Any] = dict(read_values(kind.slots, numbers))
     known |= _both(lowered)
+    if "lr_" in lowered and "learning_rate" not in known:
+        known |= _same_rates(lowered)
     if not known.keys() - {"epoch"}:
         return _monitored(counts, lowered) or _count_alone(counts, kind, lowered)
     if "smoothl1" in lowered and "loss" not in lowered:
@@ -178,6 +184,13 @@ def read(text: str) -> ParsedMetrics | None:
     if kind.counts_first and "learning_rate" in known:
         return reading
     return _count_alone(counts, kind, lowered)
+
+
+def _same_rates(lowered: str) -> dict[str, float | None]:
+    """Read the learning rate that several groups share: ``lr_encoder: 0.1, lr_decoder: 0.1``."""
+    rates = dict(_GROUP_RATE.findall(lowered))
+    same = len(rates) > 1 and len(set(rates.values())) == 1
+    return {"learning_rate": to_float(rates.popitem()[1])} if same else {}
 
 
 def _both(lowered: str) -> dict[str, Any]:

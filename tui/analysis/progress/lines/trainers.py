@@ -92,6 +92,64 @@ _FORMATS = (
     ("LOSS train ", re.compile(rf"^LOSS train (?P<loss>{NUMBER}) valid (?P<eval_loss>{NUMBER})\s*$")),
     ("Avg loss: ", re.compile(rf"^ ?Accuracy: [\d.]{{1,8}}%, Avg loss: (?P<eval_loss>{NUMBER})\s*$")),
     # Coqui TTS
+    (
+        "raining loss for ",
+        re.compile(rf"^The training loss for [Ee]poch (?P<epoch>\d{{1,6}}) is (?P<loss>{NUMBER})\s*$"),
+    ),
+    ("he valid", re.compile(r"^The valid(?:ation)? loss is (?P<eval_loss>\d{1,6}\.\d{3,12})\s*$")),
+    (
+        "loss for step ",
+        re.compile(
+            r"^\s*validation loss for step (?P<step>\d{1,12})(?:, set [\w.-]{1,40})?: "
+            rf"(?P<eval_loss>{NUMBER})\s*$"
+        ),
+    ),
+    (
+        "CV Batch ",  # WeNet: the mean so far
+        re.compile(
+            rf"\bCV Batch (?P<epoch>\d{{1,6}})/\d{{1,9}} loss .{{1,120}} "
+            rf"history loss (?P<eval_loss>{NUMBER}) "
+        ),
+    ),
+    ("d training epoch ", re.compile(r"\bFinished training epoch (?P<epoch>\d{1,6}) on \d{1,12} examples\b")),
+    (
+        " epoch training ",
+        re.compile(r"\(Steps: (?P<step>\d{1,12})\) Finished (?P<epoch>\d{1,6}) epoch training \("),
+    ),
+    ("oing into epoch ", re.compile(r"(?:^|- )Going into epoch (?P<epoch>\d{1,6})\s*$")),
+    ("num timesteps ", re.compile(r"^Updates (?P<step>\d{1,12}), num timesteps \d{1,12}, FPS \d")),
+    (
+        "[Train](",
+        re.compile(
+            r"\[Train\]\((?P<step>\d{1,12})/(?P<total>\d{1,12})\) average (?!\w*loss)[a-z]{1,30}: [\d.]"
+        ),
+    ),
+    # Sockeye
+    (
+        "] Checkpoint [",
+        re.compile(r"\] Checkpoint \[\d{1,9}\]\tUpdates=(?P<step>\d{1,12}) Epoch=(?P<epoch>\d{1,6}) "),
+    ),
+    (
+        " tok/sec=",
+        re.compile(
+            r"\bE=(?P<epoch>\d{1,6}) B=(?P<step>\d{1,12})\ts/sec=[\d.]{1,16} "
+            rf"tok/sec=(?P<tokens_per_s>{NUMBER})\s"
+        ),
+    ),
+    # Rates beside nothing else that we read
+    ("hroughput: ", re.compile(rf"\bThroughput: (?P<samples_per_s>{NUMBER}) samples/sec, TFLOPS per GPU\b")),
+    ("in throughput=", re.compile(rf"\btrain throughput=(?P<samples_per_s>{NUMBER}) records/second\s*$")),
+    (
+        "images/sec: ",  # TensorFlow's benchmarks
+        re.compile(
+            rf"^(?P<step>\d{{1,12}})\timages/sec: (?P<samples_per_s>{NUMBER}) \+/- [\d.]{{1,16}} "
+            rf"\(jitter = [\d.]{{1,16}}\)(?:\t(?P<loss>{NUMBER}))?"
+        ),
+    ),
+    (
+        " (Training) ",
+        re.compile(rf"^\s*- \(Training\) +ppl: .{{1,80}}, lr: {{1,4}}(?P<lr>{NUMBER}), elapse: "),
+    ),
     ("GLOBAL_STEP", re.compile(r"--> STEP: \d{1,9}/\d{1,9} -- GLOBAL_STEP: (?P<step>\d{1,12})\s*$")),
 )
 
