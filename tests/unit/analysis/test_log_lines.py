@@ -55,6 +55,7 @@ EXACTLY: list[tuple[str, dict[str, Any]]] = [
     ('Epoch: [1]  [ 40/900]  eta: 0:01:00  lr: 0.1  loss: 1.2 (1.3)  img/s: 12', {'step': 940, 'epoch': 1.0444444444444445, 'learning_rate': 0.1, 'loss': 1.2, 'epoch_step': 40, 'epoch_steps': 900, 'whole_epochs': 1, 'samples_per_s': 12.0}),
     ('Train Epoch: 2 [30000/60000 (50%)]\tLoss: 2.301', {'epoch': 2.0, 'loss': 2.301}),
     ('step   40/900 | loss 1.234567 (+1.2z)| norm 0.71 (-0.2z)| lr 1.90e-05 | 5300.10 ms | 41.2% bf16 MFU | 98765 tok/s', {'step': 40, 'total_steps': 900, 'loss': 1.234567, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'tokens_per_s': 98765.0}),
+    ('step=100 sft_loss=1.2312 lr=[1.000]x1e-4 tok/s≈4123', {'step': 100, 'loss': 1.2312}),
     ('step 00040/21400 (0.19%) | loss: 4.51 | grad norm: 0.7123 | lrm: 1.00 | dt: 5312.40ms | tok/sec: 98,765 | mfu: 41.69', {'step': 40, 'total_steps': 21400, 'loss': 4.51, 'grad_norm': 0.7123, 'tokens_per_s': 98765.0, 'step_time_s': 5.3124}),
     ('Model weights saved in /mnt/ckpts/checkpoint-4000/model.safetensors', {'checkpoint': 'checkpoint-4000'}),
     ('saving checkpoint at iteration    4000 to /mnt/ckpts in torch_dist format', {'checkpoint': 'iter_0004000', 'step': 4000}),
@@ -539,8 +540,7 @@ PIECES = [
 ]
 REPEATED = [
     'step ', 'step 1', 'loss=', '- loss: ', 'epoch ', '1', '1,', '1e', 'lr=1e5e', 'a/', '%|', '[', ' ',
-    '━', "{'loss': 1, ", "'a': '", '{"a":', 'iteration 1/', 'step: 1  loss: ',
-    'Training starts at step 1', 'checkpoint saved ', 'saving checkpoint ', 'saving checkpoint a', 'a b ', '(a) ', 'loss 1 ', '1 tok/s ',
+    '━', "{'loss': 1, ", "'a': '", '{"a":', 'iteration 1/', 'step: 1  loss: ', 'Training starts at step 1', 'checkpoint saved ', 'saving checkpoint ', 'saving checkpoint a', 'a b ', '(a) ', 'loss 1 ', '1 tok/s ',
 ]
 # fmt: on
 

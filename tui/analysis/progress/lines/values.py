@@ -19,7 +19,7 @@ from tui.analysis.progress.lines.vocabulary import ALONE, EVALUATION, Meaning, m
 _NUMBER = re.compile(
     r"(?=[-+.\dnNiI])(?<![\w.@])(?<!\w[-+])(?<!lr\()"
     r"(?![-+]?(?:0,\d|\d++,(?!\d{3}(?!\d))\d))"  # not "0,41", a decimal comma
-    rf"({NUMBER})(ms|[skKMG])?(?![\w.]*[A-Za-z_]|\s?%)"
+    rf"({NUMBER})(ms|[skKMG])?(?![\w.]*[A-Za-z_]|\s?%|\]?\s?[x×*]\s?\d)"  # not "[1.000]x1e-4"
 )
 _SEPARATORS = (
     "|",
@@ -32,6 +32,7 @@ _SEPARATORS = (
     "'",
     '"',
     "=",
+    "≈",
     ":",
     "?",
     "&",
@@ -49,9 +50,9 @@ _UNIT_BEFORE = re.compile(  # the unit of the number before: "0.0011 s/iter lr: 
     r"|tokens?|samples?|examples?|frames?|steps?)$"
 )
 _AFTER = re.compile(
-    r"\s{0,2}(?:tgt )?([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}(?:\([^()]{1,40}\)\s?)?[=:/]|\s{1,8}\d)"
+    r"\s{0,2}(?:tgt )?([A-Za-z][\w.-]*+(?:/[\w.-]++)*+)(?!\s{0,2}(?:\([^()]{1,40}\)\s?)?[=:/≈]|\s{1,8}\d)"
 )
-_UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/])")
+_UNIT = re.compile(r"\s{0,2}([A-Za-z]{2,16}/[A-Za-z]{1,8})\b(?!\s{0,2}[=:/≈])")
 _COST = re.compile(r"(?i)(?:\S.{0,24} )?(?:(?:train(?:ing)?|avg\.?|average|mini-?batch) )?(?<!time )cost")
 _SHORT_LOSSES = word_set("t_loss v_loss")  # training and validation as a pair; v_loss alone is a critic's
 _SECONDS = re.compile(r"\s?(?:m?s|secs?|seconds?|min|minutes?|h|hours?)\b")
