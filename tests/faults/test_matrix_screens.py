@@ -178,9 +178,8 @@ async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_on
         for fault in ACTING:
             faulty.set_faults(fault)
             await deploy()
-            await until(pilot, lambda: step_of(screen) == REVIEW and screen.snapshot.error != "")
-            assert FAULTS[fault] in screen.snapshot.error
-            await until(pilot, partial(shows, app, FAULTS[fault]))
+            await until(pilot, lambda f=fault: FAULTS[f] in screen.snapshot.error)  # type: ignore[misc]
+            await until(pilot, lambda f=fault: step_of(screen) == REVIEW and shows(app, FAULTS[f]))  # type: ignore[misc]
         faulty.set_faults()
         await deploy()
         await until(pilot, lambda: screen.snapshot.stage == "following")

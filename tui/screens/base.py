@@ -48,6 +48,9 @@ class AppScreen(Screen[None]):
     mean different things on different tabs.
     """
 
+    AUTO_FOCUS = ""
+    """What has the focus first. ``Widget.focus`` defers, so that the first keys would reach what Textual
+    focuses by default, which is the first widget, even if it is a hidden input."""
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
     PANES: ClassVar[Mapping[Scope, type[Widget]]] = MappingProxyType({})
     """Panes that own the actions of a scope. Their keys work wherever the focus is on the screen."""

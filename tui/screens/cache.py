@@ -61,7 +61,6 @@ class CacheScreen(TreeScreen):
         yield WrappedText(id="instead")
 
     def on_mount(self) -> None:
-        self.tree_view.focus()
         self._show(None, self.snapshot)
         self.set_interval(10.0, self._show_header)  # the header shows an age
         self.run_feed("cache feed")

@@ -46,6 +46,7 @@ class CapacityScreen(AppScreen):
     """The GPU capacity of a remote; ``feed_with`` creates the feed that keeps it fresh."""
 
     CSS_PATH = "capacity.tcss"
+    AUTO_FOCUS = "#jobs"
     SCOPES = (Scope.CAPACITY,)
     _feed: CapacityFeed
 
@@ -66,7 +67,6 @@ class CapacityScreen(AppScreen):
 
     def on_mount(self) -> None:
         self.watch_snapshot()
-        self._jobs.focus()
         self.set_interval(5.0, self._show_header)  # the header shows an age
         self.run_feed("capacity feed")
 

@@ -156,6 +156,7 @@ class CompareRunsScreen(AppScreen):
     """Comparison of several runs; ``feed_with`` creates the feed that reads them."""
 
     CSS_PATH = "compare.tcss"
+    AUTO_FOCUS = "RowTable"
     SCOPES = (Scope.COMPARE,)
     _feed: ComparisonFeed
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-tall")]
@@ -180,7 +181,6 @@ class CompareRunsScreen(AppScreen):
 
     def on_mount(self) -> None:
         self._show()
-        self.query_one(RowTable).focus()
         self.run_feed("comparison")
 
     def take(self, runs: tuple[ComparedRun, ...]) -> None:

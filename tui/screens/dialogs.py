@@ -67,6 +67,7 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
 class ConfirmScreen(Dialog[bool]):
     """A confirmation dialog that names its object; the result is True only after an explicit yes."""
 
+    AUTO_FOCUS = "#no"  # the safe choice, so that an accidental Enter does no harm
     ABOUT_ID = "consequence"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "yes", show=False),
@@ -80,10 +81,6 @@ class ConfirmScreen(Dialog[bool]):
             Button(f"{no} (n)", id="no", compact=True),
         )
         super().__init__(question, consequence, buttons)
-
-    def on_mount(self) -> None:
-        """Focus the safe choice, so that an accidental Enter does no harm."""
-        self.query_one("#no", Button).focus()
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
@@ -102,6 +99,7 @@ class StopScreen(Dialog[StopAnswer]):
     Then escape changes nothing, so that opening the question does not cancel the stop.
     """
 
+    AUTO_FOCUS = ""
     ABOUT_ID = "consequence"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-normal")]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -129,7 +127,7 @@ class StopScreen(Dialog[StopAnswer]):
         }
 
     def on_mount(self) -> None:
-        self._safest.focus()
+        self.set_focus(self._safest)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
@@ -142,6 +140,7 @@ class StopScreen(Dialog[StopAnswer]):
 class PathDialog(Dialog[Answer]):
     """Asks for a path; subclasses handle it, and close the dialog or show a problem."""
 
+    AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
 
     def __init__(self, question: str, about: str, field: Input, yes: str) -> None:
@@ -156,9 +155,6 @@ class PathDialog(Dialog[Answer]):
 
     def show_problem(self, problem: str) -> None:
         self.query_one("#problem", WrappedText).update(problem)
-
-    def on_mount(self) -> None:
-        self.query_one(Input).focus()
 
     @on(Input.Changed)
     def _changed(self) -> None:
@@ -247,6 +243,7 @@ NAMES_SHOWN = 4
 class FileConflictScreen(Dialog[ExistingChoice]):
     """Asks what to do with existing files of different content: skip, overwrite, or keep both."""
 
+    AUTO_FOCUS = "#skip"  # the safe choice, so that an accidental Enter does no harm
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,n", "choose('')", "cancel", show=False),
         Binding("s", "choose('skip')", "skip", show=False),
@@ -270,10 +267,6 @@ class FileConflictScreen(Dialog[ExistingChoice]):
         )
         about = f"In {sanitize(folder)}:\n" + "\n".join(shown)
         super().__init__(f"{what} with different content", about, buttons)
-
-    def on_mount(self) -> None:
-        """Focus the safe choice, so that an accidental Enter does no harm."""
-        self.query_one("#skip", Button).focus()
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:

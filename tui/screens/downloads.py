@@ -117,6 +117,7 @@ class DownloadsScreen(AppScreen):
     """All downloads above, the files of the selected one below."""
 
     CSS_PATH = "downloads.tcss"
+    AUTO_FOCUS = "#transfers"
     SCOPES = (Scope.DOWNLOADS,)
 
     def compose_body(self) -> ComposeResult:
@@ -127,7 +128,6 @@ class DownloadsScreen(AppScreen):
         yield WrappedText(NOTHING.format(files=files, source=source), id="nothing")
 
     def on_mount(self) -> None:
-        self.query_one("#transfers").focus()
         self._show()
         if running := self.downloads.under_way:
             self._table.move_to(running[0].id)
@@ -144,7 +144,8 @@ class DownloadsScreen(AppScreen):
 
     @property
     def _chosen(self) -> Transfer | None:
-        return self._table.cursor_row
+        tables = self.query("#transfers").results(RowTable)  # gone before the footer as the screen closes
+        return next((table.cursor_row for table in tables), None)
 
     def _show(self) -> None:
         items = self.downloads.items

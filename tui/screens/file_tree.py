@@ -17,6 +17,8 @@ from tui.widgets.text_panel import WrappedText
 class TreeScreen(AppScreen):
     """A screen with one tree, ``#filter`` and ``#stale``; its first scope must own the actions."""
 
+    AUTO_FOCUS = "#tree"
+
     @property
     def tree_view(self) -> FileTreeView:
         return self.query_one(FileTreeView)

@@ -179,6 +179,7 @@ class SubmitScreen(AppScreen):
     """Shows a ``SubmissionSnapshot``; the current stage is a CSS class of the screen."""
 
     CSS_PATH = "submit.tcss"
+    AUTO_FOCUS = "#path"
     SCOPES = (Scope.SUBMIT,)
     _feed: SubmissionFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal")]
@@ -213,7 +214,6 @@ class SubmitScreen(AppScreen):
 
     def on_mount(self) -> None:
         self.watch_snapshot(self.snapshot)
-        self.query_one("#path").focus()
         run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
     def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:

@@ -59,6 +59,7 @@ class WelcomeScreen(Screen[None]):
     """Offers three choices; the app exits with the choice and the command acts on it."""
 
     CSS_PATH = "welcome.tcss"
+    AUTO_FOCUS = "#choices"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.SCREEN)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-tall")]
 
@@ -80,9 +81,6 @@ class WelcomeScreen(Screen[None]):
             yield Static(Text(self._reason), id="reason")
             yield Static(Text(HOW_TO_LOG_IN), id="login")
         yield Footer(show_command_palette=False, compact=True)
-
-    def on_mount(self) -> None:
-        self.query_one("#choices", OptionList).focus()
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

@@ -35,6 +35,7 @@ class WhyScreen(AppScreen):
     """Explains the problems of a job, one at a time; ``feed_with`` creates the feed that reads them."""
 
     CSS_PATH = "why.tcss"
+    AUTO_FOCUS = "#evidence"
     SCOPES = (Scope.WHY,)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
     _feed: WhyFeed
@@ -56,7 +57,6 @@ class WhyScreen(AppScreen):
 
     def on_mount(self) -> None:
         self._show()
-        self.query_one("#evidence").focus()
         self.run_feed("why feed")
 
     def watch_snapshot(self) -> None:

@@ -28,6 +28,7 @@ class CompareCheckpointsScreen(AppScreen):
     """Settings and files of two checkpoints; ``list_files`` lists the files of one."""
 
     CSS_PATH = "compare.tcss"
+    AUTO_FOCUS = "#compared"
     SCOPES = ()
 
     def __init__(self, left: CheckpointFacts, right: CheckpointFacts, list_files: ListFiles) -> None:
@@ -42,7 +43,6 @@ class CompareCheckpointsScreen(AppScreen):
         yield TextPanel(id="compared")
 
     def on_mount(self) -> None:
-        self.query_one(TextPanel).focus()
         self._compared = compare_checkpoints(self._left, self._right)
         self.action_refresh()
 

@@ -69,7 +69,6 @@ class FilesScreen(TreeScreen):
         yield WrappedText(id="instead")
 
     def on_mount(self) -> None:
-        self.tree_view.focus()
         self._show(None, self.snapshot)
         self.run_feed("file feed")
 

@@ -64,6 +64,7 @@ class HomeScreen(AppScreen):
     """All jobs of the remote; ``feed_with`` creates the feed that keeps them fresh."""
 
     CSS_PATH = "home.tcss"
+    AUTO_FOCUS = "#jobs"
     SCOPES = (Scope.HOME,)
     SHOWN_RESOURCES = frozenset({LISTS})
     _feed: FleetFeed
@@ -110,7 +111,6 @@ class HomeScreen(AppScreen):
         return row.job if row is not None else None
 
     def on_mount(self) -> None:
-        self._jobs.focus()
         self._recall()
         self._show_header()
         self.call_after_refresh(
