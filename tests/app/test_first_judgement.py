@@ -47,9 +47,7 @@ def baseten() -> Iterator[FakeBaseten]:
         yield server
 
 
-async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
-    baseten: FakeBaseten,
-) -> None:
+async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(baseten: FakeBaseten) -> None:
     seen: list[RunSnapshot] = []
 
     def is_judged(run: RunSnapshot) -> bool:

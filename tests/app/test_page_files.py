@@ -67,9 +67,7 @@ class Page:
 
 
 @asynccontextmanager
-async def offering(
-    path: Path,
-) -> AsyncIterator[tuple[Any, Page, Offers]]:
+async def offering(path: Path) -> AsyncIterator[tuple[Any, Page, Offers]]:
     page, offers = Page(), Offers()
     offers.add("key", Offer(path, "weights.bin", page))
 

@@ -11,6 +11,7 @@ from screen_walks import (
     LONGEST_PAUSE_S,
     WALKS,
     QuickRetryApp,
+    Walk,
     faulty_world,
     first_job,
     home_of,
@@ -76,6 +77,12 @@ async def strike(app: QuickRetryApp, pilot: Pilot[Any], faulty: FaultyServer, fa
     await until(pilot, partial(shows, app, FAULTS[fault]))
 
 
+async def see_tabs(app: QuickRetryApp, pilot: Pilot[Any], walk: Walk, *words: str) -> None:
+    for key, on_tab in walk.tabs:
+        await pilot.press(key)
+        await until(pilot, partial(shows, app, on_tab, *words))
+
+
 async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: FaultyServer) -> None:
     """A screen names each that it opens under and fills when they end; under others, what was there stays."""
     async with home_of(faulty) as (app, pilot):
@@ -88,12 +95,12 @@ async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: Fault
                 await strike(app, pilot, faulty, fault)
             faulty.set_faults()
             await until(pilot, partial(is_well, app, walk.words))
+            await see_tabs(app, pilot, walk)
             for fault in FAULTS if name == "home" else LATER:
                 if not walk.asks and fault in REFUSALS:
                     continue
                 await strike(app, pilot, faulty, fault)
-                for key, on_tab in walk.tabs:
-                    await until(pilot, partial(shows, app, FAULTS[fault], on_tab), key)
+                await see_tabs(app, pilot, walk, FAULTS[fault])
                 assert shows(app, walk.words), name
                 if name == "home":
                     faulty.set_faults()

@@ -16,13 +16,12 @@ PATIENCE_S = 180.0
 POLL_EVERY_S = 0.05
 
 
-async def until(pilot: Pilot[Any], condition: Callable[[], bool], *keys: str) -> None:
-    """Go on until the condition holds, pressing ``keys``, which may be lost; fails with the screen."""
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+    """Let the dashboard go on until the condition holds; fails with the screen when it never does."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + PATIENCE_S
     while not condition():
         assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
-        await pilot.press(*keys)
         await pilot.pause(POLL_EVERY_S)
 
 

@@ -17,10 +17,7 @@ DOT_ROWS = 40
 START, END = 1000.0, 1024.0
 
 samples = st.lists(
-    st.tuples(
-        st.floats(START - 5, END + 5),
-        st.one_of(st.floats(-100, 100), st.just(math.nan)),
-    ),
+    st.tuples(st.floats(START - 5, END + 5), st.one_of(st.floats(-100, 100), st.just(math.nan))),
     max_size=80,
     unique_by=lambda sample: sample[0],
 ).map(sorted)

@@ -185,10 +185,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
     def other_folds(self, kinds: tuple[bool, bool, bool]) -> None:
         tracebacks, progress, repeats = kinds
         self.model.options = replace(
-            self.model.options,
-            fold_tracebacks=tracebacks,
-            collapse_progress=progress,
-            fold_repeats=repeats,
+            self.model.options, fold_tracebacks=tracebacks, collapse_progress=progress, fold_repeats=repeats
         )
         self.read = None
 
