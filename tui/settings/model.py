@@ -142,7 +142,11 @@ class NotificationSettings(Section):
 
 
 class LogSettings(Section):
-    """Initial display of logs; keys change all of it temporarily."""
+    """How logs are displayed.
+
+    If `time`, `wrap`, `collapse_progress` or `fold_tracebacks` is not set here, the dashboard starts with
+    what you last chose by key.
+    """
 
     time: TimeMode = "clock"
     """Timestamp format: local time, UTC, age, time since the start, or none."""
@@ -195,7 +199,8 @@ class Configuration(Section):
     """All settings."""
 
     remote: str | None = None
-    """Section of `~/.trussrc` to connect to, unless `--remote` or the environment chooses a remote."""
+    """Remote to use: a section of `~/.trussrc`, else a profile of the Go CLI with that name. `--remote` and
+    the environment take precedence."""
 
     readonly: bool = False
     """Read-only mode: dashboard and commands refuse to change anything on the server."""

@@ -309,7 +309,7 @@ def _lifetime_s(job: TrainingJob) -> float:
 
 _RANK = attrgetter("rank")
 
-JOB_FIELDS: dict[str, Callable[[JobRow], Value]] = {
+HOME_JOB_FIELDS: dict[str, Callable[[JobRow], Value]] = {
     "id": lambda row: row.job.id,
     "name": lambda row: row.job.name,
     "project": lambda row: row.project,
@@ -328,7 +328,7 @@ JOB_FIELDS: dict[str, Callable[[JobRow], Value]] = {
 
 
 def jobs_table(rows: Sequence[JobRow]) -> ExportTable:
-    return table_of("jobs", JOB_FIELDS, rows)
+    return table_of("jobs", HOME_JOB_FIELDS, rows)
 
 
 _Entry = tuple[TrainingJob, JobPreview, JobRow]

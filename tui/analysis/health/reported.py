@@ -50,7 +50,7 @@ def _counted(fields: dict[str, object]) -> int:
 
 
 def errors(context: Context) -> Iterator[HealthFinding]:
-    """Report errors in the log until a while after the newest: their number, and the newest one."""
+    """Report errors logged in the last `errors_within_s`: their number, and the text of the first."""
     recent = [
         error
         for error in context.progress.errors.kept

@@ -40,7 +40,8 @@ class FindingKind(StrEnum):
 
 
 Severity = Literal["info", "warning", "critical"]
-"""``info`` is useful but not a problem (a queue); ``critical`` means that money is being wasted."""
+"""``info`` is a remark (a queue), by default no alert; ``critical`` means that the run is ruined or surely
+wastes money."""
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """Severities, worst first."""

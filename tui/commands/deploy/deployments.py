@@ -207,7 +207,8 @@ async def logs(
     """Print the log of a deployment from its creation on, oldest line first.
 
     With --follow the command waits until the deployment serves (exit code 0) or not (5), and reports each
-    phase on stderr. Formats are those of "bt-tui logs".
+    phase on stderr. The objects of ndjson and json are
+    those of "bt-tui logs".
     """
     if follows and output_format == JSON:
         raise click.UsageError("--follow needs text or ndjson: a JSON array would have no end")

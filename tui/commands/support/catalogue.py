@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "ssh-sign": ("sessions.ssh:ssh_sign", ""),
     "status": ("jobs.status:status", "Print one line for tmux or a prompt."),
     "stop": ("jobs.stop:stop", "Stop jobs."),
-    "update": ("jobs.stop:update", "Change the priority of a queued job."),
+    "update": ("jobs.stop:update", "Change the priority or capacity of a queued job."),
     "update_session": ("sessions.command:update_session", ""),
     "wait": ("jobs.wait:wait", "Wait until jobs end; the exit code is their result."),
     "watch": ("app.dashboard:watch", "Open the dashboard on one job."),
