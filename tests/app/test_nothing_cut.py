@@ -155,10 +155,10 @@ async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
 
 async def test_a_tip_and_a_notification() -> None:
     saved = "Saved the log to /home/somebody/experiments/llama-finetune/2026/logs/of-the-longest-run.log."
-    app = home(hints=True)
+    app = home(tips=True)
     async with app.run_test(size=SIZES[0], notifications=True) as pilot:
         await until(pilot, lambda: "tip " in text_of(app))
-        _, words = app.screen.query_one("HintLine").shown  # type: ignore[attr-defined]
+        _, words = app.screen.query_one("TipLine").shown  # type: ignore[attr-defined]
         for size in SIZES:
             await pilot.resize_terminal(*size)
             await settle(pilot)

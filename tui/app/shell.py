@@ -37,7 +37,6 @@ from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
 from tui.app.downloads import Downloads, quit_question, stop_words
 from tui.app.files import SavedFiles
-from tui.app.hints import Hints
 from tui.app.history import HistoryEntry, Navigation
 from tui.app.job_changes import JobChanges
 from tui.app.opening import ScreenOpener
@@ -47,6 +46,7 @@ from tui.app.remotes import Remotes
 from tui.app.teams import Teams
 from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
+from tui.app.tips import Tips
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
@@ -103,7 +103,7 @@ class BtTuiApp(App[WelcomeChoice]):
         settings: Loaded | None = None,
         memory: Memory | None = None,
         own_emulator: Callable[[], Remote] | None = None,
-        hints: bool = False,
+        tips: bool = False,
         recorded: OpenRecordings | None = None,
     ) -> None:
         self._settings = settings or Loaded()
@@ -129,7 +129,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.outbox = Outbox()
         self.files = SavedFiles(self, self.outbox)
         self.navigation = Navigation(self, self._keys, self._share_with)
-        self.hints = Hints(self, self._memory, self._keys, enabled=hints)
+        self.tips = Tips(self, self._memory, self._keys, enabled=tips)
         self.alerts = Alerts(
             self,
             wanted.notifications,
@@ -183,7 +183,7 @@ class BtTuiApp(App[WelcomeChoice]):
         elif (carry_out := self._handlers.get(type(message))) is not None:
             carry_out(message)
         if isinstance(message, messages.OpenJobRequested):
-            self.hints.done(f"{Scope.HOME}.open_job")
+            self.tips.done(f"{Scope.HOME}.open_job")
 
     @on(messages.RunChecked)
     def _set_aside(self, message: messages.RunChecked) -> None:
@@ -233,7 +233,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
         self.set_interval(QUIET_S, self._collect_garbage)
         self.alerts.start()
-        self.hints.start()
+        self.tips.start()
         if problems := self._settings.problems:
             self.notify(
                 problems_text(problems),
@@ -371,12 +371,12 @@ class BtTuiApp(App[WelcomeChoice]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action as Textual does, and mark its hint as followed."""
+        """Run the action as Textual does, and mark its tip as followed."""
         scopes = self._scopes(self.screen) if self.screen_stack else (Scope.APP,)
         done = await super().run_action(action, default_namespace, namespaces)
         if done and isinstance(action, str):
             for scope in scopes:
-                self.hints.done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
+                self.tips.done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
         return done
 
     @staticmethod
@@ -486,7 +486,7 @@ def run_dashboard(
         own_emulator=own_emulator,
         recorded=recorded,
         why_no_remote=why_no_remote,
-        hints=True,
+        tips=True,
     )
     try:
         with drawn_on_stdout(), watched_terminal(partial(app.post_message, TerminalGone())):

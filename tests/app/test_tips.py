@@ -1,4 +1,4 @@
-"""Hints for newcomers: one at a time, and each goes away."""
+"""Tips for newcomers: one at a time, and each goes away."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.dashboard import home, text_of
 from support.waiting import until
 from support.worlds import fleet
 from tui.actions import ACTIONS
-from tui.app.hints import HINT_MEMORY, HINTS, MAX_TIMES_SHOWN
+from tui.app.tips import MAX_TIMES_SHOWN, TIP_MEMORY, TIPS
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
@@ -16,14 +16,14 @@ from tui.settings.remembered import Memory
 OPEN, FILTER, HELP, MARK = "opens the selected job", "filters, e.g.", "shows all keyboard", "marks jobs"
 
 
-def test_every_hint_is_about_an_action() -> None:
+def test_every_tip_is_about_an_action() -> None:
     known = {f"{action.scope}.{action.id}" for action in ACTIONS}
-    assert HINTS.keys() <= known
+    assert TIPS.keys() <= known
 
 
-async def test_what_was_done_is_not_hinted_at_again(tmp_path: Path) -> None:
+async def test_what_was_done_is_not_shown_again(tmp_path: Path) -> None:
     memory = Memory(tmp_path / "layout.json")
-    app = home(hints=True, memory=memory)
+    app = home(tips=True, memory=memory)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: OPEN in text_of(app))
         await pilot.press("slash", "escape")
@@ -31,19 +31,19 @@ async def test_what_was_done_is_not_hinted_at_again(tmp_path: Path) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: MARK in text_of(app))
         assert FILTER not in text_of(app)
-        await pilot.click("HintLine")
+        await pilot.click("TipLine")
         await until(pilot, lambda: "tip " not in text_of(app))
-    again = home(hints=True, memory=Memory(tmp_path / "layout.json"))
+    again = home(tips=True, memory=Memory(tmp_path / "layout.json"))
     async with again.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: len(again.screen.query("HintLine")) == 1)
-        again.hints.show()  # type: ignore[attr-defined]
+        await until(pilot, lambda: len(again.screen.query("TipLine")) == 1)
+        again.tips.show()  # type: ignore[attr-defined]
         assert "tip " not in text_of(again)
 
 
 async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
     memory = Memory()
-    memory.put(HINT_MEMORY, {next(iter(HINTS)): MAX_TIMES_SHOWN})
-    app = home(hints=True, memory=memory)
+    memory.put(TIP_MEMORY, {next(iter(TIPS)): MAX_TIMES_SHOWN})
+    app = home(tips=True, memory=memory)
     async with app.run_test(size=(60, 20)) as pilot:
         await until(pilot, lambda: "tip " in text_of(app))
         assert FILTER in text_of(app)
@@ -51,7 +51,7 @@ async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
 
 async def test_it_names_the_key_of_the_settings_and_without_any_job_says_nothing_of_one() -> None:
     settings = Loaded(Configuration.model_validate({"keys": {"app.help": "f5"}}))
-    app = home(fleet(()), hints=True, settings=settings)
+    app = home(fleet(()), tips=True, settings=settings)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: f"tip  f5 {HELP}" in text_of(app))
         assert OPEN not in text_of(app)
