@@ -123,7 +123,7 @@ def _unseeded(request: JobRequest, commands: Sequence[list[str]]) -> Iterator[Fi
         name = next((PurePosixPath(word).name for word in words if not _is_prefix(word)), "")
         if name in LAUNCHERS or any(word.startswith("torch.distributed") for word in words):
             problem = f"nothing before {name} loads the data, so each of its processes may"
-            remedy = "load it to the cache once, by a script of its own in a command before"
+            remedy = "load it into the cache once, in an earlier start command with a script of its own"
             yield Finding("info", COMMANDS, problem, remedy)
             return
         if name in BRINGS_FILES or _PYTHON.fullmatch(name):

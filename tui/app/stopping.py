@@ -47,7 +47,10 @@ class JobStopper:
         return len(self._waiting)
 
     async def wants_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
-        """Ask when to stop the only job of the batch; return True for now. Otherwise all is done."""
+        """Ask when to stop the only job of the batch; return True to stop it now.
+
+        Every other answer is handled here.
+        """
         (job,) = batch.jobs
         lost = await self._unsaved(job, run)
         waits = job.id in self._waiting

@@ -70,7 +70,7 @@ class WelcomeScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
-            yield Static(Text("A cockpit for Baseten Training in your terminal."), id="claim")
+            yield Static(Text("A dashboard for Baseten Training in your terminal."), id="claim")
             yield ChoiceList(
                 *(
                     Option(Text.assemble((label, "bold"), "\n", (words, "dim")), id=choice)

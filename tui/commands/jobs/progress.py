@@ -244,7 +244,11 @@ def _stamp(at_ns: int | None) -> str | None:
     type=click.Path(path_type=Path),
     help="Read a recording or a saved log instead of a job: plain text or 'logs -o ndjson'.",
 )
-@click.option("--each-line", is_flag=True, help="With --file: show what is read in each line, from line 0.")
+@click.option(
+    "--each-line",
+    is_flag=True,
+    help="With --file: show what is read in each line; lines are numbered from 0.",
+)
 @format_option(TABLE, JSON, CSV, NDJSON)
 @remote_option
 @click.pass_obj
