@@ -104,6 +104,11 @@ class Palette(CommandPalette):
         with suppress(NoMatches):  # the list is gone if the palette was closed while the user typed
             await gather(self, search_value)
 
+    def _action_command_list(self, action: str) -> None:
+        """Page through the list; do nothing while it has no size yet, or if it is gone."""
+        if any(found.scrollable_content_region for found in self.query(OptionList)):
+            super()._action_command_list(action)
+
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close; do nothing if this screen is no longer on top."""
         if self.app.screen is not self:

@@ -208,19 +208,19 @@ class CompareRunsScreen(AppScreen):
         self._show_table()
 
     async def watch_base(self) -> None:
-        """Rebuild the table, because its columns follow the order of the runs."""
-        finals = self.query_one("#finals")
-        had_focus = self.query_one(RowTable).has_focus
-        await finals.remove_children()
-        table = self._new_table()
-        await finals.mount(table)
+        """Rebuild the table, because its columns follow the order of the runs; there is always one."""
+        before, table = self.query_one(RowTable), self._new_table()
+        had_focus = before.has_focus
+        before.display = False
+        await self.query_one("#finals").mount(table, before=before)
         if had_focus:
-            table.focus()
+            self.set_focus(table)
+        await before.remove()
         self._show()
 
     def watch_layout_shown(self, layout: Layout) -> None:
         self.update_classes({f"-only-{name}": name == layout for name in LAYOUTS})
-        self.query_one("#charts" if layout == "charts" else RowTable).focus()
+        self.set_focus(self.query_one("#charts" if layout == "charts" else RowTable))
         self.refresh_bindings()
         self._show_charts()
 

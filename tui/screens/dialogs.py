@@ -291,3 +291,8 @@ class ChoiceList(OptionList):
     def on_mount(self) -> None:
         if self.highlighted is None:
             self.action_first()
+
+    def _move_page(self, direction: Literal[-1, 1]) -> None:
+        """Move a page; do nothing while the list has no size yet, because it has no lines then."""
+        if self.scrollable_content_region:
+            super()._move_page(direction)
