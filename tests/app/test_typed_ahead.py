@@ -5,8 +5,9 @@ from __future__ import annotations
 from textual import events
 from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
+from textual.widgets import Input
 
-from support.dashboard import Heard, home, opened, settle, text_of
+from support.dashboard import Heard, home, job_view, opened, settle, text_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen
@@ -17,11 +18,19 @@ from tui.screens.messages import OpenJobRequested
 SIZE = (80, 24)
 
 
-async def enter_at_once(app: BtTuiApp, pilot: Pilot[object], times: int) -> None:
-    """Press enter so often, none of them waiting for the one before."""
-    for _ in range(times):
-        app.post_message(events.Key("enter", "\r"))
+async def at_once(app: BtTuiApp, pilot: Pilot[object], *keys: str) -> None:
+    """Press keys, none of them waiting for the one before."""
+    for key in keys:
+        app.post_message(events.Key(key, "\r" if key == "enter" else key))
     await settle(pilot)
+
+
+async def test_keys_take_effect_in_the_order_in_which_they_are_typed() -> None:
+    app = job_view()
+    async with opened(app, SIZE) as pilot:
+        await at_once(app, pilot, "2", "slash", "l", "o")
+        field = app.screen.query_one("#log-input", Input)
+        assert app.screen.has_class("-tab-logs") and field.value == "lo" and field.has_focus
 
 
 async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_chooses_once() -> None:
@@ -30,18 +39,18 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
     async with opened(app, SIZE, message_hook=asked) as pilot:
         await pilot.press("slash", *"v2")
         await until(pilot, lambda: "1 of " in text_of(app))
-        await enter_at_once(app, pilot, 2)
+        await at_once(app, pilot, "enter", "enter")
         assert len(asked.messages) == 1
         app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop", "Keep it"), answers.append)
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and app.focused is not None)
-        await enter_at_once(app, pilot, 3)
+        await at_once(app, pilot, "enter", "enter", "enter")
         await until(pilot, lambda: bool(answers))
         assert answers == [False]
         assert len(app.screen_stack) == 2
         await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"help")
         await until(pilot, lambda: "Keyboard shortcuts." in text_of(app))
-        await enter_at_once(app, pilot, 4)
+        await at_once(app, pilot, "enter", "enter", "enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert [type(screen) for screen in app.screen_stack[1:]] == [HomeScreen, HelpScreen]
 
@@ -51,4 +60,8 @@ async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None
     async with opened(app, SIZE) as pilot:
         await to_screen(pilot, CommandPalette, "colon")
         await app.screen.query_one(CommandList).remove()  # closing removes the list before the palette
-        await to_screen(pilot, HelpScreen, "h", "escape", "question_mark")
+        await to_screen(pilot, HelpScreen, "h", "pageup", "escape", "question_mark")
+        await to_screen(pilot, CommandPalette, "escape", "colon")
+        app.action_help()  # above the palette, as a screen that was still loading
+        app.action_command_palette()
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))

@@ -26,6 +26,7 @@ from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.screen import Screen
 from textual.widget import MountError
+from textual.widgets import Input, TextArea
 from textual.worker import Worker, WorkerState
 
 from api_client.remotes import Remote
@@ -363,7 +364,18 @@ class BtTuiApp(App[WelcomeChoice]):
         for old in shown[: max(0, len(shown) + 1 - MAX_NOTICES)]:
             del self._notifications[old]
 
-    # Actions that work on all screens
+    # Keys, and actions that work on all screens
+
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Run the action of a key before the next key, except in a text field, which takes keys as text.
+
+        Textual runs it once the key has passed all widgets around the focus, which the next key may overtake.
+        """
+        return await super()._check_bindings(key, priority) or (
+            priority
+            and not isinstance(self.focused, (Input, TextArea))
+            and await super()._check_bindings(key)
+        )
 
     async def run_action(
         self,
@@ -391,7 +403,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            self.push_screen(Palette(id="--command-palette", placeholder="Search jobs and actions…"))
+            self.push_screen(Palette(placeholder="Search jobs and actions…"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         read_only = bool(self._read_only_by)

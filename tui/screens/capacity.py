@@ -88,7 +88,7 @@ class CapacityScreen(AppScreen):
         self._gpus.set_rows([CapacityLine(row, queued_gpu_count(view, row)) for row in rows])
         self._gpus.styles.height = len(rows) + 1
         if not view.rows and self._gpus.has_focus:
-            self._jobs.focus()
+            self.set_focus(self._jobs)
         stale = self.query_one("#stale", WrappedText)
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
         why = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
@@ -139,7 +139,7 @@ class CapacityScreen(AppScreen):
 
     def action_other_table(self) -> None:
         to_jobs = not self._jobs.has_focus or not self._gpus.rows
-        (self._jobs if to_jobs else self._gpus).focus()
+        self.set_focus(self._jobs if to_jobs else self._gpus)
 
     def action_every_type(self) -> None:
         self.all_types = not self.all_types

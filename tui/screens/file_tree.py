@@ -54,7 +54,7 @@ class TreeScreen(AppScreen):
     @on(Input.Submitted, "#filter")
     def _filter_kept(self) -> None:
         self.query_one("#filter").remove_class("-open")
-        self.tree_view.focus()
+        self.set_focus(self.tree_view)
 
     def leave_filter(self) -> bool:
         """Clear and close the filter; return False if there is none."""
@@ -63,7 +63,7 @@ class TreeScreen(AppScreen):
             return False
         field.remove_class("-open")
         field.value = ""
-        self.tree_view.focus()
+        self.set_focus(self.tree_view)
         return True
 
     # Actions

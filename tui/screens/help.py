@@ -99,7 +99,7 @@ class HelpScreen(ModalScreen[None]):
 
     @on(Input.Submitted)
     def _found(self) -> None:
-        self.query_one("#keys").focus()
+        self.set_focus(self.query_one("#keys"))
 
     def action_find(self) -> None:
         field = self.query_one("#find", Input)
@@ -114,7 +114,7 @@ class HelpScreen(ModalScreen[None]):
             return
         field.remove_class("-open")
         field.value = ""
-        self.query_one("#keys").focus()
+        self.set_focus(self.query_one("#keys"))
 
     def action_scroll_pages(self, pages: float) -> None:
         keys = self.query_one("#keys", VerticalScroll)

@@ -230,7 +230,7 @@ class SubmitScreen(AppScreen):
         if snapshot.project is not None and stage == "reviewing":
             self._show_review(snapshot)
             if before != stage:
-                self.query_one("#submit", Button).focus()
+                self.set_focus(self.query_one("#submit", Button))
         if stage == "submitting":
             self._show_progress(snapshot)
         if snapshot.job is not None:
@@ -307,7 +307,7 @@ class SubmitScreen(AppScreen):
         if event.key in ("down", "up") and self.focused is self.query_one("#path"):
             event.stop()
             table = self.query_one("#configs", RowTable)
-            table.focus()
+            self.set_focus(table)
             table.action_cursor_by(1 if event.key == "down" else -1)
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
@@ -356,7 +356,7 @@ class SubmitScreen(AppScreen):
         """Go back from the review to the choice, else close; an upload cannot be left."""
         if self.snapshot.stage == "reviewing":
             self._feed.back_to_choices()
-            self.query_one("#path").focus()
+            self.set_focus(self.query_one("#path"))
         elif self.snapshot.stage in ("choosing", "loading"):
             self.app.pop_screen()
         else:

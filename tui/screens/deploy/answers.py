@@ -154,7 +154,7 @@ class QuestionPane(Vertical):
     def take_focus(self) -> None:
         target = "#text" if self.step.kind in ("text", "number") else "OptionList, TextArea"
         for widget in self.query(target).results(Widget):  # none before the pane is mounted
-            widget.focus()
+            self.screen.set_focus(widget)
             break
 
     @on(CheckboxList.Complete)
@@ -187,7 +187,7 @@ class QuestionPane(Vertical):
         if self.step.kind in ("text", "number"):
             field = self.query_one("#text", Input)
             field.value = event.option.id or ""
-            field.focus()
+            self.screen.set_focus(field)
         else:
             self.post_message(self.Answered(event.option.id))
 

@@ -258,7 +258,7 @@ class PreviewPane(Vertical):
         yield TextPanel(id="preview-lines")
 
     def focus_lines(self) -> None:
-        self.query_one(TextPanel).focus()
+        self.screen.set_focus(self.query_one(TextPanel))
 
     def forget(self) -> None:
         self._previews.clear()

@@ -231,13 +231,13 @@ class FilesScreen(TreeScreen):
         if not self.has_class("-whole"):
             return False
         self.remove_class("-whole")
-        self.tree_view.focus()
+        self.set_focus(self.tree_view)
         return True
 
     def action_back(self) -> None:
         if self._leave_full_view() or self.leave_filter():
             return
         if self._preview.has_focus_within:
-            self.tree_view.focus()
+            self.set_focus(self.tree_view)
         elif not self.tree_view.clear_marks():
             self.app.pop_screen()

@@ -316,7 +316,7 @@ class HomeScreen(AppScreen):
 
     @on(RowTable.Selected, "#projects")
     def _project_chosen(self) -> None:
-        self._jobs.focus()
+        self.set_focus(self._jobs)
 
     @on(RowTable.HeadingPressed, "#jobs")
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
@@ -336,7 +336,7 @@ class HomeScreen(AppScreen):
             self.action_open_job()
             return
         field.remove_class("-open")
-        self._jobs.focus()
+        self.set_focus(self._jobs)
 
     def show_place(self, place: str) -> None:
         self._place = place
@@ -345,7 +345,7 @@ class HomeScreen(AppScreen):
     def choose_project(self, project_id: str) -> None:
         self._projects.move_to(project_id)
         self._show_jobs()
-        self._jobs.focus()
+        self.set_focus(self._jobs)
 
     # Actions on jobs: the marked ones, or the one under the cursor
 
@@ -477,7 +477,7 @@ class HomeScreen(AppScreen):
         here = next((place for place, row in enumerate(rows) if row.id == chosen), -1)
         if alarmed:
             self._jobs.move_to(rows[next((place for place in alarmed if place > here), alarmed[0])].id)
-            self._jobs.focus()
+            self.set_focus(self._jobs)
 
     @on(events.Click, "#header")
     def _header_clicked(self, event: events.Click) -> None:
@@ -509,9 +509,9 @@ class HomeScreen(AppScreen):
         if field.has_class("-open") or self.query_text:
             field.remove_class("-open")
             field.value = ""
-            self._jobs.focus()
+            self.set_focus(self._jobs)
         elif self.marked:
             self.marked = ()
         elif self._projects.cursor_key != ALL_PROJECTS:
             self._projects.move_to(ALL_PROJECTS)
-            self._jobs.focus()
+            self.set_focus(self._jobs)

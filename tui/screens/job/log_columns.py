@@ -130,7 +130,7 @@ class LogColumns(Horizontal):
         wanted = max(1, len(self.nodes))
         for column in columns[wanted:]:
             if column.view.has_focus:
-                self.main.focus()
+                self.screen.set_focus(self.main)
             await column.remove()
         for position in range(len(columns), wanted):
             view = LogView(store=self.main.store, options=self._of_column(position))
@@ -157,4 +157,4 @@ class LogColumns(Horizontal):
 
     def focus_next(self, by: int) -> None:
         views = self.views
-        views[(views.index(self.current) + by) % len(views)].focus()
+        self.screen.set_focus(views[(views.index(self.current) + by) % len(views)])

@@ -110,7 +110,7 @@ class LogPane(Vertical):
         return self.query_one(LogField)
 
     def focus_view(self) -> None:
-        self.view.focus()
+        self.screen.set_focus(self.view)
 
     async def run_action(self, action: str, namespaces: Mapping[str, DOMNode] | None = None) -> None:
         """Run an action of the pane, or else of the view with the focus."""

@@ -162,13 +162,13 @@ class MetricsPane(Horizontal):
         return self._nodes_pane.main.has_focus and not (self._tab == "metrics" and self.nodes_large)
 
     def take_focus(self) -> None:
-        (self._nodes_pane.main if self.nodes_large else self._grid).focus()
+        self.screen.set_focus(self._nodes_pane.main if self.nodes_large else self._grid)
 
     def action_pick_node(self) -> None:
         if self.picks_node:
             self.post_message(self.NodesLeft())
         else:
-            self._nodes_pane.main.focus()
+            self.screen.set_focus(self._nodes_pane.main)
 
     @on(GpuMatrix.NodeSelected)
     def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:

@@ -236,7 +236,7 @@ class JobScreen(AppScreen):
             case "metrics":
                 self.metrics.take_focus()
             case "checkpoints" | "details":
-                self.query_one("#checkpoint-table" if tab == "checkpoints" else "#details").focus()
+                self.set_focus(self.query_one("#checkpoint-table" if tab == "checkpoints" else "#details"))
             case _:
                 self.query_one(LogPane).focus_view()
 
