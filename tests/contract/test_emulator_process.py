@@ -182,10 +182,7 @@ def test_the_demo_world_has_scripted_jobs_and_a_real_one_and_forgets_what_was_de
         return {project["name"]: project["id"] for project in projects}
 
     folder = tmp_path / "data"
-    with (
-        EmulatorChild(data_dir=folder, url_lifetime_s=A_YEAR_S) as child,
-        client_of(child) as client,
-    ):
+    with EmulatorChild(data_dir=folder, url_lifetime_s=A_YEAR_S) as child, client_of(child) as client:
         found, projects = jobs_of(client), projects_of(client)
         assert len(found) > 20
         assert len({job["current_status"] for job in found}) >= 8
