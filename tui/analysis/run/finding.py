@@ -55,6 +55,7 @@ SIGNS: Mapping[str, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"}
 TONES: Mapping[str, str] = {"critical": "bad", "warning": "caution", "info": "plain"}
 
 LOSS_KINDS = frozenset({FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING})
+NO_ETA_KINDS = frozenset({FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE})
 
 _KINDS_WITH_DURATION = frozenset(
     {

@@ -19,6 +19,8 @@ from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import (
+    LOSS_KINDS,
+    NO_ETA_KINDS,
     NODE_CHARACTERS,
     SIGNS,
     TONES,
@@ -47,9 +49,6 @@ HEALTH_PRIORITY_COUNT = 3
 """The worst finding, the number of further ones, and the last checkpoint are always visible."""
 CONFIDENT_SHARE = 0.1
 """Show an ETA without its range if the range is narrower than this share of it."""
-_NO_ETA_KINDS = (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE)
-_KINDS_WITH_SINCE = (FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING)
-"""Findings whose text has no time, although users ask next how long they have lasted."""
 _PHASE_NAMES = {"evaluation": "evaluating", "checkpoint": "saving"}
 MIN_PHASE_S = 30.0
 PHASE_STEPS = 3
@@ -247,7 +246,7 @@ def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -
             text = f"{cut}: {text}"
     if (
         form != "brief"
-        and finding.kind in _KINDS_WITH_SINCE
+        and finding.kind in LOSS_KINDS  # users ask next how long it has lasted
         and finding.since is not None
         and now > finding.since
     ):
@@ -275,7 +274,7 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
 
 def _is_stuck(run: RunSnapshot) -> bool:
     """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
-    return any(found.kind in _NO_ETA_KINDS for found in run.findings)
+    return any(found.kind in NO_ETA_KINDS for found in run.findings)
 
 
 def cost(run: RunSnapshot) -> Fact:
