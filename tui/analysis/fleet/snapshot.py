@@ -16,7 +16,7 @@ from operator import attrgetter
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
-from tui.analysis.cost import Charge, charge
+from tui.analysis.cost import Charge, charge, total_cost
 from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import (
@@ -32,7 +32,7 @@ from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
-from tui.text.units import UNKNOWN, age, count, counted, duration, hardware, number
+from tui.text.units import UNKNOWN, age, count, counted, duration, hardware
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class JobRow:
     note_tone: str
     progress_fraction: float
     steps: str
-    loss: str
+    loss: float | None
     trace: tuple[float | None, ...]
     age: str
     age_s: float = field(compare=False)
@@ -161,6 +161,12 @@ class FleetSnapshot:
     def running(self) -> int:
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
+    def cost_of(self, row: JobRow) -> tuple[float, bool] | None:
+        """Return a job's dollars, and True if part of them is an estimate; None if they are not known."""
+        cost = total_cost([(row.job, row.charge)], self.prices, self.bill, self.at)
+        usd = cost.billed.usd + (cost.usd or 0.0)
+        return (usd, bool(cost.usd)) if usd and not cost.unpriced else None
+
 
 def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
@@ -181,7 +187,7 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
         note_tone=tone,
         progress_fraction=(job_preview.progress.fraction if job_preview.progress else None) or 0.0,
         steps=_steps(job_preview.progress),
-        loss=_loss(job_preview.progress),
+        loss=job_preview.progress.loss if job_preview.progress else None,
         trace=job_preview.trace,
         age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
@@ -251,10 +257,6 @@ def _steps(progress: ProgressSnapshot | None) -> str:
     if progress is None or progress.step is None:
         return ""
     return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
-
-
-def _loss(progress: ProgressSnapshot | None) -> str:
-    return number(progress.loss) if progress is not None and progress.loss is not None else ""
 
 
 _BRIEF: dict[FindingKind, str] = {

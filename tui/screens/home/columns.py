@@ -8,7 +8,7 @@ from tui.analysis.cost import total_cost
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, attention
 from tui.tables.column import Column, Span
 from tui.text.sanitize import sanitize
-from tui.text.units import count, counted, money
+from tui.text.units import count, counted, money, number
 from tui.widgets.charts.spec import trace
 
 MIN_GPU_HOURS = 1.0
@@ -108,17 +108,15 @@ def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRo
 
     def cost(row: JobRow) -> list[Span]:
         snapshot = fleet()
-        return _cost(row, snapshot) if snapshot is not None else []
+        known = snapshot.cost_of(row) if snapshot is not None else None
+        return [(f"{'≈' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
 
     column = Column("cost", "cost", cost, width=8, align="right", keep=4)
     return tuple(each for one in JOB_COLUMNS for each in ((one, column) if one.id == "trace" else (one,)))
 
 
-def _cost(row: JobRow, snapshot: FleetSnapshot) -> list[Span]:
-    """Return the bill plus an estimate of the rest; nothing if no price is known."""
-    of = total_cost([(row.job, row.charge)], snapshot.prices, snapshot.bill, snapshot.at)
-    usd = of.billed.usd + (of.usd or 0.0)
-    return [(f"{'≈' if of.usd else ''}{money(usd)}", "muted")] if usd and not of.unpriced else []
+def _loss(row: JobRow) -> list[Span]:
+    return [(number(row.loss) if row.loss is not None else "", "muted")]
 
 
 # Problems of a job take precedence over other columns; where the status word does not fit, sign and note show
@@ -129,7 +127,7 @@ JOB_COLUMNS: tuple[Column[JobRow], ...] = (
     Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
     Column("note", "progress", _note, width=21, flex=4, keep=8, without={"status": _note_without_status}),
     Column("step", "step", lambda row: [(row.steps, "muted")], width=13, align="right", keep=3),
-    Column("loss", "loss", lambda row: [(row.loss, "muted")], width=7, align="right", keep=4),
+    Column("loss", "loss", _loss, width=7, align="right", keep=4),
     Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
     Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),
     Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=3, keep=1),

@@ -19,7 +19,7 @@ from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.cost import price_of
 from tui.analysis.fleet.batches import ProjectDeletion, Verb
-from tui.analysis.fleet.query import SORT_KEYS, Query, filter_and_sort, parse
+from tui.analysis.fleet.query import Query, filter_and_sort, parse
 from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
     JobRow,
@@ -232,7 +232,12 @@ class HomeScreen(AppScreen):
             if self.stopping:
                 jobs = [replace(row, stopping=True) if row.id in self.stopping else row for row in jobs]
             rows = filter_and_sort(
-                jobs, project_id=project_id, query=self._query, sort_by=column, descending=descending
+                jobs,
+                snapshot,
+                project_id=project_id,
+                query=self._query,
+                sort_by=column,
+                descending=descending,
             )
             marked = frozenset(self.marked)
             self._jobs.set_rows(
@@ -321,8 +326,6 @@ class HomeScreen(AppScreen):
     @on(RowTable.HeadingPressed, "#jobs")
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
         column, descending = self.sort
-        if message.column_id not in SORT_KEYS:
-            return
         self.sort = (message.column_id, not descending if message.column_id == column else False)
 
     @on(Input.Changed, "#filter")
