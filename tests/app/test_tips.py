@@ -17,8 +17,7 @@ OPEN, FILTER, HELP, MARK = "opens the selected job", "filters, e.g.", "shows all
 
 
 def test_every_tip_is_about_an_action() -> None:
-    known = {f"{action.scope}.{action.id}" for action in ACTIONS}
-    assert TIPS.keys() <= known
+    assert TIPS.keys() <= {f"{action.scope}.{action.id}" for action in ACTIONS}
 
 
 async def test_what_was_done_is_not_shown_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import time
 import types
 import unicodedata
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -51,16 +51,12 @@ def harmful(kind: Any, name: str = "") -> Any:
         if name in NOW_FIELDS:
             return _an_hour_ago()
         return HARM + "x" * LONG if name in LONG_FIELDS else HARM
-    if kind is datetime:
-        return _an_hour_ago()
-    if kind is date:
-        return _an_hour_ago()[:10]
+    if kind in (datetime, date):
+        return _an_hour_ago()[: 10 if kind is date else None]
     if kind in (int, float, bool):
         return kind(1)
     origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return harmful(arguments[0], name)
-    if origin in (Union, types.UnionType):
+    if origin in (Annotated, Union, types.UnionType):
         return harmful(next(one for one in arguments if one is not type(None)), name)
     if origin is list:
         return [harmful(arguments[0], name)]
@@ -72,12 +68,8 @@ def harmful(kind: Any, name: str = "") -> Any:
             for one, field in kind.model_fields.items()
             if one != "latest_job"  # a project's, whose jobs have projects …
         }
-    if is_dataclass(kind):
-        hints = get_type_hints(kind, include_extras=True)
-        return {one.name: harmful(hints[one.name], one.name) for one in fields(kind)}
-    if is_typeddict(kind):
-        hints = get_type_hints(kind)
-        return {one: harmful(hint, one) for one, hint in hints.items()}
+    if is_dataclass(kind) or is_typeddict(kind):
+        return {one: harmful(hint, one) for one, hint in get_type_hints(kind).items()}
     return HARM
 
 
@@ -105,8 +97,6 @@ class HostileServer(FakeBaseten):
         waiting = hostile_job("TRAINING_JOB_PENDING", id=f"wait{HARM}")
         project = harmful(models.TrainingProject) | {"latest_job": job}
         a_job = r"/v1/training_projects/[^/]+/jobs/[^/]+"
-        checkpoint = harmful(models.Checkpoint)
-        instance = harmful(models.InstanceType)
         files = harmful(models.CheckpointFilesPage) | {"next_page_token": None}
         log = _log(int(time.time() * 1000))
         jobs = [job, ended, waiting]
@@ -117,13 +107,13 @@ class HostileServer(FakeBaseten):
             ("POST", "/v1/training_jobs/search", {"training_jobs": jobs}),
             ("GET", a_job, {"training_job": job}),
             ("GET", f"{a_job}/metrics", harmful(models.JobMetrics)),
-            ("GET", f"{a_job}/checkpoints", {"checkpoints": [checkpoint]}),
+            ("GET", f"{a_job}/checkpoints", {"checkpoints": [harmful(models.Checkpoint)]}),
             ("GET", f"{a_job}/checkpoint_files", files),
             ("GET", f"{a_job}/auth_codes", {"auth_codes": [harmful(models.AuthCode)]}),
             ("GET", "/v1/training_projects/[^/]+/cache/summary", harmful(models.CacheSummary)),
             ("GET", "/v1/training/capacity", harmful(models.TrainingCapacity)),
             ("GET", "/v1/training/jobs/[^/]+/queue_context", harmful(models.QueueContext)),
-            ("GET", "/v1/instance_types", {"instance_types": [instance]}),
+            ("GET", "/v1/instance_types", {"instance_types": [harmful(models.InstanceType)]}),
             ("GET", "/v1/instance_type_prices", {"instance_types": [harmful(models.InstanceTypePrice)]}),
             ("GET", "/v1/billing/usage_summary", {"training_usage": harmful(models.TrainingUsage)}),
             ("GET", "/v1/teams", {"teams": [harmful(models.Team)]}),
