@@ -27,26 +27,26 @@ def stall(context: Context) -> Iterator[HealthFinding]:
     progress, rules = context.progress, context.rules
     if progress.last_line_at_ns is None:
         return
-    line_s = progress.last_line_at_ns / NS_PER_S
+    line_at = progress.last_line_at_ns / NS_PER_S
     # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
-    gap_s = progress.unread_until_ns / NS_PER_S
-    since_s = max(line_s, gap_s, context.attempt_since)
-    silent_s = context.now_s - since_s
+    gap_at = progress.unread_until_ns / NS_PER_S
+    since_at = max(line_at, gap_at, context.attempt_since)
+    silent_s = context.now_s - since_at
     if progress.last_step_at_ns is None:
-        yield from _unread(context, line_s, silent_s)
+        yield from _unread(context, line_at, silent_s)
         return
     if progress.is_done:
-        yield from _after_last_step(context, line_s, silent_s)
+        yield from _after_last_step(context, line_at, silent_s)
         return
-    step_s = max(progress.last_step_at_ns / NS_PER_S, gap_s)
+    step_at = max(progress.last_step_at_ns / NS_PER_S, gap_at)
     usual_s = progress.step_interval_s or 0.0
     starting = usual_s == 0 or context.training_since is None or context.loads_again
-    sign_s = max(step_s, since_s)
+    sign_at = max(step_at, since_at)
     # One step gives no interval: a reinforcement learning step may take a quarter of an hour. Nor do steps
     # that are long over, if a count of other work has come to its end since.
-    other_work = (progress.finished_at or 0.0) > step_s + rules.stall_talking_s
+    other_work = (progress.finished_at or 0.0) > step_at + rules.stall_talking_s
     unread_s = rules.stall_unread_s if starting or other_work else 0.0
-    pinned = _are_gpus_pinned(context, sign_s)
+    pinned = _are_gpus_pinned(context, sign_at)
     allowed_s = max(
         rules.stall_after_s / (2 if pinned else 1),
         rules.stall_steps * usual_s,
@@ -54,50 +54,50 @@ def stall(context: Context) -> Iterator[HealthFinding]:
         unread_s,
     )
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
-    if context.now_s - sign_s > allowed_s:
-        text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
-        short = f"no step, no log line for {duration(context.now_s - sign_s)}"
-        silent_s = context.now_s - sign_s
+    silent_s = context.now_s - sign_at
+    if silent_s > allowed_s:
+        text = f"no step and no log line for {duration(silent_s)}{usually}{_busy(context)}"
+        short = f"no step, no log line for {duration(silent_s)}"
         sure = silent_s > max(_SURE_S, (1 if _is_idle(context) else 2) * allowed_s)
         yield finding(
-            FindingKind.STALLED, "critical" if sure else "warning", text, short=short, since_s=sign_s
+            FindingKind.STALLED, "critical" if sure else "warning", text, short=short, since_s=sign_at
         )
         return
     talking_s = max(
-        rules.stall_after_s if _are_gpus_pinned(context, step_s) else rules.stall_talking_s,
+        rules.stall_after_s if _are_gpus_pinned(context, step_at) else rules.stall_talking_s,
         rules.stall_talking_steps * usual_s,
         2 * rules.stall_pause_factor * (progress.step_pause_s or 0.0),
         context.pause_allowed_s,
         unread_s,
     )
     # As long as the log shows progress of an evaluation, the run is busy with that.
-    busy_s = step_s if progress.run_phase is None else max(step_s, progress.run_phase.newest)
-    if usual_s and context.now_s - max(busy_s, context.attempt_since) > talking_s:
-        text = f"no step for {duration(context.now_s - step_s)}{usually}, but still logging{_busy(context)}"
-        short = f"no step for {duration(context.now_s - step_s)}, still logging"
-        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=step_s)
+    busy_at = step_at if progress.run_phase is None else max(step_at, progress.run_phase.newest)
+    if usual_s and context.now_s - max(busy_at, context.attempt_since) > talking_s:
+        text = f"no step for {duration(context.now_s - step_at)}{usually}, but still logging{_busy(context)}"
+        short = f"no step for {duration(context.now_s - step_at)}, still logging"
+        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=step_at)
 
 
-def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
+def _unread(context: Context, line_at: float, silent_s: float) -> Iterator[HealthFinding]:
     """Report silence of a run that logs no steps and logged regularly before, or whose first step hangs."""
     progress, rules = context.progress, context.rules
     if progress.first_line_at_ns is None:
         return
-    logged_s = line_s - progress.first_line_at_ns / NS_PER_S
+    logged_s = line_at - progress.first_line_at_ns / NS_PER_S
     allowed_s = max(rules.stall_unread_s, 3 * (progress.line_pause_s or 0.0))
     is_regular = logged_s >= rules.stall_unread_s and progress.line_pause_s is not None
     if silent_s > allowed_s and (is_regular or _are_gpus_pinned(context, context.now_s - allowed_s)):
         short = f"no log line for {duration(silent_s)}"
-        yield finding(FindingKind.STALLED, "warning", short + _busy(context), short=short, since_s=line_s)
+        yield finding(FindingKind.STALLED, "warning", short + _busy(context), short=short, since_s=line_at)
 
 
-def _after_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[HealthFinding]:
+def _after_last_step(context: Context, line_at: float, silent_s: float) -> Iterator[HealthFinding]:
     """Report a job that does not end after its last step while its GPUs are busy: ranks stuck in shutdown."""
     # Idle GPUs have their own finding.
     if silent_s > context.rules.stall_unread_s and not _is_idle(context):
         text = f"all steps done, but no log line for {duration(silent_s)}{_busy(context)}"
         short = f"done, but not exiting for {duration(silent_s)}"
-        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=line_s)
+        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=line_at)
 
 
 def _is_idle(context: Context) -> bool:
