@@ -17,7 +17,7 @@ from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.feeds.throttle import Throttle, sleep_or_event
+from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
 from tui.readers.run import (
     checkpoints_of,
     fetch_health_metrics,
@@ -32,7 +32,6 @@ RUNS_AT_ONCE = 2
 """Logs read at the same time; each may itself be read by several concurrent readers."""
 POINTS = 5000
 """Maximum number of points per curve."""
-PUBLISH_INTERVAL_S = 0.5
 POLL_INTERVAL_S = 20.0
 """Polling interval for the checkpoints and the status of an unfinished run."""
 
@@ -88,7 +87,7 @@ class ComparisonFeed:
         self._session = session
         self._memory = memory
         self._publish_runs = publish
-        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=RUN_PUBLISH_INTERVAL_S)
         self._runs = {job.id: memory.recall(job.id) or ComparedRun(job) for job in jobs}
         self._free = asyncio.Semaphore(RUNS_AT_ONCE)
         self._prices: dict[str, float] = {}
@@ -102,7 +101,7 @@ class ComparisonFeed:
                 self._prices = await listed_prices(self._session.client)
             for run in list(self._runs.values()):
                 if run.state != "read":
-                    tasks.create_task(self._keep(run.job))
+                    tasks.create_task(self._retry_forever(run.job))
 
     def refresh(self) -> None:
         self._wake.set()
@@ -115,7 +114,7 @@ class ComparisonFeed:
         self._runs[run.job.id] = run
         self._throttle.request()
 
-    async def _keep(self, job: TrainingJob) -> None:
+    async def _retry_forever(self, job: TrainingJob) -> None:
         """Read a run, retrying after errors; ``refresh`` retries at once."""
 
         def show_error(error: RequestError, _delay_s: float) -> None:

@@ -16,8 +16,8 @@ from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.billing import read_bill
+from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
 
 if TYPE_CHECKING:
@@ -37,11 +37,8 @@ FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
 UNWATCHED_INTERVAL_S = 10.0
 """Polling interval while another screen is in front; previews stop, but the connection is still monitored."""
-BILL_INTERVAL_S = 600.0
-"""The platform updates the bill hourly."""
 BILL_SPAN = timedelta(days=30)
 """What one request can read, as it begins at midnight."""
-PUBLISH_INTERVAL_S = 1.0
 PREVIEW_PAUSE_S = 0.25
 """Pause between two previews; each takes two requests."""
 FIRST_PREVIEW_PAUSE_S = 0.05
@@ -74,7 +71,7 @@ class FleetFeed:
         self._list_interval_s = list_interval_s
         self._session = session
         self._publish_snapshot = publish
-        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=FLEET_PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._jobs: dict[str, TrainingJob] = {}
         # Unfinished jobs, and those that have ended since the last full list.
@@ -184,7 +181,7 @@ class FleetFeed:
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
             size = max(1.0, len(self._jobs) / MANY_JOBS)
-            self._throttle.interval_s = PUBLISH_INTERVAL_S * min(size, MAX_PUBLISH_SLOWDOWN)
+            self._throttle.interval_s = FLEET_PUBLISH_INTERVAL_S * min(size, MAX_PUBLISH_SLOWDOWN)
         else:
             fresh = {
                 job.id: job

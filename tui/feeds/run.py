@@ -28,8 +28,8 @@ from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.analysis.run.verdict import is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
-from tui.feeds.throttle import Throttle, sleep_or_event
-from tui.readers.billing import read_bill
+from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.run import HEALTH_STEP_S, HealthMetrics, has_many_nodes, metrics_in_parts
 from tui.readers.session import Session, listed_prices
 from tui.text.times import time_key
@@ -40,10 +40,6 @@ STATUSES_MISSED = 3
 METRICS_INTERVAL_S = 2.0
 """Minimum polling interval; longer for slow sampling: half its interval, or all of it with many nodes."""
 CHECKPOINTS_INTERVAL_S = 10.0
-BILL_INTERVAL_S = 600.0
-"""The platform updates the bill hourly."""
-PUBLISH_INTERVAL_S = 0.5
-"""Interval between snapshots, each of which is drawn; nothing in them changes faster. The log is separate."""
 HEALTH_INTERVAL_S = 2.0
 """Interval between health checks."""
 HEALTH_INTERVAL_OF_MANY_S = 5.0
@@ -109,7 +105,7 @@ class RunFeed:
         self._on_gone = on_gone
         self._was_gone = False
         self._publish_snapshot = publish
-        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=RUN_PUBLISH_INTERVAL_S)
         self._span = self._shown = span
         now = session.clock.now()
         stale_after_s = max(STALE_AFTER_S, STATUSES_MISSED * status_interval_s)
@@ -121,7 +117,7 @@ class RunFeed:
         self._prices = prices or {}
         self._checked_at = -HEALTH_INTERVAL_OF_MANY_S
         self._checked_state: tuple[object, ...] = ()
-        self._faults_of: tuple[object, ...] = ()
+        self._faults_state: tuple[object, ...] = ()
         self._kept_of: tuple[Checkpoint, ...] | None = None
         self._check_requested = asyncio.Event()
         self._progress = ProgressFold(patterns=self._patterns)
@@ -137,12 +133,12 @@ class RunFeed:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._throttle.run())
                 tasks.create_task(self._check_health())
-                tasks.create_task(self._keep(self._watch_status, STATUS, part=STATUS))
-                tasks.create_task(self._keep(self._read_log, LOG, part=LOG))
+                tasks.create_task(self._retry_forever(self._watch_status, STATUS, part=STATUS))
+                tasks.create_task(self._retry_forever(self._read_log, LOG, part=LOG))
                 tasks.create_task(self._poll_metrics())
-                tasks.create_task(self._keep(self._poll_checkpoints, CHECKPOINTS))
-                tasks.create_task(self._keep(self._read_price))
-                tasks.create_task(self._keep(self._poll_bill))
+                tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
+                tasks.create_task(self._retry_forever(self._read_price))
+                tasks.create_task(self._retry_forever(self._poll_bill))
                 tasks.create_task(self._tick())
                 if self._read_recorded is not None:
                     tasks.create_task(self._follow_recorded(self._read_recorded))
@@ -189,10 +185,10 @@ class RunFeed:
         """Request a health check if one is due: problems take minutes to show, so not on every change."""
         now = self._session.clock.monotonic()
         run = self._snapshot
-        of = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
+        state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
         interval_s = HEALTH_INTERVAL_OF_MANY_S if has_many_nodes(self._job) else HEALTH_INTERVAL_S
-        if of != self._checked_state or now - self._checked_at >= interval_s:
-            self._checked_at, self._checked_state = now, of
+        if state != self._checked_state or now - self._checked_at >= interval_s:
+            self._checked_at, self._checked_state = now, state
             self._check_requested.set()
 
     async def _check_health(self) -> None:
@@ -220,10 +216,10 @@ class RunFeed:
         newest = max(run.checkpoints or (), key=lambda one: time_key(one.created_at), default=None)
         waits = newest is not None and saved_key(newest) not in (run.faults or {})
         readings = len(run.progress.loss_series) if waits and run.progress is not None else 0
-        of = (run.log_read, run.checkpoints, restarts, broken, readings)
-        if run.log_read and of != self._faults_of:
+        state = (run.log_read, run.checkpoints, restarts, broken, readings)
+        if run.log_read and state != self._faults_state:
             faults = await asyncio.to_thread(checkpoint_faults, run, self._rules)
-            self._faults_of = of
+            self._faults_state = state
             self._update(faults=faults)
 
     def _change(self, **changes: Any) -> None:
@@ -238,7 +234,9 @@ class RunFeed:
         if part in self._snapshot.failing:
             self._change(failing=self._snapshot.failing - {part})
 
-    async def _keep(self, feed: Callable[[], Awaitable[None]], what: str = "", part: str = "") -> None:
+    async def _retry_forever(
+        self, feed: Callable[[], Awaitable[None]], what: str = "", part: str = ""
+    ) -> None:
         """Run a feed to its end, restarting it after errors.
 
         ``what`` is its display name, for data that users see; ``part`` is the data's name for health
@@ -337,7 +335,9 @@ class RunFeed:
         while True:
             self._span_changed.clear()
             async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(self._keep(self._follow_metrics, METRICS, part=METRICS))
+                following = tasks.create_task(
+                    self._retry_forever(self._follow_metrics, METRICS, part=METRICS)
+                )
                 await sleep_or_event(self._session.clock, self._span_changed, REREAD_S)
                 following.cancel()
 

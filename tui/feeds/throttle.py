@@ -24,6 +24,9 @@ async def sleep_or_event(clock: Clock, event: asyncio.Event, pause_s: float | No
 
 PUBLISH_INTERVAL_S = 0.25
 """Default minimum time between two snapshots; nobody reads faster."""
+RUN_PUBLISH_INTERVAL_S = 0.5
+"""The same for runs: nothing in them changes faster."""
+FLEET_PUBLISH_INTERVAL_S = 1.0
 
 
 class Throttle:

@@ -14,6 +14,8 @@ from tui.analysis.billing import NOTHING, Bill, Billed, total_billed
 LONGEST_BILL = timedelta(days=31)
 """The API refuses longer ranges, and earlier days."""
 EARLIEST_BILL = datetime(2026, 1, 1, tzinfo=UTC)
+BILL_INTERVAL_S = 600.0
+"""Interval at which a feed reads it again; the platform updates the bill hourly."""
 
 
 async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> Bill:

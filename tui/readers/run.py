@@ -26,7 +26,7 @@ from tui.analysis.progress.fold import MAX_POINTS, ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
 
-METRICS = "metrics"
+METRICS_PART = "metrics"
 """Key of the metrics in ``LoadedRun.unread``."""
 LINES_AT_ONCE = 100
 """Lines to fold per turn of the event loop."""
@@ -104,7 +104,7 @@ async def read_run(
     history = asyncio.create_task(history_of(client, job))
     unread: dict[str, RequestError] = {}
     health_metrics = asyncio.create_task(
-        _recording_errors(unread, METRICS, fetch_health_metrics(client, job, now))
+        _recording_errors(unread, METRICS_PART, fetch_health_metrics(client, job, now))
         if wants_health_metrics
         else _nothing()
     )
