@@ -279,9 +279,9 @@ class Follower:
 
     async def _begin(self) -> None:
         if self._start_ms is None:
-            # An outage is reported, but a maintenance page is not an answer.
-            patient = replace(ENDLESS, max_attempts=1)
-            job = await retrying(self._fetch_job, patient, sleep=self._clock.sleep)
+            # Report an outage at once, but retry after a maintenance page.
+            first_read = replace(ENDLESS, max_attempts=1)
+            job = await retrying(self._fetch_job, first_read, sleep=self._clock.sleep)
             self._start_ms = epoch_ms(job.earliest_time(self._clock.now()))
         self._settled_ms, self._delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
         await self._job_poller.poll()

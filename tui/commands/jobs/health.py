@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
+from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, TrainingJob
 from tui.analysis.health.checks import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import SIGNS, TONES
@@ -186,7 +186,8 @@ def _print(output: Output, reading: LoadedRun) -> None:
     if job.is_finished:
         state = output.paint(f"{view.sign} {view.word}", view.tone)
     elif known == "healthy":
-        state = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
+        is_running = job.current_status == JobStatus.RUNNING
+        state = output.paint("✓ healthy", "good") if is_running else f"{view.sign} {view.word}"
     elif known == "checking":
         state = output.paint(f"… {verdict(reading.run).words}", "muted")
     elif known == "unknown":

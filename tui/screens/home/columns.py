@@ -111,8 +111,12 @@ def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRo
         known = snapshot.cost_of(row) if snapshot is not None else None
         return [(f"{'≈' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
 
-    column = Column("cost", "cost", cost, width=8, align="right", keep=4)
-    return tuple(each for one in JOB_COLUMNS for each in ((one, column) if one.id == "trace" else (one,)))
+    columns: list[Column[JobRow]] = []
+    for column in JOB_COLUMNS:
+        columns.append(column)
+        if column.id == "trace":
+            columns.append(Column("cost", "cost", cost, width=8, align="right", keep=4))
+    return tuple(columns)
 
 
 def _loss(row: JobRow) -> list[Span]:

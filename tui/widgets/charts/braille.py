@@ -107,7 +107,7 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
     return spans
 
 
-def value_range(series: Series, start: float, end: float) -> tuple[float, float] | None:
+def finite_range(series: Series, start: float, end: float) -> tuple[float, float] | None:
     """Return the lowest and highest finite value in the time range, or None if there is none."""
     found = extent((series,), start, end)
     if found is None or (isfinite(found[0]) and isfinite(found[1])):

@@ -185,7 +185,7 @@ def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper)
         found
         for one in series
         if one.name not in spec.hidden
-        and (found := braille.value_range(shaper.shape(one, log=spec.log), spec.start, spec.end)) is not None
+        and (found := braille.finite_range(shaper.shape(one, log=spec.log), spec.start, spec.end)) is not None
     ]
     if not ranges:
         return None

@@ -9,7 +9,7 @@ from math import isfinite, isnan
 from typing import Literal
 
 from tui.analysis.series import Series, latest
-from tui.widgets.charts.braille import value_range
+from tui.widgets.charts.braille import finite_range
 from tui.widgets.charts.ticks import XAxis
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -60,7 +60,7 @@ class Readout:
 
 
 def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
-    found = value_range(series, start, end)
+    found = finite_range(series, start, end)
     low, high = found if found is not None else (None, None)
     return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)
 

@@ -94,10 +94,10 @@ class BlockRows:
 
     def reach(self, lines: int, before: int, after: int) -> tuple[int, int]:
         """Return how many candidates after and before this block are context of matches in or beyond it."""
-        count = len(self._candidates)
+        line_count = len(self._candidates)
         if self._matches:
-            return max(0, lines - count + 1 + self._matches[-1]), max(0, lines - self._matches[0])
-        return max(0, before - count), max(0, after - count)
+            return max(0, lines - line_count + 1 + self._matches[-1]), max(0, lines - self._matches[0])
+        return max(0, before - line_count), max(0, after - line_count)
 
     # Folds
 
