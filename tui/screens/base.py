@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.css.query import NoMatches
 from textual.message import Message
 from textual.reactive import var
 from textual.screen import Screen
@@ -174,14 +173,6 @@ class AppScreen(Screen[None]):
                 then()
 
         self.app.push_screen(question, answered)
-
-    async def _invoke_and_clear_callbacks(self) -> None:
-        """Call what was to follow a refresh; while the screen closes, its widgets may be gone."""
-        try:
-            await super()._invoke_and_clear_callbacks()
-        except NoMatches:
-            if not self._pruning:
-                raise
 
     def type_into(self, field: Input) -> None:
         """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""

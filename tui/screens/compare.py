@@ -236,6 +236,8 @@ class CompareRunsScreen(AppScreen):
         self._show_table()
 
     def _show_header(self) -> None:
+        if self._pruning:  # closed before the layout; the parts are gone
+            return
         runs = self.runs
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (f"{len(runs)} jobs", "strong")]]
         rows = comparison_rows(self.ordered)

@@ -129,7 +129,11 @@ class NodesPane(Vertical):
 
     def on_resize(self) -> None:
         """Fit the nodes after the layout, which determines the space."""
-        self.call_after_refresh(lambda: self._make_room(self.query_one(NodeTable).rows))
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        if not self._pruning:  # closed before the layout; the parts are gone
+            self._make_room(self.query_one(NodeTable).rows)
 
 
 def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
