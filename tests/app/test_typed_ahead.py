@@ -29,8 +29,10 @@ async def test_keys_take_effect_in_the_order_in_which_they_are_typed() -> None:
     app = job_view()
     async with opened(app, SIZE) as pilot:
         await at_once(app, pilot, "2", "slash", "l", "o")
-        assert isinstance(app.focused, Input) and app.focused.value == "lo"
-        assert app.screen.has_class("-tab-logs")
+        assert type(app.focused) is Input and app.focused.value == "lo" and app.screen.has_class("-tab-logs")
+        await pilot.press("escape")
+        await at_once(app, pilot, "E", "x")
+        assert type(app.focused) is Input and app.focused.value == "x"
 
 
 async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_chooses_once() -> None:
@@ -45,8 +47,7 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen) and app.focused is not None)
         await at_once(app, pilot, "enter", "enter", "enter")
         await until(pilot, lambda: bool(answers))
-        assert answers == [False]
-        assert len(app.screen_stack) == 2
+        assert answers == [False] and len(app.screen_stack) == 2
         await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"help")
         await until(pilot, lambda: "Keyboard shortcuts." in text_of(app))

@@ -48,6 +48,7 @@ from tui.app.teams import Teams
 from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.app.tips import Tips
+from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen
@@ -127,6 +128,7 @@ class BtTuiApp(App[WelcomeChoice]):
         changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
+        self._typed = TypedKeys(self, super().on_event)
         self.outbox = Outbox()
         self.files = SavedFiles(self, self.outbox)
         self.navigation = Navigation(self, self._keys, self._share_with)
@@ -319,7 +321,10 @@ class BtTuiApp(App[WelcomeChoice]):
 
     async def on_event(self, event: events.Event) -> None:
         self.alerts.note_event(event)
-        await super().on_event(event)
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            await self._typed.add(event)
+        else:
+            await super().on_event(event)
 
     @on(events.DeliveryComplete)
     @on(events.DeliveryFailed)
