@@ -156,7 +156,8 @@ class ZipMembers:
     def pieces(self, name: str) -> Iterator[bytes]:
         member = self._members[name]
         start = member.offset + _LOCAL.size
-        header = self._bytes(member.offset, _LOCAL.size)
+        # A damaged directory offset moves all members, even to before the beginning.
+        header = self._bytes(member.offset, _LOCAL.size) if member.offset >= 0 else b""
         if len(header) < _LOCAL.size or not header.startswith(_LOCAL_SIGNATURE):
             raise DamagedMember(f"{name} is not where it should be")
         name_bytes, extra_bytes = _LOCAL.unpack(header)[-2:]

@@ -19,6 +19,8 @@ LOG, LOG_FOLDER = "logs.ndjson", "logs"
 METRICS, METRICS_FOLDER = "metrics.ndjson", "metrics"
 BLOCK_LINES = 5_000
 MAX_LINE_BYTES = 4 * 1024**2
+NOT_JSON = b"!"
+"""Stored in place of a line that cannot be read."""
 _BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjson")
 
 
@@ -96,7 +98,7 @@ def _divided(members: Members, name: str) -> Iterator[Block]:
     try:
         for line in _lines(members, name):
             value = _json(line)
-            lines.append(line if value is not None else b"!")
+            lines.append(line if value is not None else NOT_JSON)
             own = times_of(value)
             stamps += own
             newest_ns = max([newest_ns, *own])
@@ -105,20 +107,24 @@ def _divided(members: Members, name: str) -> Iterator[Block]:
                 size = 0
                 yield block()
     except DamagedMember:
-        lines.append(b"!")
+        lines.append(NOT_JSON)
     if lines:
         yield block()
 
 
 def _lines(members: Members, name: str) -> Iterator[bytes]:
-    """Yield the lines of a member, of any size; one that is too long is cut, so that it cannot be parsed."""
+    """Yield the lines of a member, of any size; in place of one that is too long, one that is not JSON."""
     rest = b""
     for piece in members.pieces(name):
         *lines, rest = (rest + piece).split(b"\n")
-        yield from (line for line in lines if line.strip())
-        rest = rest[:MAX_LINE_BYTES]
+        yield from (_limited(line) for line in lines if line.strip())
+        rest = rest[: MAX_LINE_BYTES + 1]
     if rest.strip():
-        yield rest
+        yield _limited(rest)
+
+
+def _limited(line: bytes) -> bytes:
+    return line if len(line) <= MAX_LINE_BYTES else NOT_JSON
 
 
 def _json(line: bytes) -> Any:

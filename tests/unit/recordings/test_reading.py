@@ -90,17 +90,17 @@ def test_samples_are_thinned_to_the_step_that_is_wanted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", ["no json", "[" * 100_000, "7", '{"timestamp": "-1", "message": "x"}'])
 def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> None:
-    log = ndjson(line(10, "before"), broken, line(20, "after"))
+    too_long = line(15, "x" * 5_000_000)
+    log = ndjson(line(10, "before"), broken, too_long, line(20, "after"), too_long)
+    gap = "[a line of the recording can't be read]"
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": log})) as recording:
-        assert messages(recording) == ["before", "[a line of the recording can't be read]", "after"]
+        assert messages(recording) == ["before", gap, gap, "after", gap]
 
 
 def test_a_damaged_block_is_a_gap_and_other_damage_is_reported(tmp_path: Path) -> None:
     name = f"logs/000001_{line(10, '')['timestamp']}_{line(20, '')['timestamp']}.ndjson"
-    text = ndjson(line(10, "before"), line(20, "x" * 100))
-    path = by_hand(
-        tmp_path / "run.btrun", {name: text, "events.json": {"not": "a list"}, "checkpoints.json": "{"}
-    )
+    members = {name: ndjson(line(20, "x" * 100)), "events.json": {"not": "a list"}, "checkpoints.json": "{"}
+    path = by_hand(tmp_path / "run.btrun", members)
     content = path.read_bytes()
     with zipfile.ZipFile(path) as file:
         offset = file.getinfo(name).header_offset + 30 + len(name)
@@ -140,14 +140,14 @@ def test_what_is_no_recording_is_refused_with_the_reason(
         Recording(by_hand(tmp_path / "run.btrun", members))
 
 
-def test_a_zip_bomb_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_zip_bomb_and_a_damaged_directory_are_refused(tmp_path: Path) -> None:
     path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": "x"})
-    content = bytearray(path.read_bytes())
-    size_at = content.rindex(b"PK\1\2") + 24
-    content[size_at : size_at + 4] = (MAX_TOTAL_BYTES - 1).to_bytes(4, "little")
-    path.write_bytes(content)
-    with pytest.raises(RecordingError, match="the limit is"):
-        Recording(path)
+    content = path.read_bytes()
+    bomb = (content.rindex(b"PK\1\2") + 24, MAX_TOTAL_BYTES - 1, "the limit is")
+    for place, number, reason in (bomb, (len(content) - 6, 2**31, "manifest.json is not where it should be")):
+        path.write_bytes(content[:place] + number.to_bytes(4, "little") + content[place + 4 :])
+        with pytest.raises(RecordingError, match=reason):
+            Recording(path)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
