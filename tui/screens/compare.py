@@ -347,7 +347,7 @@ class CompareRunsScreen(AppScreen):
         self._pan(share * (end - start))
 
     action_pan_back = partialmethod(_pan_share, -PAN_SHARE)
-    action_pan_on = partialmethod(_pan_share, PAN_SHARE)
+    action_pan_forward = partialmethod(_pan_share, PAN_SHARE)
 
     def _pan(self, by: float) -> None:
         self.view = replace(self.view, window=self.view.window.panned(by, *self._reach))

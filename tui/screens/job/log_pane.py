@@ -364,9 +364,9 @@ class LogPane(Vertical):
             view.viewport.jump(seconds)
 
     action_minute_back = partialmethod(_jump, -MINUTE_S)
-    action_minute_on = partialmethod(_jump, MINUTE_S)
+    action_minute_forward = partialmethod(_jump, MINUTE_S)
     action_hour_back = partialmethod(_jump, -HOUR_S)
-    action_hour_on = partialmethod(_jump, HOUR_S)
+    action_hour_forward = partialmethod(_jump, HOUR_S)
 
     def _go_to(self, typed: str) -> None:
         entry = self.view.model.cursor_entry

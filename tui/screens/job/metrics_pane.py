@@ -236,13 +236,13 @@ class MetricsPane(Horizontal):
             self._show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
 
     action_pan_back = partialmethod(_pan_by, -PAN_SHARE)
-    action_pan_on = partialmethod(_pan_by, PAN_SHARE)
+    action_pan_forward = partialmethod(_pan_by, PAN_SHARE)
 
     def _zoom_to_preset(self, next_window: Callable[[Window], Window]) -> None:
         self._show_window(next_window(self.view.window), full_range=self.view.full_range)
 
-    action_next_span = partialmethod(_zoom_to_preset, longer)
-    action_previous_span = partialmethod(_zoom_to_preset, shorter)
+    action_zoom_out = partialmethod(_zoom_to_preset, longer)
+    action_zoom_in = partialmethod(_zoom_to_preset, shorter)
 
     def action_first_time(self) -> None:
         reach = self._reach()

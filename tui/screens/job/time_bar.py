@@ -86,7 +86,7 @@ class TimeBar(Widget):
         self._read_timer = self.set_timer(READ_AFTER_S, lambda: self.post_message(self.Sought()))
 
     action_step_back = partialmethod(_seek_by, -1)
-    action_step_on = partialmethod(_seek_by, 1)
+    action_step_forward = partialmethod(_seek_by, 1)
 
     def _go_to_mark(self, by: int) -> None:
         at = self._run.at
