@@ -130,9 +130,10 @@ class DeployFeed:
         state = self._with_known(await load(self._session.client, state, self._given))
         self._change(stage="asking", wizard=WizardProgress(state).prefilled(), error="")
 
-    async def answer(self, answer: Answer) -> None:
-        """Record an answer and continue. Raises ValueError if it is invalid."""
-        await self._go(self._wizard.answered(answer).prefilled())
+    async def answer(self, step_id: str, answer: Answer) -> None:
+        """Record the answer to the current step, and continue. Raises ValueError if it is invalid."""
+        if step_id == self._wizard.current:
+            await self._go(self._wizard.answered(answer).prefilled())
 
     def back(self) -> bool:
         """Go back to the previous question, preselected ones included; return False if there is none."""

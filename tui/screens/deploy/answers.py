@@ -107,6 +107,7 @@ class QuestionPane(Vertical):
     class Answered(Message):
         """The user's answer; ``unreadable`` is the reason if the typed text could not be parsed."""
 
+        step_id: str
         answer: Answer
         unreadable: str = ""
 
@@ -162,25 +163,28 @@ class QuestionPane(Vertical):
     def give(self) -> None:
         match self.step.kind:
             case "choices":
-                self.post_message(self.Answered(self.query_one(CheckboxList).answer()))
+                self._post(self.query_one(CheckboxList).answer())
             case "pairs":
                 self._submit_pairs(self.query_one(TextArea).text)
             case "text" | "number":
-                self.post_message(self.Answered(self.query_one("#text", Input).value))
+                self._post(self.query_one("#text", Input).value)
             case _:
                 options = self.query_one(OptionList)
                 if options.highlighted is not None:
-                    self.post_message(self.Answered(options.get_option_at_index(options.highlighted).id))
+                    self._post(options.get_option_at_index(options.highlighted).id)
+
+    def _post(self, answer: Answer, unreadable: str = "") -> None:
+        self.post_message(self.Answered(self.step.id, answer, unreadable))
 
     def _submit_pairs(self, text: str) -> None:
         pairs = []
         for line in filter(None, (line.strip() for line in text.splitlines())):
             pair = read_pair(line)
             if pair is None:
-                self.post_message(self.Answered(None, f"{line!r} is not NAME=value"))
+                self._post(None, f"{line!r} is not NAME=value")
                 return
             pairs.append(pair)
-        self.post_message(self.Answered(tuple(pairs)))
+        self._post(tuple(pairs))
 
     @on(OptionList.OptionSelected)
     def _option_chosen(self, event: OptionList.OptionSelected) -> None:
@@ -189,7 +193,7 @@ class QuestionPane(Vertical):
             field.value = event.option.id or ""
             self.screen.set_focus(field)
         else:
-            self.post_message(self.Answered(event.option.id))
+            self._post(event.option.id)
 
 
 def _options(step: Step) -> ChoiceList:

@@ -237,8 +237,8 @@ class DeployScreen(AppScreen):
     @on(QuestionPane.Answered)
     def _answered(self, message: QuestionPane.Answered) -> None:
         wizard = self.snapshot.wizard
-        if wizard is None or self.snapshot.stage != "asking":
-            return
+        if wizard is None or self.snapshot.stage != "asking" or wizard.current != message.step_id:
+            return  # a second enter, typed before the first one was taken
         self._refusal = ("", "")
         if wizard.step.kind == "review":
             self._act(str(message.answer), wizard)
@@ -247,7 +247,7 @@ class DeployScreen(AppScreen):
         if problem:
             self._refuse(wizard.step, problem)
         else:
-            run_in_background(self, partial(self._feed.answer, message.answer), "wizard")
+            run_in_background(self, partial(self._feed.answer, message.step_id, message.answer), "wizard")
 
     @on(Input.Changed, "#text")
     def _typed(self, event: Input.Changed) -> None:
