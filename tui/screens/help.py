@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -100,6 +100,11 @@ class HelpScreen(ModalScreen[None]):
     @on(Input.Submitted)
     def _found(self) -> None:
         self.set_focus(self.query_one("#keys"))
+
+    def on_click(self, event: events.Click) -> None:
+        """Close by a click beside the box, as the palette does."""
+        if self.get_widget_at(*event.screen_offset)[0] is self and self.app.screen is self:
+            self.app.pop_screen()
 
     def action_find(self) -> None:
         field = self.query_one("#find", Input)
