@@ -116,7 +116,7 @@ def test_what_is_told_and_how_can_be_chosen(
     alerts.start()
     alerts.note_event(events.AppFocus())
     for run in (HEALTHY, snapshot):
-        alerts.take_run(RunChecked(run, settled=True))
+        alerts.take_run(RunChecked(run, all_checked=True))
     assert (len(app.notices), [one for one in sequences if one], app.rings) == (notices, written, rings)
 
 

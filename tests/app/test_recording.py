@@ -23,7 +23,7 @@ from support.waiting import POLL_EVERY_S, until
 from tui.actions import JOB_TABS
 from tui.analysis.connection import LOG
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.run.verdict import is_settled
+from tui.analysis.run.verdict import is_all_checked
 from tui.app import BtTuiApp
 from tui.commands.app.open import settings_of
 from tui.commands.support.options import CommandSettings
@@ -259,7 +259,7 @@ def _is_read(app: BtTuiApp, moment: datetime) -> bool:
     run = _run(app)
     if run is None or run.at != moment or run.metrics is None or run.bill is None:
         return False
-    return LOG in run.checked_sources and (is_settled(run) or run.job.is_finished)
+    return LOG in run.checked_sources and (is_all_checked(run) or run.job.is_finished)
 
 
 def _has_marks(app: BtTuiApp) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from api_client.models import TrainingJob
 from tui.text.units import count, money
 
-SETTLED_AFTER = timedelta(days=1)
+ALL_BILLED_AFTER = timedelta(days=1)
 """The bill is updated hourly; a day after its end, all of a job is billed."""
 SLACK_MINUTES = 2.0
 """Rounding of billed minutes."""
@@ -53,13 +53,13 @@ class Bill:
 
 def is_all_billed(job: TrainingJob, now: datetime) -> bool:
     """Return True if a job ended so long ago that all of it is billed."""
-    return job.is_finished and job.updated_at is not None and now - job.updated_at > SETTLED_AFTER
+    return job.is_finished and job.updated_at is not None and now - job.updated_at > ALL_BILLED_AFTER
 
 
 def unbilled_minutes(
     billed: Billed, run_minutes: float, node_count: int, price_per_minute: float | None
 ) -> float | None:
-    """Return the node-minutes that the bill lacks, None if unknown, of a run that is not settled.
+    """Return the node-minutes that the bill lacks, None if unknown, of a run that is not billed entirely.
 
     ``run_minutes`` is the running time, or an upper bound; ``price_per_minute`` is USD for one node.
     """

@@ -113,11 +113,11 @@ def cost_of(
     left_s: tuple[float, float, float] | None = None,
     checkpoints: int = 0,
     billed: Billed | None = None,
-    settled: bool = False,
+    all_billed: bool = False,
 ) -> Cost:
     """Return the cost of a run on ``node_count`` nodes; ``left_s`` is the low, likely, and high time left.
 
-    ``settled`` means that all of it is billed.
+    ``all_billed`` means that the bill has all of it.
     """
     gpus = max(0, job.instance_type.gpu_count) * node_count
     gpu_hours = gpus * ran.seconds / _SECONDS_PER_HOUR if gpus else None
@@ -133,7 +133,7 @@ def cost_of(
     if billed is not None:
         minutes = (
             0.0
-            if settled
+            if all_billed
             else unbilled_minutes(billed, ran.seconds / _SECONDS_PER_MINUTE, node_count, price_per_minute)
         )
         cost = replace(

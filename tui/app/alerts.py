@@ -106,7 +106,7 @@ class Alerts:
 
     def take_run(self, message: RunChecked) -> None:
         run = message.run
-        if message.settled or run.job.is_finished:
+        if message.all_checked or run.job.is_finished:
             self._send_alerts(self._tracker.update(run.job, run.findings, _now(), source="run"))
         front = self._front
         if front is not None and front.job is not None and front.job.id == run.job.id:

@@ -123,8 +123,8 @@ class ScreenOpener:
             fold_tracebacks=wanted.fold_tracebacks,
             max_lines=wanted.max_lines_in_memory,
         )
-        settled = frozenset(name for name in asdict(log) if self._settings.is_given(f"logs.{name}"))
-        return JobLayout(log=log).recalled(self._memory.table(JOB_MEMORY), settled)
+        explicit = frozenset(name for name in asdict(log) if self._settings.is_given(f"logs.{name}"))
+        return JobLayout(log=log).recalled(self._memory.table(JOB_MEMORY), explicit)
 
     def _remember(self, layout: JobLayout) -> None:
         self._memory.put(JOB_MEMORY, layout.as_data())

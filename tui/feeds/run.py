@@ -25,7 +25,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import saved_key
 from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
-from tui.analysis.run.verdict import is_settled
+from tui.analysis.run.verdict import is_all_checked
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
@@ -199,7 +199,7 @@ class RunFeed:
             run = self._snapshot
             run = await asyncio.to_thread(judged, run, self._rules, run.findings)
             await self._check_checkpoints(run)
-            if is_settled(run):
+            if is_all_checked(run):
                 self._known_before = ()
             own = {one.key for one in run.findings}
             found = [*run.findings, *(one for one in self._known_before if one.key not in own)]

@@ -162,10 +162,10 @@ class RecordRequested(AppMessage):
 
 @dataclass
 class RunChecked(AppMessage):
-    """Findings of a run; ``settled`` is True once enough is known to recognize new ones."""
+    """Findings of a run; ``all_checked`` is True once enough is known to recognize new ones."""
 
     run: RunSnapshot
-    settled: bool = field(kw_only=True)
+    all_checked: bool = field(kw_only=True)
 
 
 @dataclass

@@ -150,7 +150,7 @@ class RunSnapshot:
             left_s=self._left_s(),
             checkpoints=len(self.checkpoints or ()),
             billed=self.bill.of(self.job) if self.bill is not None else None,
-            settled=is_all_billed(self.job, self.at),
+            all_billed=is_all_billed(self.job, self.at),
         )
 
     def _left_s(self) -> tuple[float, float, float] | None:

@@ -30,7 +30,7 @@ class Verdict:
     words: str = ""
 
 
-def is_settled(run: RunSnapshot) -> bool:
+def is_all_checked(run: RunSnapshot) -> bool:
     """Return True once all data has been checked or could not be read: no more will be known soon."""
     judged = (
         run.checked_sources if run.log_read else run.checked_sources - {LOG}
@@ -53,7 +53,7 @@ def is_starting(run: RunSnapshot) -> bool:
 def verdict(run: RunSnapshot) -> Verdict:
     if any(found.severity != "info" for found in run.findings):
         return Verdict("findings")
-    if not is_settled(run):
+    if not is_all_checked(run):
         return Verdict("checking", "checking health…")
     unseen_s = (run.at - run.seen_at).total_seconds()
     if STATUS in run.failing or unseen_s > run.stale_after_s:

@@ -112,16 +112,17 @@ async def _costs(
     turn = asyncio.Semaphore(HISTORIES_AT_ONCE)
 
     async def of(job: TrainingJob) -> JobCost:
-        billed, settled = bill.of(job), is_all_billed(job, now)
+        billed, all_billed = bill.of(job), is_all_billed(job, now)
         if not job.is_finished and job.current_status != JobStatus.RUNNING:
             return JobCost(job, Cost())
         async with turn:
             # The history has the running time, which nothing needs once all of it is billed.
-            queue = await history_of(client, job) if billed is None or not settled else None
+            queue = await history_of(client, job) if billed is None or not all_billed else None
         ran = running_time(job, queue.events if queue is not None else (), now)
         nodes, price = job.node_count or 1, price_of(job, prices)
         return JobCost(
-            job, cost_of(job, ran, node_count=nodes, price_per_minute=price, billed=billed, settled=settled)
+            job,
+            cost_of(job, ran, node_count=nodes, price_per_minute=price, billed=billed, all_billed=all_billed),
         )
 
     return list(await asyncio.gather(*map(of, jobs)))

@@ -92,10 +92,10 @@ class JobLayout:
             return self.tab
         return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
-    def recalled(self, stored: Mapping[str, Any], settled: frozenset[str] = frozenset()) -> JobLayout:
+    def recalled(self, stored: Mapping[str, Any], explicit: frozenset[str] = frozenset()) -> JobLayout:
         """Return the layout updated from stored data, ignoring invalid values.
 
-        ``settled`` names the log options set explicitly, which are kept. A minimum level is not restored:
+        ``explicit`` names the log options set explicitly, which are kept. A minimum level is not restored:
         lines missing silently would be misleading.
         """
         tab, span_s, job_id = stored.get("tab"), stored.get("span_s"), stored.get("job_id")
@@ -109,7 +109,7 @@ class JobLayout:
             span_s=span_s if span_s in _SPANS_S else self.span_s,
             memory_in_matrix=stored.get("memory_in_matrix") is True,
             log=replace(
-                self.log, **{name: value for name, value in log_options.items() if name not in settled}
+                self.log, **{name: value for name, value in log_options.items() if name not in explicit}
             ),
         )
 

@@ -22,7 +22,7 @@ from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
 from tui.analysis.fleet.batches import Verb
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.run.verdict import is_settled
+from tui.analysis.run.verdict import is_all_checked
 from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
@@ -152,7 +152,7 @@ class JobScreen(AppScreen):
         self.query_one(LogPane).set_origin(snapshot.running_since)
         self.snapshot = snapshot
         self._keep_layout()
-        self.post_message(messages.RunChecked(snapshot, settled=is_settled(snapshot)))
+        self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
 
     @property
     def _span_s(self) -> float:
