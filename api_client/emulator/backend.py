@@ -1,6 +1,6 @@
 """The interface between the REST routes and whatever runs the jobs.
 
-There are two implementations: the local runner (real processes) and the scripted fleet (a demo world on a
+There are two implementations: the local runner (real processes) and the simulated fleet (a demo world on a
 clock). ``Platform`` puts both behind one interface.
 """
 
@@ -94,7 +94,7 @@ class Backend(Protocol):
     def job(self, job_id: str) -> TrainingJob: ...
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
-        """Return the job spec as it was sent; a scripted job has none."""
+        """Return the job spec as it was sent; a simulated job has none."""
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]: ...
 

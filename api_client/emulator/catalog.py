@@ -1,6 +1,6 @@
 """The emulator's catalog: instance types, prices and GPU limits.
 
-The routes (instance types, prices, capacity), the local runner and the scripted fleet share it. Prices
+The routes (instance types, prices, capacity), the local runner and the simulated fleet share it. Prices
 and limits are invented but realistic, so that the demo's costs add up.
 """
 

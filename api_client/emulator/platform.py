@@ -205,7 +205,7 @@ class Platform:
         """Take the machine away from a local spot job; raise a 400 for any other job."""
         job = self.job_by_id(job_id)
         if not self._local.owns(job_id):
-            raise invalid("only jobs that run on this machine can be preempted; this one is scripted")
+            raise invalid("only jobs that run on this machine can be preempted; this one is simulated")
         if (job.availability_model or "").lower() != SPOT:
             raise invalid("only spot jobs can be preempted; this one is dedicated")
         if job.current_status not in HOLDING_STATUSES:

@@ -1,4 +1,4 @@
-"""The worlds of an emulator: the demo (scripted fleet and one real job) or an empty workspace."""
+"""The worlds of an emulator: the demo (simulated fleet and one real job) or an empty workspace."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def demo_job_spec(
 
 
 WORLDS = ("demo", "empty")
-"""``demo``: scripted jobs of a whole team and one real job. ``empty``: only submitted jobs."""
+"""``demo``: simulated jobs of a whole team and one real job. ``empty``: only submitted jobs."""
 
 DEFAULT_TEAM = "Research"
 WORKSPACE_NAMES = {"demo": "Demo (emulator)", "empty": "Emulator"}
@@ -76,21 +76,21 @@ def create_world(
 ) -> Platform:
     """Create the world of this kind from the data folder.
 
-    ``speed`` applies to the scripted jobs; ``script`` replaces those of the demo world.
+    ``speed`` applies to the simulated jobs; ``script`` replaces those of the demo world.
     """
     stores = Stores.open(database, data_dir)
     stores.teams.ensure(DEFAULT_TEAM, clock.now())
     local = LocalBackend(stores, data_dir, clock)
-    scripted: tuple[Backend, ...] = ()
+    simulated: tuple[Backend, ...] = ()
     if kind == "demo":
-        scripted = (_fleet(stores, database, clock, speed, script or DEMO_SCRIPT),)
+        simulated = (_fleet(stores, database, clock, speed, script or DEMO_SCRIPT),)
     return Platform(
         stores=stores,
         data_dir=data_dir,
         signer=signer,
         clock=clock,
         local=local,
-        backends=scripted,
+        backends=simulated,
         workspace_name=WORKSPACE_NAMES[kind],
     )
 
@@ -98,7 +98,7 @@ def create_world(
 def _fleet(
     stores: Stores, database: Database, clock: Clock, speed: float, script: DemoScript
 ) -> FleetBackend:
-    """Return the scripted jobs; also add their projects."""
+    """Return the simulated jobs; also add their projects."""
     sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
     fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script)
     team = stores.teams.ensure(TEAM_NAME, clock.now())

@@ -172,7 +172,7 @@ def test_a_folder_of_something_else_or_of_another_version_is_left_alone(tmp_path
         Database(tmp_path / "emulator.db")
 
 
-def test_the_demo_world_has_scripted_jobs_and_a_real_one_and_forgets_what_was_deleted(tmp_path: Path) -> None:
+def test_the_demo_world_has_simulated_jobs_and_one_real_and_forgets_what_was_deleted(tmp_path: Path) -> None:
     def jobs_of(client: httpx.Client) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
         return found

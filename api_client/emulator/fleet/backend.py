@@ -1,4 +1,4 @@
-"""The emulator backend for the scripted fleet."""
+"""The emulator backend for the simulated fleet."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from api_client.models import (
 
 _SEED_BITS = 31
 LAST_LINES_NS = 3_600 * NS_PER_S
-"""No scripted job logs anything this long after its end."""
+"""No simulated job logs anything this long after its end."""
 
 
 class FleetBackend:
-    """Scripted jobs on a clock of their own; implements ``Backend``.
+    """Simulated jobs on a clock of their own; implements ``Backend``.
 
     Only user actions are stored. Logs, metrics and checkpoints are functions of the script and the time:
     the same request gets the same answer, and no answer has a timestamp in the future.
@@ -90,7 +90,7 @@ class FleetBackend:
         now_ns = self._now_ns()
         sim_clock = self._sim_clock
         lines = window(
-            self._scripted(self._entry(job_id), now_ns).sources(),
+            self._simulated(self._entry(job_id), now_ns).sources(),
             start_ns=sim_clock.to_script(wanted.start_ns - 1) + 1,
             end_ns=min(sim_clock.to_script(wanted.end_ns - 1), now_ns) + 1,
             newest_first=wanted.direction == "desc",
@@ -110,7 +110,7 @@ class FleetBackend:
 
     def log_is_complete(self, job_id: str) -> bool:
         now_ns = self._now_ns()
-        job = self._scripted(self._entry(job_id), now_ns)
+        job = self._simulated(self._entry(job_id), now_ns)
         return job.is_finished and all(
             source.count_before(now_ns + 1) == source.count_before(now_ns + LAST_LINES_NS)
             for source in job.sources()
@@ -142,9 +142,9 @@ class FleetBackend:
 
     async def stop(self, job_id: str) -> TrainingJob:
         entry, now_ns = self._entry(job_id), self._now_ns()
-        if not self._scripted(entry, now_ns).is_finished:
+        if not self._simulated(entry, now_ns).is_finished:
             entry = self._jobs.put(job_id, replace(entry, stopped_ns=now_ns))
-        return self._scripted(entry, now_ns).record()
+        return self._simulated(entry, now_ns).record()
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
         entry, now_ns = self._entry(job_id), self._now_ns()
@@ -158,7 +158,7 @@ class FleetBackend:
             availability=entry.availability,
         )
         self._jobs.put(new_job_id, again)
-        return self._scripted(again, now_ns).record()
+        return self._simulated(again, now_ns).record()
 
     async def delete(self, job_id: str) -> None:
         self._jobs.put(job_id, replace(self._entry(job_id), deleted=True))
@@ -168,14 +168,14 @@ class FleetBackend:
         priority = changes.get("priority", entry.priority)
         availability = changes.get("availability_model", entry.availability)
         entry = self._jobs.put(job_id, replace(entry, priority=priority, availability=availability))
-        return self._scripted(entry, self._now_ns()).record()
+        return self._simulated(entry, self._now_ns()).record()
 
     def _record(self, entry: SimJobRecord, now_ns: int) -> TrainingJob:
         """Return the job's current state, cached once nothing about it can change any more."""
         ended = self._ended.get(entry.job_id)
         if ended is not None and ended[0] is entry and now_ns >= ended[2]:  # the clock may have been set back
             return ended[1]
-        job = self._scripted(entry, now_ns)
+        job = self._simulated(entry, now_ns)
         record = job.record()
         if job.is_finished and record.checkpoint_sync_status != SYNCING:
             self._ended[entry.job_id] = (entry, record, now_ns)
@@ -187,7 +187,7 @@ class FleetBackend:
     def _entry(self, job_id: str) -> SimJobRecord:
         entry = self._kept(job_id)
         if entry is None:
-            raise LookupError(f"no scripted job {job_id}")
+            raise LookupError(f"no simulated job {job_id}")
         return entry
 
     def _kept(self, job_id: str) -> SimJobRecord | None:
@@ -196,7 +196,7 @@ class FleetBackend:
         return None if entry is None or entry.deleted or entry.plan not in self._plans else entry
 
     def _find(self, job_id: str) -> SimJob:
-        return self._scripted(self._entry(job_id), self._now_ns())
+        return self._simulated(self._entry(job_id), self._now_ns())
 
-    def _scripted(self, entry: SimJobRecord, now_ns: int) -> SimJob:
+    def _simulated(self, entry: SimJobRecord, now_ns: int) -> SimJob:
         return SimJob(entry, self._plans[entry.plan], self._sim_clock, now_ns)

@@ -1,4 +1,4 @@
-"""The metrics of scripted runs: how much of a node's resources a run uses, sampled at the requested times.
+"""The metrics of simulated runs: how much of a node's resources a run uses, sampled at the requested times.
 
 Samples are computed, not stored. Their times are aligned to the Unix epoch, so that overlapping answers
 agree.

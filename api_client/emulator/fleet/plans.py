@@ -1,4 +1,4 @@
-"""Plans of scripted jobs: what they run (``Scenario``), their statuses over time, and how they end."""
+"""Plans of simulated jobs: what they run (``Scenario``), their statuses over time, and how they end."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A scripted job. ``born_s`` is when it was submitted, in seconds after the world's epoch."""
+    """A simulated job. ``born_s`` is when it was submitted, in seconds after the world's epoch."""
 
     name: str
     project: str

@@ -47,7 +47,7 @@ def deploy_lines(run: SimRun) -> list[LineSource]:
     """Return the first lines of every job: the demo notice and the start of its nodes."""
     plan, machine = run.plan, run.machine
     gpus = f"{machine.gpu_count}x {machine.gpu_type}" if machine.gpu_count else "CPU only"
-    mark = f"{DEMO_MARK} scripted run '{plan.scenario.key}' of {plan.name}: nothing is really computed"
+    mark = f"{DEMO_MARK} simulated run '{plan.scenario.key}' of {plan.name}: nothing is really computed"
     ready_s = 0.25 if run.run_ns is None else (run.run_ns - run.deploy_ns) / NS_PER_S
     sources = [fixed_lines(0, "INFO", run.deploy_ns, [(0.0, mark)])]
     for node in run.nodes:

@@ -1,4 +1,4 @@
-"""A scripted job at a given moment: its life cycle, log, metrics and checkpoints, all computed."""
+"""A simulated job at a given moment: its life cycle, log, metrics and checkpoints, all computed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
 
 @dataclass(frozen=True, slots=True)
 class SimJobRecord:
-    """The stored part of a scripted job: its plan, and what users did to it.
+    """The stored part of a simulated job: its plan, and what users did to it.
 
     Moments are script nanoseconds; ``again`` is True for a recreated job.
     """
@@ -62,7 +62,7 @@ class SavedStep:
 
 
 class SimJob:
-    """A scripted job as of ``now_ns`` (script time)."""
+    """A simulated job as of ``now_ns`` (script time)."""
 
     def __init__(self, entry: SimJobRecord, plan: JobPlan, sim_clock: SimClock, now_ns: int) -> None:
         self._entry = entry

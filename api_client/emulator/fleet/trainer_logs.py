@@ -1,4 +1,4 @@
-"""Log formats of the scripted trainers: torchtitan, Megatron-LM, verl, transformers, tqdm and JSON lines."""
+"""Log formats of the simulated trainers: torchtitan, Megatron-LM, verl, transformers, tqdm and JSON lines."""
 
 from __future__ import annotations
 

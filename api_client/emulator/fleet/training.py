@@ -1,4 +1,4 @@
-"""When a scripted run takes its steps, and the loss and other values of each step.
+"""When a simulated run takes its steps, and the loss and other values of each step.
 
 All noise is deterministic: the same seed and index always give the same value, so that any part of a run can
 be computed without the rest.

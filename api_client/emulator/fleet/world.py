@@ -56,7 +56,7 @@ PROJECTS: tuple[ProjectPlan, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class DemoScript:
-    """Everything that a scripted world contains; ``caches`` are the cache contents by project name.
+    """Everything that a simulated world contains; ``caches`` are the cache contents by project name.
 
     A recreated job shares the plan of the original.
     """

@@ -1,4 +1,4 @@
-"""All stored state of the organization, except the scripted jobs."""
+"""All stored state of the organization, except the simulated jobs."""
 
 from __future__ import annotations
 

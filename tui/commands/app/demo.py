@@ -40,7 +40,7 @@ LOCAL_REMOTE = "this-machine"
 def demo(context: click.Context, world: str, speed: float) -> None:
     """Explore a demo world on this machine: no account and no GPU needed.
 
-    This starts an emulator of Baseten Training in a child process, with a team's worth of scripted projects
+    This starts an emulator of Baseten Training in a child process, with a team's worth of simulated projects
     and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When the
     dashboard ends for any reason, the emulator and its jobs end too and their data is deleted.
     """

@@ -29,7 +29,7 @@ world_option = click.option(
     type=click.Choice((DEMO_WORLD, EMPTY_WORLD)),
     default=DEMO_WORLD,
     show_default=True,
-    help="Initial data: scripted jobs of a whole team, or nothing.",
+    help="Initial data: simulated projects and jobs, or nothing.",
 )
 speed_option = click.option(
     "--speed",
@@ -37,7 +37,7 @@ speed_option = click.option(
     default=1.0,
     show_default=True,
     metavar="X",
-    help="Speed of the scripted jobs, as a multiple of real time.",
+    help="Speed of the simulated jobs, as a multiple of real time.",
 )
 
 

@@ -1,4 +1,4 @@
-"""What users do to scripted jobs holds, now and after a restart."""
+"""What users do to simulated jobs holds, now and after a restart."""
 
 from __future__ import annotations
 

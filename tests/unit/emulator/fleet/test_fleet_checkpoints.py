@@ -1,4 +1,4 @@
-"""Scripted checkpoints: they appear as the run goes on, and their files hold what they promise."""
+"""Simulated checkpoints: they appear as the run goes on, and their files hold what they promise."""
 
 from __future__ import annotations
 

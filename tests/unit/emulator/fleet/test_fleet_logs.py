@@ -1,4 +1,4 @@
-"""Scripted log lines: one sequence, whichever way it is asked for."""
+"""Simulated log lines: one sequence, whichever way it is asked for."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def last_minutes(world: World, name: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", [*TOLD, "flux-lora-custom-image"])
 def test_lines_ascend_from_the_mark_of_the_demo_never_of_the_future(still_world: World, name: str) -> None:
-    assert still_world.lines(name, limit=1)[0]["message"].startswith("[demo data] scripted run")
+    assert still_world.lines(name, limit=1)[0]["message"].startswith("[demo data] simulated run")
     start_ns, _ = last_minutes(still_world, name)
     found = stamps(still_world.lines(name, start_ns))
     assert found == sorted(found) != []
