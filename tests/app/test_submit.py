@@ -62,22 +62,21 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             assert "2 files" in text_of(app)
             # an override that no job can have is refused, and the review stays
             app.screen.query_one("#accelerator").focus()
-            await pilot.press(*"h100", "enter")
-            await until(pilot, lambda: "✗" in text_of(app) and "h100" in text_of(app))
+            await pilot.press(*"h100", "tab")
+            await until(pilot, lambda: "✗ the accelerator 'h100'" in text_of(app))
+            await pilot.press("shift+tab", "ctrl+s")
+            await until(pilot, lambda: "Not submitted" in [one.title for one in app._notifications])
             assert "from-the-screen" in text_of(app)
             await pilot.press(*["backspace"] * 4)
             app.screen.query_one("#job_name").focus()
-            await pilot.press(*"renamed", "enter")
-            await until(pilot, lambda: "job         renamed" in text_of(app))
-            await pilot.press("ctrl+s")
+            app.clear_notifications()
+            await pilot.press(*"renamed", "ctrl+s", "ctrl+s")
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen | JobScreen))
+            assert "Not submitted" not in [one.title for one in app._notifications]
             if isinstance(app.screen, ConfirmScreen):
                 await pilot.press("y")
-            await until(pilot, lambda: isinstance(app.screen, JobScreen))
-            await until(
-                pilot, lambda: "hello from the archive" in text_of(app) and "COMPLETED" in text_of(app)
-            )
-            assert "renamed" in text_of(app)
+            words = ("hello from the archive", "COMPLETED", "renamed")
+            await until(pilot, lambda: all(each in text_of(app) for each in words))
             await to_screen(pilot, HomeScreen, "escape")
             await to_screen(pilot, SubmitScreen, "n")
             await until(pilot, lambda: "recent" in text_of(app))
@@ -114,9 +113,7 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             await until(pilot, lambda: told.exists() and told.read_text() != "")
             process_id = int(told.read_text())
             assert psutil.pid_exists(process_id)
-            await to_screen(
-                pilot, HomeScreen, "escape"
-            )  # the program would wait for it, for minutes after its end
+            await to_screen(pilot, HomeScreen, "escape")  # or the program would wait for it after its end
             await until(pilot, lambda: not psutil.pid_exists(process_id))
 
 

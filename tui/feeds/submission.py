@@ -114,7 +114,8 @@ class SubmissionSnapshot:
     """The state of a submission.
 
     ``project`` is what would be sent, with overrides applied; ``error`` is why the last step failed.
-    After an error, the previous stage is shown again and nothing is lost.
+    After an error, the previous stage is shown again and nothing is lost. ``is_reviewed`` is False if the
+    last review failed: ``project`` is then that of an earlier one, and must not be submitted.
     """
 
     stage: Stage = "choosing"
@@ -122,6 +123,7 @@ class SubmissionSnapshot:
     config: Path | None = None
     project: TrainingProject | None = None
     plan: ArchivePlan | None = None
+    is_reviewed: bool = False
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     error: str = ""
@@ -130,7 +132,8 @@ class SubmissionSnapshot:
 
     @property
     def can_submit(self) -> bool:
-        return self.stage == "reviewing" and all(found.severity != "error" for found in self.findings)
+        has_errors = any(found.severity == "error" for found in self.findings)
+        return self.stage == "reviewing" and self.is_reviewed and not has_errors
 
 
 class SubmissionFeed:
@@ -190,11 +193,17 @@ class SubmissionFeed:
             found = await preflight(self._session.client, project, plan)
         except ApiClientError as error:
             stage = "reviewing" if self.snapshot.project is not None else "choosing"
-            self._change(stage=stage, error=str(error))
+            self._change(stage=stage, is_reviewed=False, error=str(error))
             return
         self._overrides = overrides
         self._change(
-            stage="reviewing", project=project, plan=plan, findings=found, warnings=warnings, error=""
+            stage="reviewing",
+            project=project,
+            plan=plan,
+            is_reviewed=True,
+            findings=found,
+            warnings=warnings,
+            error="",
         )
 
     async def submit(self) -> None:

@@ -172,6 +172,8 @@ CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
 PATH_HINT = "path to a config.py; choosing it runs it"
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
+SUBMISSION = "submission"
+SUBMITTING = "Submitting; the job opens when it is created."
 PHASES = {"archiving": "Packing files", "uploading": "Uploading", "creating": "Creating the job"}
 
 
@@ -249,7 +251,6 @@ class SubmitScreen(AppScreen):
         self.query_one("#facts", Static).update(self._facts(facts(snapshot.project, snapshot.plan)))
         self.query_one("#findings", Static).update(self._findings(snapshot))
         self.query_one(OverrideFields).show(snapshot.project)
-        self.query_one("#submit", Button).disabled = not snapshot.can_submit
 
     def _facts(self, rows: list[tuple[str, str]]) -> RenderableType:
         tones = tone_styles(self.app)
@@ -306,9 +307,7 @@ class SubmitScreen(AppScreen):
     def on_key(self, event: events.Key) -> None:
         if event.key in ("down", "up") and self.focused is self.query_one("#path"):
             event.stop()
-            table = self.query_one("#configs", RowTable)
-            self.set_focus(table)
-            table.action_cursor_by(1 if event.key == "down" else -1)
+            self.set_focus(self.query_one("#configs", RowTable))
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
     async def _load(self, config: Path) -> None:
@@ -318,49 +317,63 @@ class SubmitScreen(AppScreen):
     @on(Input.Submitted, "#fields Input")
     @on(Input.Blurred, "#fields Input")
     def _field_left(self) -> None:
-        if self.snapshot.stage == "reviewing":  # fields also lose the focus when their stage ends
+        self._review_again()
+
+    def _review_again(self) -> None:
+        if self._feed.snapshot.stage == "reviewing" and not self._is_submitting:  # a submission reviews first
             self._review()
 
     @work(name="review", group="review", exclusive=True, exit_on_error=False)
     async def _review(self) -> None:
         await self._feed.review(self.query_one(OverrideFields).overrides)
 
+    @property
+    def _is_submitting(self) -> bool:
+        return any(worker.name == SUBMISSION and not worker.is_finished for worker in self.workers)
+
     @on(Button.Pressed, "#submit")
     def action_submit(self) -> None:
-        snapshot = self.snapshot
+        stage = self._feed.snapshot.stage
+        if stage in ("choosing", "loading"):
+            self.notify("Choose a config first.", title="Not submitted", severity="warning")
+        elif stage == "reviewing" and not self._is_submitting:
+            self._submit()
+        else:
+            self.notify(SUBMITTING)
+
+    @work(name=SUBMISSION, group="review", exclusive=True, exit_on_error=False)
+    async def _submit(self) -> None:
+        """Review what the fields contain now, then submit that."""
+        await self._feed.review(self.query_one(OverrideFields).overrides)
+        snapshot = self._feed.snapshot
         if not snapshot.can_submit or snapshot.project is None:
-            errors = [found for found in snapshot.findings if found.severity == "error"]
-            why = sanitize(errors[0].problem) if errors else "Choose a config first."
+            errors = [found.problem for found in snapshot.findings if found.severity == "error"]
+            why = sanitize(snapshot.error or errors[0])
             self.notify(why, title="Not submitted", severity="warning", markup=False)
             return
         serious = [found for found in snapshot.findings if found.severity == "warning"]
-        if not serious:
-            self._submit()
-            return
-
-        name = sanitize(snapshot.project.job.name or snapshot.project.name)
-        words = "\n".join(f"▲ {sanitize(found.problem)}" for found in serious)
-        self.confirm(ConfirmScreen(f"Submit {name} anyway?", words, "Submit"), self._submit)
-
-    @work(name="submission", group="submission", exit_on_error=False)
-    async def _submit(self) -> None:
+        if serious:
+            name = sanitize(snapshot.project.job.name or snapshot.project.name)
+            words = "\n".join(f"▲ {sanitize(found.problem)}" for found in serious)
+            if not await self.app.push_screen_wait(ConfirmScreen(f"Submit {name} anyway?", words, "Submit")):
+                return
         await self._feed.submit()
 
     def action_refresh(self) -> None:
-        if self.snapshot.stage == "reviewing":
-            self._review()
-        elif self.snapshot.stage == "choosing":
+        self._review_again()
+        if self.snapshot.stage == "choosing":
             run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
     def action_back(self) -> None:
         """Go back from the review to the choice, else close; an upload cannot be left."""
-        if self.snapshot.stage == "reviewing":
+        if self._feed.snapshot.stage == "reviewing":
+            self.workers.cancel_group(self, "review")
             self._feed.back_to_choices()
             self.set_focus(self.query_one("#path"))
         elif self.snapshot.stage in ("choosing", "loading"):
             self.app.pop_screen()
         else:
-            self.notify("Submitting; the job opens when it is created.")
+            self.notify(SUBMITTING)
 
 
 def _short(path: Path) -> str:
