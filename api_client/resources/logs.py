@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -141,7 +142,8 @@ class Logs:
         return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._clock)
 
     def _fetch(self, project_id: str, job_id: str) -> FetchPage:
-        policy = self._transport.retry.for_polling()
+        # One retry here, which is reported: the stream's own retries are silent.
+        policy = replace(self._transport.retry.for_polling(), max_invalid_answers=2)
 
         async def fetch(*, start_ms: int, end_ms: int, direction: Direction, limit: int) -> LogsPage:
             return await self._answer(

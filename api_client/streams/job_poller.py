@@ -84,10 +84,11 @@ class JobPoller:
         return self.job if self.finished_s is not None else None
 
     async def poll_when_due(self, *, at_once: bool = False) -> None:
-        """Poll the job if the last poll is old enough (or ``at_once``) and the job was still running."""
+        """Poll the job if the last poll is old enough, or ``at_once`` while the job was still running."""
         now_s = self._clock.monotonic()
         is_due = self._polled_s is None or now_s - self._polled_s >= JOB_INTERVAL_S
-        if (is_due or at_once) and self.finished_s is None:
+        # A finished job may run again, so that the wait for late lines has to start over.
+        if is_due or (at_once and self.finished_s is None):
             await self.poll()
 
     async def poll(self) -> None:

@@ -92,10 +92,10 @@ class PageSource:
                 answer = await self._fetch(
                     start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit or MAX_PAGE_LINES
                 )
-                lines = _parse(answer)
             except (ServerFault, InvalidAnswer, TimedOut) as error:
                 failures.append(error)
                 raise
+            lines = _parse(answer)
             self.is_complete = answer.get("complete", False)
             self.recorded_gaps |= {LogGap(**gap) for gap in answer.get("gaps", ())}
             return lines
@@ -139,7 +139,10 @@ class PageSource:
 
 
 def _parse(page: LogsPage) -> list[LogLine]:
-    """Parse the records of a page. Raises InvalidAnswer for a timestamp that is not epoch nanoseconds."""
+    """Parse the records of a page.
+
+    A timestamp that is not epoch nanoseconds raises PageRefused at once: the same page again has it, too.
+    """
     try:
         return [
             _new_line(
@@ -155,4 +158,4 @@ def _parse(page: LogsPage) -> list[LogLine]:
             for record in page["logs"] or ()
         ]
     except (KeyError, ValueError):
-        raise InvalidAnswer("a log line has no valid timestamp") from None
+        raise PageRefused("a log line has no valid timestamp") from None

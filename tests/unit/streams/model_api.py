@@ -40,6 +40,7 @@ class ModelApi:
     """``end``, ``mirrored``: as in ``FakeLog``. ``cut``: pages have no more lines than that,
     ``cut_characters``: nor much more text. ``refuses_future``: windows that end after its present are a 400.
     ``tells_complete``: pages say (``complete``) when the job has ended and no line will come any more.
+    ``seems_over_s``: when the job looks finished though it runs on.
     """
 
     lines: Sequence[ServedLine]
@@ -54,6 +55,7 @@ class ModelApi:
     leaks: bool = False
     refuses_future: bool = False
     tells_complete: bool = False
+    seems_over_s: range = range(0)
     cut: int | None = None
     cut_characters: int | None = None
     seed: int = 0
@@ -91,7 +93,8 @@ class ModelApi:
         self.looks += 1
         await self.clock.sleep(self.latency_s)
         self._fail_sometimes()
-        is_finished = self.clock.server_ns() >= self._log.finishes_ns
+        seems_over = int(self.clock.passed_s) in self.seems_over_s
+        is_finished = seems_over or self.clock.server_ns() >= self._log.finishes_ns
         changed_s = BEGIN_S + (self.finishes_s if is_finished else min(self.finishes_s, 0.0) - 3600)
         return TrainingJob(
             id="job",

@@ -166,7 +166,7 @@ async def test_memory_is_bounded_even_in_a_flood(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_quiet_job_costs_less_than_a_request_a_second() -> None:
-    for apart_s, requests in ((HOUR_S, 0.62 * 900), (7, 0.75 * 900)):
+    for apart_s, requests in ((HOUR_S, 0.63 * 900), (7, 0.75 * 900)):
         api = api_of(steps(-5, 900, apart_s), finishes_s=900)
         await follow(api)
         assert api.pages + api.looks < requests
@@ -267,6 +267,7 @@ LONG_AGO = steps(-7200, -4700)
 COMPLETE, FAULTY = {"tells_complete": True}, {"seed": 3, "fault_rate": 0.2}
 # The page that says that the log is complete may be of the edge: late lines are read again before the end.
 BUSY = [at(n / 400, f"line {n}", delay_s=(n % 7) * 1.2) for n in range(16_000)]
+RESUMED = [*steps(0, 99), at(98, "late", delay_s=30.0)]
 
 
 @pytest.mark.parametrize(
@@ -278,13 +279,13 @@ BUSY = [at(n / 400, f"line {n}", delay_s=(n % 7) * 1.2) for n in range(16_000)]
         pytest.param(BUSY, 40, COMPLETE | FAULTY, {}, (40, 70), False, id="complete and busy"),
         pytest.param(LONG_AGO, -HOUR_S, {}, {"from_s": -3 * HOUR_S}, (0, 1), False, id="long over"),
         pytest.param([], 30, {}, {}, (30, 110), True, id="no line at all"),
+        pytest.param(RESUMED, 99, {"seems_over_s": range(10, 22)}, {}, (164, 185), True, id="runs again"),
         pytest.param([at(10)], 60, {}, {"drain_s": 3.0}, (60, 72), True, id="the wait can be set"),
     ],
 )
 async def test_when_a_log_ends(lines, finishes_s, server, how, ends_within_s, is_told_before) -> None:
     followed = await follow(api_of(lines, finishes_s=finishes_s, **server), **how)
     assert multiset(followed.entries) == world(lines)
-    assert followed.end is not None
     assert followed.end.job.current_status == "TRAINING_JOB_COMPLETED"
     assert ends_within_s[0] <= followed.end_s < ends_within_s[1]
     assert any(batch.finished_job for batch in followed.batches) == is_told_before
@@ -303,12 +304,14 @@ LINES = [at(-1000 + n, f"line {n}") for n in range(900)]
 
 
 async def test_a_page_that_cannot_be_had_is_a_gap_and_no_more() -> None:
-    poison_ns = LINES[400].stamp_ns
-    entries = await both_ways(api_of(LINES, poison=(poison_ns, poison_ns + 1)), -1100)
-    assert multiset(entries) == world([*LINES[:400], *LINES[401:]])
-    [gap] = gaps_of(entries)
-    assert gap.start_ns <= poison_ns < gap.end_ns == gap.start_ns + 1_000_000
-    assert "cannot be rendered" in gap.reason
+    lines = steps(0, 300, 2)
+    poison_ns = lines[20].stamp_ns
+    api = api_of(lines, finishes_s=310, poison=(poison_ns, poison_ns + 1))
+    for entries in ((await follow(api)).entries, await both_ways(api, -10, 400)):
+        assert multiset(entries) == world([*lines[:20], *lines[21:]])
+        [gap] = gaps_of(entries)
+        assert gap.start_ns <= poison_ns < gap.end_ns == gap.start_ns + 1_000_000
+        assert "cannot be rendered" in gap.reason
 
 
 async def test_a_long_stretch_that_cannot_be_had_costs_few_requests() -> None:
@@ -320,14 +323,6 @@ async def test_a_long_stretch_that_cannot_be_had_costs_few_requests() -> None:
     gaps = gaps_of(entries)
     assert all(any(gap.start_ns <= stamp < gap.end_ns for gap in gaps) for stamp, *_ in missing)
     assert api.pages < 500
-
-
-async def test_following_goes_on_past_a_page_that_cannot_be_had() -> None:
-    lines = steps(0, 300, 2)
-    poison_ns = lines[20].stamp_ns
-    followed = await follow(api_of(lines, finishes_s=310, poison=(poison_ns, poison_ns + 1)))
-    assert multiset(followed.entries) == world([*lines[:20], *lines[21:]])
-    assert len(gaps_of(followed.entries)) == 1
 
 
 def failing(call: Callable, clock: FastClock, *errors: Exception, from_s: float, until_s: float) -> Callable:
@@ -385,8 +380,8 @@ async def test_filling_a_gap_in_vain_repeats_no_line(count: int, apart_ns: int) 
     assert again[0].held == gap.held
 
 
-@pytest.mark.parametrize("stamp", ["2025-10-09T08:53:20Z", "", "²", "9" * 5000, None])
-async def test_a_stamp_that_is_no_number_leaves_a_visible_gap(stamp: str | None) -> None:
+@pytest.mark.parametrize("stamp", [*({"timestamp": it} for it in ("2025-10-09Z", "", "²", "9" * 5000)), {}])
+async def test_a_stamp_that_is_no_number_leaves_a_visible_gap_at_once(stamp: dict[str, str]) -> None:
     """The API promises nanoseconds; a line without any cannot be placed."""
     api = api_of(LINES)
     fetch = api.fetch
@@ -396,7 +391,7 @@ async def test_a_stamp_that_is_no_number_leaves_a_visible_gap(stamp: str | None)
         for record in page["logs"]:
             if record["message"] == "line 400":
                 del record["timestamp"]
-                record.update({} if stamp is None else {"timestamp": stamp})
+                record.update(stamp)
         return page
 
     api.fetch = fetch_with_odd_stamp
@@ -405,6 +400,7 @@ async def test_a_stamp_that_is_no_number_leaves_a_visible_gap(stamp: str | None)
     [gap] = gaps_of(entries)
     assert gap.start_ns <= LINES[400].stamp_ns < gap.end_ns
     assert "no valid timestamp" in gap.reason
+    assert api.clock.passed_s < 5
 
 
 async def test_pages_of_other_times_are_a_gap() -> None:
