@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from api_client.models import RUNNABLE_STATUSES, JobStatus, QueueEvent, TrainingJob
+from api_client.models import JobStatus, QueueEvent, TrainingJob
 from tui.analysis.billing import NOTHING, Bill, Billed, is_all_billed, total_billed, unbilled_minutes
 from tui.text.units import counted
 
@@ -74,8 +74,7 @@ def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime)
     finished = job.updated_at if job.is_finished else None
     end = finished or now
     if not own:
-        waiting = not job.is_finished and job.current_status != JobStatus.RUNNING
-        if job.created_at is None or waiting:
+        if job.created_at is None or not _may_have_run(job):
             return RunningTime(0.0, None, measured=False)
         return RunningTime(max(0.0, (end - job.created_at).total_seconds()), job.created_at, measured=False)
     seconds, since = 0.0, None
@@ -86,6 +85,12 @@ def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime)
         following = own[place + 1].created if place + 1 < len(own) else end
         seconds += max(0.0, ((following or end) - event.created).total_seconds())
     return RunningTime(seconds, since, measured=True)
+
+
+def _may_have_run(job: TrainingJob) -> bool:
+    """Return False if a job's status implies that it has not run: it waits, starts, or failed to deploy."""
+    status = job.current_status
+    return status == JobStatus.RUNNING or (job.is_finished and status != JobStatus.DEPLOY_FAILED)
 
 
 def price_of(
@@ -195,15 +200,14 @@ Charge = tuple[Machine, float]
 
 
 def charge(job: TrainingJob, now: datetime) -> Charge | None:
-    """Return an upper bound on a job's usage so far; None if it has not run yet.
+    """Return an upper bound on a job's usage so far; None if it has not run.
 
     A job list does not say when jobs started, so the time counts from creation until the last change of
     an ended job: too much by its queue time.
     """
-    lives = job.current_status in RUNNABLE_STATUSES
-    if job.created_at is None or (lives and job.current_status != JobStatus.RUNNING):
+    if job.created_at is None or not _may_have_run(job):
         return None
-    end = job.updated_at if not lives and job.updated_at is not None else now
+    end = job.updated_at if job.is_finished and job.updated_at is not None else now
     kind = job.instance_type
     seconds = max(0.0, (end - job.created_at).total_seconds())
     return Machine(kind.id, kind.name, kind.gpu_count), seconds * (job.node_count or 1)
@@ -212,8 +216,8 @@ def charge(job: TrainingJob, now: datetime) -> Charge | None:
 def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:
     """Sum up the GPU-hours and money of all charges; an upper bound, see ``charge``.
 
-    Charges are grouped by machine, because there may be ten thousand jobs. None, a job that has not run
-    yet, counts as nothing.
+    Charges are grouped by machine, because there may be ten thousand jobs. None, a job that has not run,
+    counts as nothing.
     """
     machines: defaultdict[Machine, list[float]] = defaultdict(list)
     for charged in charges:

@@ -52,9 +52,7 @@ def test_a_row_is_another_only_if_it_looks_different() -> None:
     half = JobPreview(ProgressSnapshot(step=50, total_steps=100, eta_s=7200.0), trace=(0.5, 0.9))
     jobs = [(job("j1"), half), (job("j2"), NO_PREVIEW), (job("j3", "PENDING"), NO_PREVIEW)]
     for one, preview in jobs:
-        ages = [
-            job_row(one, preview, ONE_O_CLOCK + timedelta(seconds=second)) for second in range(0, 9000, 7)
-        ]
+        ages = [job_row(one, preview, ONE_O_CLOCK + timedelta(seconds=at)) for at in range(0, 9000, 7)]
         for before, after in pairwise(ages):
             assert (before == after) == (cells(before) == cells(after))
     jobs.append((job("j1", priority=5), half))
@@ -65,16 +63,17 @@ def test_a_row_is_another_only_if_it_looks_different() -> None:
 @pytest.mark.parametrize(
     ("of_jobs", "why_not", "shown"),
     [
-        ({}, "", "≤ 64 GPU·h ≈ $240"),
-        ({"runs": Billed(150.0, 300)}, "", "≤ 64 GPU·h $150 billed + ≈ $90.00"),
-        ({}, "no right\x1b[31m", "≤ 64 GPU·h ≈ $240 · estimate: no right"),
+        ({}, "", "≤ 64 GPU·h ≤ $240"),
+        ({"runs": Billed(150.0, 300)}, "", "≤ 64 GPU·h $150 billed + ≤ $90.00"),
+        ({}, "no right\x1b[31m", "≤ 64 GPU·h ≤ $240 · estimate: no right"),
     ],
 )
-def test_home_tells_what_is_billed_from_what_is_estimated(
+def test_home_tells_what_is_billed_and_estimated(
     of_jobs: dict[str, Billed], why_not: str, shown: str
 ) -> None:
     bill = Bill(ONE_O_CLOCK - timedelta(days=30), of_jobs, why_not=why_not)
-    snapshot = FleetFold().fold([], [job("runs", hours_ago=2.0)], {}, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
+    jobs = [job("runs", hours_ago=2.0), job("never-ran", "DEPLOY_FAILED", hours_ago=9.0, took_hours=8.0)]
+    snapshot = FleetFold().fold([], jobs, {}, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
     facts, _ = header_facts(
         "acme", snapshot, snapshot.jobs, marked=0, compare_key="c", filter_key="/", query="", project=""
     )

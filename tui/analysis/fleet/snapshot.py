@@ -110,7 +110,7 @@ class JobRow:
     gpu: str
     gpu_count: int
     charge: Charge | None = field(compare=False)
-    """The usage that counts toward its cost so far; None if it has not run yet."""
+    """The usage that counts toward its cost so far; None if it has not run."""
     note: str
     note_tone: str
     progress_fraction: float
@@ -162,7 +162,7 @@ class FleetSnapshot:
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
     def cost_of(self, row: JobRow) -> tuple[float, bool] | None:
-        """Return a job's dollars, and True if part of them is an estimate; None if they are not known."""
+        """Return a job's dollars, and True if part of them is an upper bound; None if they are not known."""
         cost = total_cost([(row.job, row.charge)], self.prices, self.bill, self.at)
         usd = cost.billed.usd + (cost.usd or 0.0)
         return (usd, bool(cost.usd)) if usd and not cost.unpriced else None
@@ -237,7 +237,7 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
         return f"waiting {duration(age_s)}", "muted"
     if job.is_finished:
         if job.current_status == JobStatus.COMPLETED:
-            return f"took {duration(_lifetime_s(job))}", "muted"
+            return f"took ≤ {duration(_lifetime_s(job))}", "muted"
         words = short_reason(sanitize(job.error_message or ""))
         lifetime_s = _lifetime_s(job)
         return words or (f"after {duration(lifetime_s)}" if lifetime_s else ""), "muted"
@@ -303,7 +303,7 @@ def short_reason(message: str) -> str:
 
 
 def _lifetime_s(job: TrainingJob) -> float:
-    """Return the seconds from creation to last change, since the API has no start and end times."""
+    """Return the seconds from creation to last change, queue time included: the list has no start times."""
     if job.created_at is None or job.updated_at is None:
         return 0.0
     return max(0.0, (job.updated_at - job.created_at).total_seconds())

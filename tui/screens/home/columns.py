@@ -60,7 +60,7 @@ def header_facts(
 
 
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
-    """Return an upper bound of the listed jobs' GPU-hours, what is billed, and an estimate of the rest."""
+    """Return an upper bound of the listed jobs' GPU-hours, what is billed, and an upper bound of the rest."""
     cost = total_cost(((row.job, row.charge) for row in rows), snapshot.prices, snapshot.bill, snapshot.at)
     spans: list[Span] = []
     if cost.gpu_hours >= MIN_GPU_HOURS:
@@ -70,7 +70,7 @@ def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
     if spans and cost.usd:
         plus = " +" if cost.billed.minutes else ""
         more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
-        spans.append((f"{plus} ≈ {money(cost.usd)}{more}", "muted"))
+        spans.append((f"{plus} ≤ {money(cost.usd)}{more}", "muted"))
     return spans
 
 
@@ -109,7 +109,7 @@ def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRo
     def cost(row: JobRow) -> list[Span]:
         snapshot = fleet()
         known = snapshot.cost_of(row) if snapshot is not None else None
-        return [(f"{'≈' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
+        return [(f"{'≤' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
 
     columns: list[Column[JobRow]] = []
     for column in JOB_COLUMNS:
