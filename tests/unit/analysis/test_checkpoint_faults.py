@@ -36,10 +36,8 @@ def exploding_from(first: int, until: int = 10**9) -> Loss:
 
 
 def lines(loss: Loss, steps: range, begin_s: float = 0.0) -> list[tuple[float, str]]:
-    return [
-        (begin_s + STEP_S * place, f"step={step}/1000 loss={loss(step)} grad_norm=0.5")
-        for place, step in enumerate(steps)
-    ]
+    texts = (f"step={step}/1000 loss={loss(step)} grad_norm=0.5" for step in steps)
+    return [(begin_s + STEP_S * place, text) for place, text in enumerate(texts)]
 
 
 def saved(step: int, at_s: float | None = None, **more: object) -> Checkpoint:
@@ -54,10 +52,8 @@ def facts(
     folding = ProgressFold()
     start_ns = int(NOON.timestamp() * 1e9)
     folding.add(LogLine(start_ns + int(at_s * 1e9), text, "node-0", None) for at_s, text in log)
-    run = RunSnapshot(
-        JOB, LATER, LATER, progress=folding.snapshot(), checkpoints=tuple(checkpoints), log_read=True
-    )
-    run = replace(run, kept_losses=kept or KeptLosses())
+    run = RunSnapshot(JOB, LATER, LATER, checkpoints=tuple(checkpoints), log_read=True)
+    run = replace(run, progress=folding.snapshot(), kept_losses=kept or KeptLosses())
     return facts_of_run(replace(run, faults=checkpoint_faults(run)))
 
 
@@ -90,6 +86,8 @@ JUDGED: dict[str, tuple[list[tuple[float, str]], list[Checkpoint], str, str]] = 
     "no step in the name": (BROKEN, UNNAMED, "final", ""),
     "still uploading": (lines(steady, ALL), [*FOUR[:3], saved(400, sync_status="SYNCING")], "", "300"),
     "a slow divergence": (lines(diverging, range(330)), [saved(100), saved(260)], "260", "100"),
+    "of a policy": ([(at_s, f"{text} reward=0.5") for at_s, text in lines(steady, ALL)], FOUR, "", ""),
+    "below zero": (lines(lambda step: steady(step) - 2, ALL), FOUR, "", ""),
     "one that is not seen so far": (lines(diverging, range(262)), [saved(100), saved(260)], "", "100"),
 }  # fmt: skip
 

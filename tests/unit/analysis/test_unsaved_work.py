@@ -17,13 +17,8 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def job(status: str = "RUNNING") -> TrainingJob:
-    fields = {
-        "id": "j1",
-        "current_status": f"TRAINING_JOB_{status}",
-        "instance_type": {"id": "x"},
-        "node_count": 2,
-    }
-    return TrainingJob.model_validate(fields)
+    fields = {"id": "j1", "instance_type": {"id": "x"}, "node_count": 2}
+    return TrainingJob.model_validate(fields | {"current_status": f"TRAINING_JOB_{status}"})
 
 
 def saved(name: str, minutes_ago: float, sync: str = "COMPLETE") -> Checkpoint:
@@ -49,8 +44,7 @@ REGULAR = [saved("c-1", 90), saved("c-2", 60), saved("c-3", 30)]
 )  # fmt: skip
 def test_the_work_that_stopping_now_loses(checkpoints: list[Checkpoint], words: str) -> None:
     lost = unsaved_work(job(), checkpoints, NOW, running_since=NOW - timedelta(hours=2), price_per_minute=1.0)
-    assert lost is not None
-    assert lost.words == words
+    assert lost is not None and lost.words == words
 
 
 def test_nothing_is_said_of_what_does_not_run_or_has_no_known_start() -> None:
@@ -66,9 +60,7 @@ def test_nothing_is_said_of_what_does_not_run_or_has_no_known_start() -> None:
         ([*REGULAR, saved("c-4", 0)], "FAILED", None),
     ],
 )
-async def test_the_next_stored_checkpoint_is_awaited(
-    later: list[Checkpoint], status: str, name: str | None
-) -> None:
+async def test_the_next_checkpoint_is_awaited(later: list[Checkpoint], status: str, name: str | None) -> None:
     uploading = [*REGULAR, saved("c-4", 0, "SYNCING")]
     answers = [REGULAR, uploading, uploading, later]
     jobs = SimpleNamespace(find=AsyncMock(side_effect=[job(), job(), job(), job(status)]))

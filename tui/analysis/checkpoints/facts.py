@@ -127,6 +127,8 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
         loss_by_step=training or kept.training,
         eval_loss_by_step=kept.evaluation or evaluation,
         faults=run.faults if is_known else None,
+        is_ranked=(progress is None or progress.has_ranking_loss)
+        and all(value >= 0 for _, value in kept.training if math.isfinite(value)),
     )
 
 
@@ -145,13 +147,15 @@ def checkpoint_facts(
     loss_by_step: StepValues = (),
     eval_loss_by_step: StepValues = (),
     faults: Mapping[SavedKey, CheckpointFault | None] | None = NO_FAULTS,
+    is_ranked: bool = True,
 ) -> list[CheckpointFacts]:
     """Return facts about each checkpoint in the given order, with the newest and the best marked.
 
     The best has the lowest evaluation loss if the log reports one for at least two checkpoints, otherwise
     the lowest training loss; a single candidate is never the best. A loss belongs to a checkpoint if it
     was reported at its step or earlier, but after the previous checkpoint. A checkpoint that has a fault
-    or is still uploading is never the best; without ``faults`` none is.
+    or is still uploading is never the best; without ``faults`` none is, nor if not ``is_ranked``: the loss
+    of a policy does not tell which is better.
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     by_evaluation = _scores("eval loss", steps, eval_loss_by_step)
@@ -166,7 +170,9 @@ def checkpoint_facts(
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
     eligible = [fault is None and sync != "uploading" for fault, sync in zip(found, syncs, strict=True)]
     best = (
-        None if faults is None else _best(scores, eligible, rivals=sum(fault is not None for fault in found))
+        _best(scores, eligible, rivals=sum(fault is not None for fault in found))
+        if faults is not None and is_ranked
+        else None
     )
     return [
         CheckpointFacts(

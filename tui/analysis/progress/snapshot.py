@@ -229,6 +229,11 @@ class ProgressSnapshot:
         return self.step is not None and self.total_steps is not None and self.step >= self.total_steps
 
     @property
+    def has_ranking_loss(self) -> bool:
+        """True if a lower loss means a better model; not known of a moving target or a loss below zero."""
+        return not self.moving_target and not any(value < 0 for value in self.loss_series.values)
+
+    @property
     def throughput_series(self) -> tuple[Series, str]:
         """The best measure of speed in the log, and its unit: tokens, samples or steps per second."""
         if len(self.tokens_per_s_series):
