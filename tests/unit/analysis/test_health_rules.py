@@ -168,6 +168,7 @@ QUEUE = QueueContext.model_validate(
     }
 )
 NONE_AHEAD = QUEUE.model_copy(update={"submitted_at": moment(960), "pending_ahead_at_submit": []})
+FOR_CPUS = QueueContext.model_validate({"target_job_id": "j", "active_at_submit": [{"training_job_id": "x"}]})
 ON_SPOT = QUEUE.model_copy(update={"team_capacity": CapacityAtSubmit(max_gpus=64)})
 FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a healthy run": (
@@ -177,8 +178,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "stalled critical run 604 | loss-not-finite critical run 601 | errors warning run 604"),
     "a hang at full utilisation": (lambda: run(steps(600), 1860, health_metrics=HANG),
         "stalled critical run 600: no step and no log line for 21m, usually every 5s; GPUs 95 % busy"),
-    "a pause a little longer than ever": (lambda: run(pausing(), pausing()[-1][0] + 760),
-        "stalled warning run 3285"),
+    "a pause a little longer than ever": (lambda: run(pausing(), pausing()[-1][0] + 760), "stalled warning run 3285"),
     "a run that logs on without a step": (lambda: run([*steps(600), *HEARTBEATS], 1600),
         "stalled warning run 600: no step for 16m, usually every 5s, but still logging"),
     "a log without steps that falls silent": (lambda: run(ANSWERS, 2970 + 1900), "stalled warning run 2970"),
@@ -208,8 +208,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "plateau info run 3200"),
     "all GPUs stop": (lambda: nodes(stopping(2940), stopping(2940)),
         "gpu-idle warning run 2940: GPUs idle (below 5 %) for 11m"),
-    "those of a node, which is not slow, too": (lambda: nodes(WELL, stopping(2940)),
-        "gpu-idle warning node-1 2940"),
+    "those of a node, which is not slow, too": (lambda: nodes(WELL, stopping(2940)), "gpu-idle warning node-1 2940"),
     "idle in all that is seen of a run with steps": (
         lambda: run(steps(3590), 3600, health_metrics=metrics(series(gpu=0.0))), "gpu-idle warning run 5"),
     "not begun": (lambda: nodes(series(YOUNG, gpu=0.0), series(YOUNG, gpu=0.01), at_s=600), ""),
@@ -284,13 +283,10 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "checkpoint-overdue warning run 5000: no checkpoint for 26m, usually every 16m"),
     "a run that got slower saves later": (lambda: run(SLOW_STEPS, 5800, checkpoints=SAVED),
         "slowdown warning run 3980"),
-    "a stalled run owes none": (lambda: run(steps(4100), 9000, checkpoints=SAVED),
-        "stalled critical run 4100"),
-    "saves that only the log tells": (lambda: run(steps(6000) + SAVES, 6000),
-        "checkpoint-overdue warning run 4000"),
+    "a stalled run owes none": (lambda: run(steps(4100), 9000, checkpoints=SAVED), "stalled critical run 4100"),
+    "saves that only the log tells": (lambda: run(steps(6000) + SAVES, 6000), "checkpoint-overdue warning run 4000"),
     "one restart is luck": (lambda: run(ONCE, 2300), ""),
-    "restarts by the log": (lambda: run(TWICE, 4300),
-        "restarts warning run 2000: restarted 2 times, last 5m ago"),
+    "restarts by the log": (lambda: run(TWICE, 4300), "restarts warning run 2000: restarted 2 times, last 5m ago"),
     "by the history": (lambda: look(1100, queue=RESTARTED), "restarts warning run 500"),
     "by the count": (lambda: look(job={"retry_count": 3}), "restarts warning run None"),
     "what TensorFlow always prints": (
@@ -298,14 +294,15 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
                                                    "register cuDNN factory: already registered")]), 3600), ""),
     "errors": (lambda: run(sorted([*steps(3600), *ERRORS]), 3600),
         "errors warning run 3000: 2 errors in the log, first 10m ago: ERROR: no server"),
-    "an error that training survives": (lambda: run(sorted([*steps(3600), FAILED]), 3600),
-        "errors info run 3000"),
+    "an error that training survives": (lambda: run(sorted([*steps(3600), FAILED]), 3600), "errors info run 3000"),
     "one that it does not": (lambda: run(sorted([*steps(3000), FAILED]), 3100), "errors warning run 3000"),
     "an error of long ago": (lambda: run(sorted([*steps(5200), FAILED]), 5200), ""),
     "waiting": (lambda: look(1560, queue=QUEUE, **WAITING),
         "queued info run 0: waiting 26m for 8 H100; at submission 72 of 96 in use by big, b; 1 ahead: x"),
     "with none ahead": (lambda: look(1560, queue=NONE_AHEAD, **WAITING),
         "queued info run 0: waiting 26m for 8 H100; at submission 10m ago 72 of 96 in use by big, b; none ah"),
+    "behind a CPU job": (lambda: look(1560, queue=FOR_CPUS, **WAITING),
+        "queued info run 0: waiting 26m for 8 H100; at submission in use by x; none ahead"),
     "with more in use than the limit": (lambda: look(1560, queue=ON_SPOT, **WAITING),
         "queued info run 0: waiting 26m for 8 H100; at submission 72 in use by big, b (the limit of 64 excl"),
     "without a history": (lambda: look(600, **WAITING), "queued info run 0: waiting 10m for 8 H100"),
@@ -344,7 +341,6 @@ def test_samples_that_came_late_do_not_move_the_clock() -> None:
         (series(gpu=0.74), series(gpu=0.785), series(gpu=0.9)),
         (series(gpu_memory=79.2 * GIB), series(gpu_memory=77 * GIB), WELL),
     ],
-    ids=["straggler", "memory"],
 )
 def test_what_was_found_is_held_until_it_is_clearly_over(bad: Any, wavering: Any, well: Any) -> None:
     found = nodes(*[WELL] * 3, bad)

@@ -55,7 +55,8 @@ def _at_submission(queue: QueueContext) -> str:
         of, more = (f" of {limit}", "") if limit else ("", "")
         if limit and held > limit:
             of, more = "", f" (the limit of {limit} excludes spot)"
-        parts.append(f"{held}{of} in use by {names}{more}")
+        # CPU jobs hold no GPUs.
+        parts.append(f"{held}{of} in use by {names}{more}" if held else f"in use by {names}")
     if queue.pending_ahead_at_submit:
         ahead = queue.pending_ahead_at_submit
         names = _names(ahead)
