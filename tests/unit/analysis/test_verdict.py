@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.sick_runs import sick_run
-from support.worlds import ONE_O_CLOCK, job_metrics, run
+from support.worlds import ONE_O_CLOCK, job, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.health.checks import judged as judged_by_rules
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
@@ -57,9 +57,19 @@ def test_what_may_be_said_of_a_run(snapshot: RunSnapshot, said: str) -> None:
     assert f"{verdict(snapshot).state}: {verdict(snapshot).words}" == said
 
 
-@pytest.mark.parametrize(("seen_s", "state"), [(299.0, "checking"), (301.0, "healthy")])
-def test_a_run_without_gpus_is_judged_after_five_minutes_of_metrics(seen_s: float, state: str) -> None:
+NO_STEPS = replace(WELL, progress=None)
+NEW = replace(NO_STEPS, job=job("new", hours_ago=0.05), queue=None)
+
+
+@pytest.mark.parametrize(
+    ("run", "seen_s", "words"),
+    [(WELL, 299.0, "checking health…"), (WELL, 301.0, "healthy"),
+     (NEW, 100.0, "checking health: just started…"), (NO_STEPS, 1000.0, "checking health: no steps seen yet…")],
+)  # fmt: skip
+def test_what_is_said_of_a_run_without_gpus_by_its_metrics(
+    run: RunSnapshot, seen_s: float, words: str
+) -> None:
     now = ONE_O_CLOCK.timestamp()
     cpu = Series("cpu", (now - seen_s, now), (1.0, 1.0))
     metrics = MetricsSnapshot((NodeSnapshot("node-0", cpu=cpu),), at=now)
-    assert verdict(replace(WELL, health_metrics=metrics)).state == state
+    assert verdict(replace(run, health_metrics=metrics)).words == words

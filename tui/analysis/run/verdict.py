@@ -50,6 +50,12 @@ def is_starting(run: RunSnapshot) -> bool:
     return metrics.at - began < (ENOUGH_S if makes_steps else STARTING_S)
 
 
+def _what_is_missing(run: RunSnapshot) -> str:
+    if run.running_time.seconds <= ENOUGH_S:
+        return ": just started"
+    return ": no steps seen yet" if run.progress is None or run.progress.step is None else ""
+
+
 def verdict(run: RunSnapshot) -> Verdict:
     if any(found.severity != "info" for found in run.findings):
         return Verdict("findings")
@@ -72,7 +78,7 @@ def verdict(run: RunSnapshot) -> Verdict:
     ):
         return Verdict("checking", "checking health…")
     if is_starting(run):
-        return Verdict("checking", "checking health: just started…")
+        return Verdict("checking", f"checking health{_what_is_missing(run)}…")
     if run.compares_nodes:
         return Verdict("checking", "checking health: comparing nodes…")
     return Verdict("healthy", "healthy")
