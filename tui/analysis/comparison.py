@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +18,7 @@ from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
 from tui.text.times import DATE_AND_MINUTE, iso_time, local_time, time_key
-from tui.text.units import UNKNOWN, count, duration, money, number, significant
+from tui.text.units import UNKNOWN, count, duration, money, number, rate, significant
 
 if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
@@ -98,10 +98,21 @@ def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
 
 
 def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
-    """Return every property that any of the runs has, in one order for all."""
+    """Return every property that any of the runs has, in one order for all.
+
+    What the log reports counts only once all of it has been read.
+    """
+    runs = [_without_partial(one) for one in runs]
     speeds, unit = _speeds(runs)
-    speed_of = dict(zip(map(id, runs), speeds, strict=True))
+    medians = {id(one): _median(speed) for one, speed in zip(runs, speeds, strict=True)}
+    first = next((speed for speed in medians.values() if speed), None)
+    in_steps = unit == "it/s"
+    show_speed = _numeric(lambda speed: rate(speed, like=first)) if in_steps else _figure
     row = partial(_row, runs)
+    with_loss = [one.progress for one in runs if one.progress.loss is not None]
+    is_ranked = all(progress.has_ranking_loss for progress in with_loss)
+    # Last values at different steps don't show which run is better.
+    last: Change = "less" if is_ranked and len({progress.step for progress in with_loss}) < 2 else "shown"
 
     rows = [
         row("status", "status", lambda one: one.job.current_status, _status),
@@ -118,12 +129,18 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("step", "step", lambda one: one.progress.step, _count),
         row("total_steps", "total steps", lambda one: one.progress.total_steps, _count),
         row("epoch", "epoch", lambda one: one.progress.epoch, _figure),
-        row("final_loss", "last loss", lambda one: one.progress.loss, _number, "less"),
-        row("best_loss", "best loss", lambda one: _best(one.progress.loss_series), _number, "less"),
-        row("best_loss_step", "  at step", lambda one: _best_step(one.progress), _count),
-        row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, "less"),
-        row("best_eval_loss", "best eval", lambda one: _best(one.progress.eval_loss_series), _number, "less"),
-        row("throughput", f"median {unit}", lambda one: _median(speed_of[id(one)]), _figure, "more"),
+        row("final_loss", "last loss", lambda one: one.progress.loss, _number, last),
+        row("best_loss", "best loss", _best_loss, _number, "less"),
+        row("best_loss_step", "  at step", _best_step, _count),
+        row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, last),
+        row("best_eval_loss", "best eval", _best_evaluation, _number, "less"),
+        row(
+            "throughput",
+            "median speed" if in_steps else f"median {unit}",
+            lambda one: medians[id(one)],
+            show_speed,
+            "more",
+        ),
         row("learning_rate", "last lr", lambda one: one.progress.learning_rate, _number),
         row("checkpoints", "checkpoints", _checkpoint_count, _count),
         row("last_checkpoint", "newest", _last_checkpoint, _text),
@@ -134,7 +151,14 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     return tuple(found for found in rows if any(value is not None for value in found.values))
 
 
+def _without_partial(one: ComparedRun) -> ComparedRun:
+    if one.state != "reading" or one.run is None:
+        return one
+    return replace(one, run=replace(one.run, progress=None))
+
+
 def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
+    runs = [_without_partial(one) for one in runs]
     names = [one.job.name for one in runs]
     rows: list[tuple[Value, ...]] = [("name", len(set(names)) > 1, *names)]
     found: list[tuple[Value, ...]] = [(row.id, row.differs, *row.values) for row in comparison_rows(runs)]
@@ -285,14 +309,22 @@ def _duration(one: ComparedRun) -> float | None:
     return ran.seconds if ran is not None and (ran.seconds or ran.measured) else None
 
 
-def _best(series: Series) -> float | None:
+def _best_loss(one: ComparedRun) -> float | None:
+    return _best(one.progress, one.progress.loss_series)
+
+
+def _best_evaluation(one: ComparedRun) -> float | None:
+    return _best(one.progress, one.progress.eval_loss_series)
+
+
+def _best(progress: ProgressSnapshot, series: Series) -> float | None:
     finite = [value for value in series.values if math.isfinite(value)]
-    return min(finite) if finite else None
+    return min(finite) if finite and progress.has_ranking_loss else None
 
 
-def _best_step(progress: ProgressSnapshot) -> int | None:
-    finite = [(value, step) for step, value in progress.loss_by_step if math.isfinite(value)]
-    return min(finite)[1] if finite else None
+def _best_step(one: ComparedRun) -> int | None:
+    finite = [(value, step) for step, value in one.progress.loss_by_step if math.isfinite(value)]
+    return min(finite)[1] if finite and one.progress.has_ranking_loss else None
 
 
 def _median(series: Series) -> float | None:
@@ -308,10 +340,7 @@ def _checkpoint_count(one: ComparedRun) -> int | None:
 
 def _last_checkpoint(one: ComparedRun) -> str | None:
     listed = one.run.checkpoints if one.run else None
-    if listed:
-        return max(listed, key=lambda found: time_key(found.created_at)).checkpoint_id
-    last = one.progress.last_checkpoint
-    return last[0] if last else None
+    return max(listed, key=lambda found: time_key(found.created_at)).checkpoint_id if listed else None
 
 
 def _status(value: Value) -> str:

@@ -20,6 +20,7 @@ BYTES_PER_MIB = 1024**2
 _IEC_STEP = 1024
 _IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SLOW_STEPS_PER_S = 0.1
+_MIN_CORES = 0.01
 _SMALL_COST_USD = 100.0  # From here on cents no longer matter.
 
 
@@ -80,9 +81,11 @@ def percent(fraction: float | None) -> str:
 
 
 def cores(value: float | None) -> str:
-    """Format CPU cores in use: ``12.3``, ``0.25``; whole numbers from a hundred on."""
+    """Format CPU cores in use: ``12.3``, ``0.25``, ``<0.01``; whole numbers from a hundred on."""
     if value is None or _missing(value):
         return UNKNOWN
+    if 0 < value < _MIN_CORES:
+        return f"<{_MIN_CORES}"
     return (
         significant(value, 2)
         if abs(value) < 1
@@ -117,11 +120,14 @@ def age(seconds: float | None) -> str:
     return f"{whole}s"
 
 
-def rate(steps_per_s: float | None) -> str:
-    """Format ``0.18 it/s``, ``12.3 it/s``; below one step in ten seconds ``20.0 s/it``."""
+def rate(steps_per_s: float | None, like: float | None = None) -> str:
+    """Format ``0.18 it/s``, ``12.3 it/s``; below one step in ten seconds ``20.0 s/it``.
+
+    ``like`` is a rate shown beside it, whose unit is used.
+    """
     if steps_per_s is None or _missing(steps_per_s) or steps_per_s <= 0:
         return UNKNOWN
-    if is_slow(steps_per_s):
+    if is_slow(like or steps_per_s):
         return step_time(1 / steps_per_s)
     if steps_per_s < 1:
         return f"{significant(steps_per_s, 2)} it/s"

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -21,8 +22,9 @@ READINGS = {
         1234567.0: "1.23e+06", math.inf: "inf", -math.inf: "-inf",
     },
     units.percent: {0.463: "46 %", 0: "0 %", 1: "100 %"},
-    units.cores: {0.25: "0.25", 12.34: "12.3", 110.4: "110"},
+    units.cores: {0: "0", 0.0012: "<0.01", 0.25: "0.25", 12.34: "12.3", 110.4: "110"},
     units.rate: {0.18: "0.18 it/s", 12.34: "12.3 it/s", 4120: "4,120 it/s", 0.05: "20.0 s/it"},
+    partial(units.rate, like=0.09): {0.1: "10.0 s/it", 0.05: "20.0 s/it"},
     units.count: {4120: "4,120", 0: "0", 1e6: "1,000,000"},
     units.money: {0.42: "$0.42", 12.5: "$12.50", 99.999: "$100", 1012.4: "$1,012", -3: "-$3.00"},
 }  # fmt: skip

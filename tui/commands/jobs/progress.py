@@ -166,8 +166,9 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         span = f" ({duration(between[0])}–{duration(between[1])})" if between else ""
         words.append(("ETA", Cell(duration(left) + span)))
     if progress.rate_steps_per_s is not None:
-        now, overall = rate(progress.rate_steps_per_s), rate(progress.rate_overall)
-        words.append(("speed", Cell(f"{now} now, {overall} over the run")))
+        overall = progress.rate_overall
+        now = rate(progress.rate_steps_per_s, like=overall)
+        words.append(("speed", Cell(f"{now} now, {rate(overall)} over the run")))
     if progress.loss is not None:
         words.append(("loss", Cell(f"{number(progress.loss)} {loss_trend(progress)}".rstrip(), "strong")))
     for title, value, unit in (
