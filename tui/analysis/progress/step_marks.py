@@ -103,7 +103,7 @@ def usual_interval(marks: ThinnedPoints | Series) -> float | None:
 
 def rates(marks: ThinnedPoints | Series) -> Series:
     """Return steps per second over time, between equally spaced marks; none across a restart."""
-    times, steps = marks.times, marks.values
+    times, steps = _first_of_each_step(marks)
     if len(times) < 2 or times[-1] <= times[0]:
         return Series("steps/s")
     count = min(RATE_POINTS, len(times) - 1)
@@ -120,6 +120,19 @@ def rates(marks: ThinnedPoints | Series) -> Series:
                 values.append((steps[here] - steps[before]) / (times[here] - times[before]))
             before = here
     return Series("steps/s", tuple(at), tuple(values))
+
+
+def _first_of_each_step(marks: ThinnedPoints | Series) -> tuple[list[float], list[float]]:
+    """Return the times and steps of the first line of each step: every rank may print each."""
+    times: list[float] = []
+    steps: list[float] = []
+    for time, step in zip(marks.times, marks.values, strict=True):
+        if not steps or step > steps[-1] or step <= steps[-1] - RESTART_STEPS:
+            times.append(time)
+            steps.append(step)
+    # The oldest line that was read may be any of its step.
+    is_cut = len(times) < len(marks.times)
+    return times[is_cut:], steps[is_cut:]
 
 
 _BLOCKS = 8
