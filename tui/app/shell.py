@@ -6,7 +6,6 @@ text from a server, escape sequences. The report of this app has neither.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,7 +58,7 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.garbage import QUIET_S, collect_by_hand, collect_if_due
+from tui.system.garbage import QUIET_S, GarbageCollector, collect_by_hand
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.text.times import local_time
@@ -121,7 +120,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
         self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
-        self._may_set_aside = recorded is not None and gc.get_freeze_count() > 0
+        self._garbage = GarbageCollector()
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
@@ -188,13 +187,6 @@ class BtTuiApp(App[WelcomeChoice]):
         if isinstance(message, messages.OpenJobRequested):
             self.tips.done(f"{Scope.HOME}.open_job")
 
-    @on(messages.RunChecked)
-    def _set_aside(self, message: messages.RunChecked) -> None:
-        """Keep the screen of a recording from being scanned for garbage, which would stall keys."""
-        if self._may_set_aside and message.run.metrics_at is not None:
-            self._may_set_aside = False
-            gc.freeze()
-
     def first_screen(self) -> Screen[None]:
         return WelcomeScreen(self._why_no_remote) if self.session is None else self.teams.home()
 
@@ -248,7 +240,7 @@ class BtTuiApp(App[WelcomeChoice]):
             self.opener.find_job(self._job_id, self._tab)
 
     def _collect_garbage(self) -> None:
-        collect_if_due(is_quiet=self.alerts.unused_s >= QUIET_S)
+        self._garbage.collect_if_due(unused_s=self.alerts.unused_s)
 
     async def on_unmount(self) -> None:
         self.alerts.stop()
