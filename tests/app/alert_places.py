@@ -21,7 +21,6 @@ HEALTHY = run(findings=())
 
 
 def settings(**tables: Any) -> Loaded:
-    """Settings as a file would have them."""
     return Loaded(Configuration.model_validate_json(json.dumps(tables)))
 
 

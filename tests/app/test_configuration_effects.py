@@ -49,7 +49,6 @@ class Opened(Dashboard):
 
 @pytest.fixture
 def feeds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the job screens' feeds were made with."""
     made: list[dict[str, Any]] = []
 
     def make(

@@ -104,8 +104,6 @@ async def test_from_home_to_a_served_model_by_keyboard(
 
 
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
-    """Click on a hint of the footer."""
-
     def place() -> int | None:
         return app.screen.query_one(KeyHints).place_of(key)
 

@@ -52,7 +52,6 @@ BOTH = Transfers((GOING, FAILED))
 
 
 async def opened(pilot: Pilot[Any]) -> None:
-    """On the list of downloads, with two of them on it."""
     app = pilot.app
     assert isinstance(app, Dashboard)
     await settle(pilot)
@@ -65,7 +64,6 @@ SIZES = [(60, 20), (80, 24), (120, 40)]
 
 
 async def listed(pilot: Pilot[Any], *transfers: Transfer) -> str:
-    """The screen with these downloads."""
     assert isinstance(pilot.app, Dashboard)
     pilot.app.transfers = Transfers(transfers)
     await settle(pilot)

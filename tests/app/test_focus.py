@@ -28,7 +28,6 @@ def opened_on(tab: str, first: RunSnapshot = NOTHING_YET) -> Dashboard:
 
 
 def focused(app: Dashboard) -> str:
-    """The class of the widget that has the keyboard and is shown."""
     widget = app.screen.focused
     return type(widget).__name__ if widget is not None and widget.display else "nothing"
 

@@ -59,17 +59,14 @@ class Reader:
 
     @property
     def rows(self) -> list[str]:
-        """The lines of the log that are seen."""
         return [row for row in self.screen.splitlines() if row[2:4].isdigit() and row[4:5] == ":"]
 
     @property
     def notices(self) -> str:
-        """What was said in passing."""
         return "\n".join(notice.message for notice in self.pilot.app._notifications)
 
     @property
     def own(self) -> str:
-        """The line under the cursor, as it is on the screen."""
         entry = self.pane.view.model.cursor_entry
         assert entry is not None
         clock = f"{datetime.fromtimestamp(stamp_ns(entry) // SECOND, UTC):%H:%M:%S}"
@@ -170,7 +167,6 @@ async def test_a_filter_by_expression_inverted_with_context_and_case() -> None:
 
 
 def flowing(text: str) -> str:
-    """The text of the screen without its line breaks."""
     return " ".join(text.split())
 
 

@@ -307,7 +307,6 @@ async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
 
 
 def colours(chart: LineChart) -> set[object]:
-    """The colours of the lines that are drawn."""
     rows = [chart.render_line(y) for y in range(1, chart.size.height)]
     dots = (segment for row in rows for segment in row if any(sign >= "\u2801" for sign in segment.text))
     braille = (one for one in dots if all(sign <= "\u28ff" for sign in one.text))
@@ -315,7 +314,6 @@ def colours(chart: LineChart) -> set[object]:
 
 
 def highlighted(app: Dashboard) -> list[int]:
-    """The rows of the matrix that are underlined."""
     matrix = app.screen.query_one(GpuMatrix)
     styles = [next(iter(matrix.render_line(1 + row))).style for row in range(4)]
     return [row for row, style in enumerate(styles) if style is not None and style.underline]

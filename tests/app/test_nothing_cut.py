@@ -68,7 +68,6 @@ SLOW = Explanation(
 
 
 def fed(make: Callable[..., AppScreen], *said: object) -> Dashboard:
-    """Show a screen whose feed says this."""
     return screen_view(lambda: make(partial(StubFeed, *said)))
 
 
@@ -79,7 +78,6 @@ def downloading(*transfers: Transfer) -> Dashboard:
 
 
 def flowing(text: str) -> str:
-    """Return the text without spaces, line breaks and the borders at them."""
     return "".join(text.translate(BORDERS).split())
 
 

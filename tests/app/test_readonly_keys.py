@@ -16,7 +16,6 @@ SIZE = (100, 30)
 
 
 def changing(scope: Scope) -> list[str]:
-    """The first key of each action that would change something on the server."""
     return [action.keys.split(",")[0] for action in actions_of(scope) if ActionFlag.DANGEROUS in action.flags]
 
 

@@ -50,7 +50,6 @@ class Served:
         """Where a visitor was led."""
 
     def pages(self) -> list[psutil.Process]:
-        """The processes of the pages that are open."""
         own = psutil.Process(self.process.pid)
         return [one for one in own.children(recursive=True) if "serve-page" in one.cmdline()]
 

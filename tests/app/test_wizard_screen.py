@@ -35,7 +35,6 @@ def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
 
 
 def words_of(app: BtTuiApp) -> str:
-    """The right side of the screen as one line, however its sentences are wrapped."""
     return " ".join(line.partition("▕")[2].strip() for line in text_of(app).splitlines())
 
 

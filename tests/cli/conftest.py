@@ -43,7 +43,6 @@ def trussrc(clean_environ: dict[str, str]) -> Path:
 
 @pytest.fixture
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run in the test's own folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -59,7 +58,6 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pipe_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make a text the standard input."""
     return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
 
 

@@ -42,8 +42,6 @@ def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def read(cli: RunCli) -> Callable[[str], list[str]]:
-    """The messages that ``logs`` with these options prints."""
-
     def messages(options: str) -> list[str]:
         result = cli(f"logs {options} -o ndjson")
         assert result.code == 0, result.err

@@ -18,7 +18,6 @@ PINNED = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "constraints.txt").read_text()
 
 
 def to_use() -> list[Requirement]:
-    """What pyproject.toml asks for to run, and for the extras."""
     project = SETTINGS["project"]
     extras = [each for group in project["optional-dependencies"].values() for each in group]
     return [Requirement(each) for each in project["dependencies"] + extras]

@@ -55,7 +55,6 @@ def environ(world: dict[str, str], tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory."""
     path = tmp_path / "here"
     path.mkdir()
     monkeypatch.chdir(path)

@@ -65,7 +65,6 @@ async def settled(view: LogView, pilot: Pilot[None]) -> None:
 
 
 def messages(view: LogView) -> list[str]:
-    """The text of the lines on the screen, without gutter, scroll bar and badge."""
     return [row.rstrip("│┃ ").split("↓")[0].rstrip()[15:] for row in shown(view)]
 
 

@@ -25,7 +25,6 @@ def content(path: Path) -> tuple[list[str], list[float | None]]:
 
 
 def record(path: Path) -> None:
-    """Record the run, as far as it is not recorded."""
     target = writer(path)
     for start in range(0, len(LINES), 10):
         target.log.add(LINES[start : start + 10])
