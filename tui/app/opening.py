@@ -203,11 +203,16 @@ class ScreenOpener:
 
     # Files
 
+    def _now_s(self) -> float:
+        return self._session.clock.now().timestamp()
+
     def cache(self, message: messages.OpenCacheRequested) -> None:
         from tui.feeds.files import CacheFeed
         from tui.screens.cache import CacheScreen
 
-        screen = CacheScreen(message.name, partial(CacheFeed, self._session, message.project_id))
+        screen = CacheScreen(
+            message.name, partial(CacheFeed, self._session, message.project_id), now_s=self._now_s
+        )
         place = HistoryEntry(("cache", message.project_id), partial(self.cache, message))
         self._navigation.push(screen, place)
 
@@ -219,7 +224,7 @@ class ScreenOpener:
         feed_with = partial(CheckpointFilesFeed, self._session, job, checkpoint)
         key = ("files", job.id, checkpoint.checkpoint_id)
         place = HistoryEntry(key, partial(self.checkpoint, message))
-        self._navigation.push(FilesScreen(job, checkpoint, feed_with), place)
+        self._navigation.push(FilesScreen(job, checkpoint, feed_with, now_s=self._now_s), place)
 
     def compare_checkpoints(self, message: messages.CompareCheckpointsRequested) -> None:
         from tui.screens.files.compare import CompareCheckpointsScreen

@@ -20,8 +20,9 @@ def status_cell(status: str) -> list[Span]:
     return [(f"{view.sign} {view.word}", view.tone)]
 
 
-def age_of(moment: datetime | None) -> str:
-    return age((datetime.now(UTC) - moment).total_seconds()) if moment else UNKNOWN
+def age_of(moment: datetime | None, now: datetime | None = None) -> str:
+    """Return the age at ``now``, by default the current time."""
+    return age(((now or datetime.now(UTC)) - moment).total_seconds()) if moment else UNKNOWN
 
 
 def _latest(project: TrainingProject) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from api_client.client import TrainingClient
@@ -132,10 +133,10 @@ def print_job(
         output.json(document or job)
     else:
         link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
-        print_facts(output, _job_facts(job, link))
+        print_facts(output, _job_facts(job, link, client.clock.now()))
 
 
-def _job_facts(job: TrainingJob, link: str) -> list[tuple[str, Cell]]:
+def _job_facts(job: TrainingJob, link: str, now: datetime) -> list[tuple[str, Cell]]:
     project = job.training_project
     facts = [
         ("status", Cell(*status_cell(job.current_status)[0])),
@@ -143,7 +144,7 @@ def _job_facts(job: TrainingJob, link: str) -> list[tuple[str, Cell]]:
         ("id", Cell(job.id)),
         ("project", Cell(f"{project.name} ({job.project_id})" if project else job.project_id)),
         ("instance", Cell(_instance(job))),
-        ("created", Cell(f"{local_time(job.created_at) or UNKNOWN}, {age_of(job.created_at)} ago")),
+        ("created", Cell(f"{local_time(job.created_at) or UNKNOWN}, {age_of(job.created_at, now)} ago")),
         ("updated", Cell(local_time(job.updated_at) or UNKNOWN)),
         ("priority", Cell(str(job.priority)) if job.priority is not None else None),
         ("capacity", Cell(job.availability_model.lower()) if job.availability_model else None),
