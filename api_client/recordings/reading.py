@@ -96,9 +96,7 @@ class Recording:
         known = [self.job.created_at, *(moment_at(one) for one in firsts if one is not None)]
         self.begin = min((one for one in known if one is not None), default=datetime.now(UTC))
         lasts, lasting = [self.log.blocks.last_ns], [self.manifest.recorded_until]
-        if not self.manifest.complete:
-            self.problems.append("the log after its last line was not recorded; record again to continue")
-        else:
+        if self.manifest.complete:
             lasts.append(self.metrics.blocks.last_ns)
             lasting.append(self.job.updated_at if self.job.is_finished else None)
         lasting += [moment_at(one) for one in lasts if one is not None]

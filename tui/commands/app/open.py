@@ -15,7 +15,7 @@ from api_client.recordings.reading import Recording
 from tui.commands.support.options import CommandSettings, examples
 from tui.commands.support.recorded import served_in_process
 from tui.commands.support.run_options import parse_moment
-from tui.commands.support.session import dashboard_settings
+from tui.commands.support.session import dashboard_settings, remark_on
 from tui.commands.support.terminal import need_terminal, opening_notice
 from tui.settings.loading import Loaded
 from tui.settings.model import NotificationSettings
@@ -49,8 +49,7 @@ def open_file(
         recordings = [files.enter_context(Recording(path)) for path in paths]
         for one in recordings:
             _refuse_twice(one, recordings)
-            for problem in one.problems:
-                settings.output.remark(f"a part of {one.path} can't be read: {problem}")
+            remark_on(one, settings.output)
         clock = _playback(recordings, typed_at, speed)
         loaded = settings_of(settings, paths)
         job_id = recordings[0].job.id if len(recordings) == 1 else None

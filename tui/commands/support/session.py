@@ -23,6 +23,7 @@ from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, runn
 from tui.commands.support.options import CommandSettings, remote_option
 from tui.commands.support.output import Output
 from tui.settings.paths import config_path
+from tui.text.times import local_time
 
 if TYPE_CHECKING:
     from api_client.recordings.reading import Recording
@@ -170,11 +171,21 @@ def _run_on_recording(
     from api_client.recordings.playback import Playback
     from tui.commands.support.recorded import served_recordings
 
-    for problem in recording.problems:
-        settings.output.remark(f"a part of {recording.path} can't be read: {problem}")
+    remark_on(recording, settings.output)
     clock = Playback(recording.begin, recording.until)
     with served_recordings([recording], clock) as remote:
         return run_with(remote, settings, action, clock=clock)
+
+
+def remark_on(recording: Recording, output: Output) -> None:
+    """Print which parts of a recording cannot be read, and if it ends before the log does."""
+    for problem in recording.problems:
+        output.remark(f"a part of {recording.path} can't be read: {problem}")
+    if not recording.manifest.complete:
+        until = local_time(recording.until)
+        output.remark(
+            f"{recording.path}: recorded until {until}, not to the log's end; record again to continue"
+        )
 
 
 class _NoClient:
