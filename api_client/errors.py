@@ -10,6 +10,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from pathlib import Path
 
+NOT_RECORDED = "NOT_RECORDED"
+"""Code of the 404 for what a recording does not have."""
+
 
 class ApiClientError(Exception):
     """Base class of all errors of this package."""

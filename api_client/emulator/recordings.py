@@ -34,6 +34,7 @@ from api_client.emulator.server import LOOPBACK, EmulatorServer, listen
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.jobs import StoredProject
 from api_client.emulator.store.stores import Stores
+from api_client.errors import NOT_RECORDED
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -47,7 +48,7 @@ from api_client.models.logs import NS_PER_S, LogGap
 from api_client.recordings.archive import RecordingError
 from api_client.recordings.playback import MEMORY_BYTES, Playback
 from api_client.recordings.processes import start
-from api_client.recordings.reading import Recording
+from api_client.recordings.reading import CHECKPOINTS, Recording
 
 DEFAULT_METRICS_S = 3_600
 START_S = 10.0
@@ -112,7 +113,9 @@ class RecordedJobs:
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         found = self._recordings[job_id].checkpoints_at(self._clock.now())
         if found is None:
-            raise ApiFault(404, "NOT_FOUND", f"the checkpoints of job {job_id!r} were not recorded")
+            if CHECKPOINTS in self._recordings[job_id].member_names():
+                raise ApiFault(404, "NOT_FOUND", f"{CHECKPOINTS} can't be read")
+            raise ApiFault(404, NOT_RECORDED, "the checkpoints were not recorded")
         return found
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:

@@ -160,7 +160,7 @@ class Transport:
     async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: TypeAdapter[T]) -> T:
         """Send once. Raises its RequestErrors outside of any handler, so that none holds the key."""
         call.attempt += 1
-        host = self._sites[call.site].netloc
+        host = self._shown_host(call.site)
         problem: Exception | None = None
         answer: _Answer | None = None
         call.arrived, call.status = False, None
@@ -189,7 +189,7 @@ class Transport:
 
     async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
         """Send one request, following redirects that stay on the same server."""
-        site, line = self._sites[call.site], call.line
+        site, line, host = self._sites[call.site], call.line, self._shown_host(call.site)
         url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
         for _ in range(MAX_REDIRECTS + 1):
             # If a login cannot be renewed, this raises, and the request had no effect.
@@ -207,19 +207,20 @@ class Transport:
                 async for part in response.aiter_bytes():
                     content += part
                     if len(content) > MAX_ANSWER_BYTES:
-                        message = (
-                            f"can't {line.words}: {site.netloc} returned over {MAX_ANSWER_BYTES:,} bytes"
-                        )
+                        message = f"can't {line.words}: {host} returned over {MAX_ANSWER_BYTES:,} bytes"
                         raise InvalidAnswer(message, **line.details)
             finally:
                 await response.aclose()
             if not response.is_success:
                 raise failures.from_answer(
-                    response, bytes(content), self._remote, site.netloc, line, self._clock.now()
+                    response, bytes(content), self._remote, host, line, self._clock.now()
                 )
             return _Answer(bytes(content), response.headers.get("content-type", ""))
-        message = f"can't {line.words}: {site.netloc} redirected more than {MAX_REDIRECTS} times"
+        message = f"can't {line.words}: {host} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **line.details)
+
+    def _shown_host(self, site: Site) -> str:
+        return self._remote.shown_host or self._sites[site].netloc
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
         """Record the address that an answer of the remote came from, unless a proxy is in between."""
@@ -250,7 +251,7 @@ class Transport:
         else:
             self._emit_event("answered", call)
             return value
-        host = self._sites[call.site].netloc
+        host = self._shown_host(call.site)
         raise failures.not_decodable(
             reason, answer.content, answer.content_type, self._remote, host, call.line
         )

@@ -153,7 +153,7 @@ class Remote:
 
     ``app_url`` serves GraphQL and the web pages, ``api_url`` is the REST base (may have a path prefix).
     The origins describe where each value came from. ``login`` is set if the key is an OAuth token, and
-    holds the newest one.
+    holds the newest one. Errors name ``shown_host`` in place of the address if it is not empty.
     """
 
     name: str
@@ -166,6 +166,7 @@ class Remote:
     app_url_origin: str = ""
     api_url_origin: str = ""
     team_origin: str = ""
+    shown_host: str = ""
     login: OAuthLogin | None = field(default=None, compare=False, repr=False)
 
 

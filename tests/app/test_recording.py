@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from api_client.recordings.playback import Playback
-from api_client.recordings.reading import JOB, Recording
+from api_client.recordings.reading import CHECKPOINTS, JOB, Recording
 from support.dashboard import settle, text_of
 from support.fake_baseten import FakeBaseten, job
 from support.fake_runs import finished_run, iso, training_log
@@ -30,6 +30,7 @@ from tui.commands.support.options import CommandSettings
 from tui.commands.support.recorded import served_in_process, served_recordings
 from tui.readers.recorded_runs import OpenRecordings
 from tui.screens.compare import CompareRunsScreen
+from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.job.time_bar import TimeBar
@@ -77,6 +78,19 @@ async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
         await until(pilot, lambda: bool(list(app._notifications)))
         notices = [notice.message for notice in app._notifications]
         assert notices == ["This dashboard is read-only (recording run.btrun)."]
+        await pilot.press("4")
+        await until(pilot, lambda: "checkpoint-1" in text_of(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, FilesScreen))
+        assert isinstance(app.screen, FilesScreen) and app.screen._now_s() == at(1060).timestamp()
+
+
+async def test_what_was_not_recorded_is_no_error(tmp_path: Path) -> None:
+    async with dashboard([by_hand(tmp_path / "run.btrun", {CHECKPOINTS: None})], None) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        await pilot.press("4")
+        await until(pilot, lambda: "The checkpoints were not recorded." in text_of(app))
+        assert "Stale" not in text_of(app)
 
 
 async def test_going_back_and_forth_shows_what_opening_at_that_moment_shows(path: Path) -> None:
@@ -236,7 +250,6 @@ async def _show_tab(app: BtTuiApp, pilot: Pilot[Any], tab: str) -> None:
 
 
 async def _at_rest(app: BtTuiApp, pilot: Pilot[Any]) -> str:
-    """What the screen shows once nothing on it changes any more."""
     before = ""
     while (shown := text_of(app)) != before:
         before = shown
@@ -263,7 +276,6 @@ def _is_read(app: BtTuiApp, moment: datetime) -> bool:
 
 
 def _has_marks(app: BtTuiApp) -> bool:
-    """True once the whole run was searched for marks."""
     bars = app.screen.query(TimeBar)
     searching = any(one.group == "moments" and not one.is_finished for one in app.workers)
     return bool(bars) and bool(bars.first()._moments) and not searching

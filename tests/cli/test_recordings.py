@@ -13,9 +13,11 @@ from unittest.mock import Mock
 import pytest
 
 from api_client.recordings.archive import RecordingError
+from api_client.recordings.reading import CHECKPOINTS
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten
 from support.fake_runs import HOUR_S, finished_run, iso, live_run, metrics_of, node, serve_metrics
+from support.recorded import by_hand
 from tui.readers.recorder import Recorder
 
 NOWHERE = {"BASETEN_API_KEY": "none", "BASETEN_REMOTE_URL": "http://127.0.0.1:1"}
@@ -93,8 +95,19 @@ def test_what_was_not_read_of_a_log_is_no_silence(
     with monkeypatch.context() as killed:
         killed.setattr(Recorder, "_log_complete", Mock(side_effect=RecordingError("killed")))
         assert cli("record", "run1", "-o", path).code != 0
-    assert (cli("health", "--file", path).code, cli("record", "run1", "-o", path).code) == (0, 0)
+    health = cli("health", "--file", path)
+    assert ("not to the log's end" in health.err, "can't be read" in health.err) == (
+        True,
+        False,
+    )
+    assert (health.code, cli("record", "run1", "-o", path).code) == (0, 0)
     assert cli("health", "--file", path).code == 11
+
+
+def test_a_file_is_read_as_of_its_end_without_damaged_parts(cli: RunCli, tmp_path: Path) -> None:
+    path = str(by_hand(tmp_path / "run.btrun", {CHECKPOINTS: "{"}))
+    assert ", 1h ago\n" in cli("job", "--file", path).out
+    assert "run.btrun: checkpoints.json can't be read" in cli("checkpoints", "list", "--file", path).err
 
 
 def test_what_cannot_be_is_refused(cli: RunCli, run: str, tmp_path: Path) -> None:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from api_client.errors import ConfigurationError, ErrorAnswer, InvalidAnswer, NotFound, RequestError
+from api_client.errors import (
+    NOT_RECORDED,
+    ConfigurationError,
+    ErrorAnswer,
+    InvalidAnswer,
+    NotFound,
+    RequestError,
+)
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, JobMetrics, TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, stamp_ns
@@ -416,7 +423,13 @@ class RunFeed:
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
-            found = tuple(await self._session.client.checkpoints.list(self._job.project_id, self._job.id))
+            try:
+                found = tuple(await self._session.client.checkpoints.list(self._job.project_id, self._job.id))
+            except NotFound as error:
+                if error.code != NOT_RECORDED:
+                    raise
+                self._update(checkpoints_recorded=False)
+                return
             self._session.report_success(CHECKPOINTS)
             self._update(checkpoints=found)
             await self._read_kept_losses(found)

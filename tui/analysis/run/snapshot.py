@@ -50,7 +50,7 @@ class RunSnapshot:
       checks.
     - ``history_known``: the status history has been requested; not everybody may read it.
     - ``checkpoints``, ``kept_losses`` (from the trainer's own record) and ``faults`` are None until they
-      have been listed, requested, or checked.
+      have been listed, requested, or checked; ``checkpoints_recorded`` is false if a recording has none.
     - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
       failed. Both use the names in ``tui.analysis.connection``.
     - ``compares_nodes``: a node looks slow, but the run has just started or paused: not judged yet.
@@ -67,6 +67,7 @@ class RunSnapshot:
     health_metrics: MetricsSnapshot | None = None
     health_metrics_at: datetime | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
+    checkpoints_recorded: bool = True
     queue: QueueContext | None = None
     history_known: bool = False
     findings: tuple[HealthFinding, ...] = ()

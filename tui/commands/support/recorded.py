@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pydantic import SecretStr
 
@@ -34,4 +35,5 @@ def served_in_process(recordings: Sequence[Recording], clock: Playback) -> Itera
 def _remote(recordings: Sequence[Recording], served: ServedRecordings) -> Remote:
     origin = f"the recording {', '.join(str(one.path) for one in recordings)}"
     key, api = SecretStr(served.key), (served.url, origin)
-    return remote_at(recordings[0].name, served.url, origin, key=key, key_origin=origin, api=api)
+    remote = remote_at(recordings[0].name, served.url, origin, key=key, key_origin=origin, api=api)
+    return replace(remote, shown_host=", ".join(one.path.name for one in recordings))

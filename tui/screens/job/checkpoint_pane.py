@@ -129,7 +129,7 @@ class CheckpointPane(Vertical):
         self.query_one(StatusLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
         if not run.checkpoints:
-            empty.update(LOADING if run.checkpoints is None else _none(run))
+            empty.update(_none(run))
         progress = run.progress
         losses = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
         made_of = (run.checkpoints, *losses, run.kept_losses, run.faults, run.log_read)
@@ -299,6 +299,8 @@ class CheckpointPane(Vertical):
 
 def _none(run: RunSnapshot) -> str:
     """Return the text for a run without checkpoints, mentioning one that only the log reports."""
+    if run.checkpoints is None:
+        return LOADING if run.checkpoints_recorded else "The checkpoints were not recorded."
     newest = last_checkpoint(run)
     if newest is None or newest.at is None:
         return NONE_YET
