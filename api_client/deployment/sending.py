@@ -260,8 +260,11 @@ class DeploymentResult:
 class DeploymentUnclear(RequestError):
     """The answer to a deployment was lost, and it is unknown if the deployment exists.
 
-    Check the workspace's models before deploying again: it may exist and cost money.
+    Check the workspace's models before deploying again: it may exist and cost money. The cause is the error
+    of the request.
     """
+
+    may_have_happened = True
 
 
 async def deploy(
@@ -368,4 +371,4 @@ async def _find_created_deployment(
         method=failure.method,
         path=failure.path,
         attempts=failure.attempts,
-    )
+    ) from failure

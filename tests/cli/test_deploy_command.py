@@ -71,6 +71,9 @@ def test_missing_answers_are_named(cli: RunCli, baseten: DeployingServer) -> Non
         result = cli(f"{command} -o json")
         assert (result.code, result.out, baseten.requests) == (2, "", [])
         assert [flag for flag in missing.split() if flag not in result.err] == []
+    baseten.checkpoints = []
+    none = cli("deploy --job-id job1 --model-name tuned --yes")
+    assert "--checkpoint: this job has no checkpoints" in none.err and none.err.endswith("give --gpu\n")
 
 
 @pytest.mark.parametrize(
@@ -154,6 +157,8 @@ def test_waiting_fails_with_the_deployment(cli: RunCli, baseten: DeployingServer
     assert "status: LOADING_MODEL" in good.err
     assert "last start: 9s" in good.err
     assert (bad.code, bad.json["status"]) == (5, "BUILD_FAILED")
+    baseten.trouble, baseten.makes_it = "bad gateway", False
+    assert cli(f"{ENOUGH} --yes").code == 8
 
 
 def test_a_checkpoint_after_a_broken_loss_is_warned_about(cli: RunCli, baseten: DeployingServer) -> None:
@@ -237,9 +242,12 @@ def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can
 
 def test_a_dry_run_that_fails_stays_a_dry_run(at_terminal: Start, baseten: DeployingServer) -> None:
     baseten.trouble = "refused"
+    baseten.checkpoints.append(listed_checkpoint("other", base="meta-llama/Another-Model-8B-Instruct"))
     with at_terminal("deploy", "--job-id", "job1", "--dry-run", output_apart=True) as someone:
-        asked = ("checkpoints?", "base model?", "LoRA rank?", "model's name?", "GPUs?")
-        for words in (*asked, "token?", "environment variables?", "from secrets?"):
+        mark = DOWN + b" " + ENTER
+        someone.answers(("checkpoints?", mark), ("cannot be served together", mark))
+        asked = "base model?,LoRA rank?,model's name?,GPUs?,token?,environment variables?,from secrets?"
+        for words in asked.split(","):
             someone.answers((words, ENTER))
         someone.sees("no such checkpoint")
         someone.sees(LAST_QUESTION)

@@ -202,13 +202,14 @@ async def test_a_submission_that_fails_says_why_keeps_the_review_and_is_made_onc
         screen = app.screen
         assert isinstance(screen, SubmitScreen)
         await until(pilot, lambda: screen.snapshot.can_submit)
-        for path, fault in product(("/", "/blobs/credentials"), ACTING):  # in the review, or after it
+        for path, fault in product(("/", "/jobs"), ACTING):  # in the review, or the last request
             faulty.set_faults(f"{fault};paths={path}")
             await pilot.press("ctrl+s")
             await until(pilot, lambda f=fault: FAULTS[f] in screen.snapshot.error)  # type: ignore[misc]
             await until(pilot, lambda: screen.snapshot.stage == "reviewing")
             await until(pilot, partial(shows, app, FAULTS[fault]))
             assert (screen.snapshot.can_submit, faulty.handled("POST", "/jobs")) == (path != "/", 0)
+            assert shows(app, "check bt-tui jobs") == (path != "/" and fault == "reset")
         faulty.set_faults()
         await to_screen(pilot, JobScreen, "ctrl+s")
         assert faulty.handled("POST", "/jobs") == 1

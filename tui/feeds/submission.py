@@ -30,6 +30,7 @@ from api_client.submission.preflight import preflight
 from api_client.submission.submitting import SubmissionProgress, submit
 from tui.readers.session import Session
 from tui.system.saved_files import own_path
+from tui.text.failures import creation_doubt
 
 REMEMBERED = 20
 FOUND_AT_MOST = 50
@@ -221,7 +222,8 @@ class SubmissionFeed:
                 plan=self.snapshot.plan,
             )
         except ApiClientError as error:
-            self._change(stage="reviewing", error=str(error), progress=None)
+            failure = "; ".join(filter(None, (str(error), creation_doubt(error))))
+            self._change(stage="reviewing", error=failure, progress=None)
             return
         await asyncio.to_thread(remember_config, config, self._memory)
         self._change(stage="submitted", job=made.training_job)

@@ -8,6 +8,7 @@ from typing import Any
 
 from api_client.definitions import DeployCheckpointsConfig
 from tui.wizard.environment_steps import HF_VARIABLE, normal_gpu
+from tui.wizard.model_steps import checkpoints_step
 from tui.wizard.progress import questions
 from tui.wizard.state import (
     BASE_MODEL,
@@ -80,11 +81,16 @@ def config_jobs(config: DeployCheckpointsConfig | None) -> tuple[str, ...]:
 
 
 def unanswered_questions(state: WizardState) -> tuple[MissingAnswer, ...]:
-    """Return the answers that are required whatever the server reports and are missing, for scripts."""
-    needed = [(MODEL_NAME, "--model-name", "Model name"), (GPU, "--gpu", "GPU")]
+    """Return the answers that are required and missing, for scripts.
+
+    Once the job's checkpoints are known, this includes why none of them can be chosen.
+    """
+    needed = [(MODEL_NAME, "--model-name", "Model name", ""), (GPU, "--gpu", "GPU", "")]
     if not state.serves_loops:
-        needed = [(JOB, "--job-id", "Job"), (CHECKPOINTS, "--checkpoint", "Checkpoints"), *needed]
-    return tuple(MissingAnswer(flag, title) for step, flag, title in needed if step not in state.given)
+        refusal = checkpoints_step(state).refusal
+        checkpoints = (CHECKPOINTS, "--checkpoint", "Checkpoints", refusal)
+        needed = [(JOB, "--job-id", "Job", ""), checkpoints, *needed]
+    return tuple(MissingAnswer(*missing) for step, *missing in needed if step not in state.given)
 
 
 def resolve_defaults(state: WizardState) -> tuple[WizardState, tuple[MissingAnswer, ...], tuple[str, ...]]:

@@ -27,7 +27,7 @@ from tui.wizard.given import (
     unanswered_questions,
 )
 from tui.wizard.progress import WizardProgress
-from tui.wizard.state import Answers, WizardState
+from tui.wizard.state import CHECKPOINTS, JOB, Answers, WizardState
 
 
 @examples(
@@ -65,8 +65,8 @@ def deploy_checkpoints(
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
     state = initial_wizard_state(given, config, datetime.now(UTC))
-    if not can_ask():
-        _require_answers(state, cli_options)
+    if not can_ask() and (JOB not in state.given or CHECKPOINTS in state.given):
+        _require_answers(state, cli_options)  # otherwise later, since the job may have no checkpoints
     return run_on_remote(settings, lambda client, output: _deploy(client, output, state, given, cli_options))
 
 
@@ -98,6 +98,7 @@ async def _deploy(
     state = await load(client, state, given, project_id)
     if not can_ask():
         _check_checkpoints(state, given)
+        _require_answers(state, cli_options)
     if len(state.facts.jobs) == 1:
         state = await with_health(client, state)
     if not unanswered_questions(state):

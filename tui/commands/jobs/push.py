@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.definitions import TrainingProject
-from api_client.errors import InvalidAnswer, ServerFault, Unreachable
+from api_client.errors import RequestError, Unreachable
 from api_client.models import TrainingJob
 from api_client.remotes import RemoteNotConfigured
 from api_client.submission.archive import ArchivePlan, plan_archive
@@ -47,6 +48,7 @@ from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, print_facts, print_job, print_rows
 from tui.commands.support.terminal import can_ask, confirm
 from tui.tables.column import Column, Span, text_column
+from tui.text.failures import creation_doubt
 from tui.text.sanitize import sanitize
 from tui.text.times import span_of
 from tui.text.units import bytes_iec, counted
@@ -362,17 +364,23 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
         if progress.note and not line.is_terminal:
             output.remark(f"{progress.phase}: {progress.note}")
 
+    with remarking_doubt(output), ProgressLine() as line:
+        return await submit(
+            client,
+            draft.project,
+            source_dir=draft.source_dir,
+            team=draft.project.team_name,
+            on_progress=show,
+            plan=draft.plan,
+        )
+
+
+@contextmanager
+def remarking_doubt(output: Output) -> Iterator[None]:
+    """Remark what to do if a failure leaves open whether the job was created."""
     try:
-        with ProgressLine() as line:
-            return await submit(
-                client,
-                draft.project,
-                source_dir=draft.source_dir,
-                team=draft.project.team_name,
-                on_progress=show,
-                plan=draft.plan,
-            )
-    except (Unreachable, ServerFault, InvalidAnswer) as error:
-        if error.method == "POST" and error.path.endswith("/jobs"):
-            output.remark("the job may have been created, so it is not sent again; check bt-tui jobs")
+        yield
+    except RequestError as error:
+        if doubt := creation_doubt(error):
+            output.remark(doubt)
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from api_client.client import TrainingClient
-from tui.commands.jobs.push import print_or_tail, tail_option
+from tui.commands.jobs.push import print_or_tail, remarking_doubt, tail_option
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import newest_job
 from tui.commands.support.options import JSON, TABLE, examples, format_option, one_job_id, yes_option
@@ -46,7 +46,8 @@ async def recreate(
             raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
         original = newest
         confirm(f"recreate {original.id} ({original.name or 'no name'})?", assume_yes=assume_yes)
-    created = await client.jobs.recreate(original.project_id, original.id)
+    with remarking_doubt(output):
+        created = await client.jobs.recreate(original.project_id, original.id)
     output.remark(f"recreated job {original.id} as {created.id}")
     document = {"training_job": created.model_dump(mode="json")}
     return await print_or_tail(client, output, created, document, output_format, tail=tail)

@@ -143,8 +143,10 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
         if isinstance(error, class_):
             return str(error), code
     if isinstance(error, ApiClientError):
-        is_retryable = isinstance(error, RequestError) and error.retryable
-        return str(error), ExitCode.UNREACHABLE if is_retryable else ExitCode.UNEXPECTED
+        # A deployment whose answer was lost is not retryable itself, but its cause is.
+        causes = (error, error.__cause__)
+        is_unreachable = any(isinstance(one, RequestError) and one.retryable for one in causes)
+        return str(error), ExitCode.UNREACHABLE if is_unreachable else ExitCode.UNEXPECTED
     if isinstance(error, OSError) and error.strerror:
         reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
         place = "" if error.filename is None else f"{error.filename}: "

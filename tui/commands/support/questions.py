@@ -47,22 +47,29 @@ async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | WizardMo
         say(step.objection)
     if step.kind not in ("choice", "choices", "review") and step.choices:
         say("One of " + ", ".join(each.value for each in step.choices if not each.disabled_reason) + ".")
-    if step.kind in ("choice", "review"):
+    if step.kind in ("choice", "choices", "review"):
         return await _ask_choice(title, step, say)
-    if step.kind == "choices":
-        return await _run(_checkbox(title, step), lambda places: _values(step, places))
     default = "" if step.default is None else str(step.default)
     return await _run(_text(title, default, step.problem), str)
 
 
 async def _ask_choice(title: str, step: Step, say: Say) -> Answer | WizardMove:
-    """Ask until the choice is valid: a filtered list also offers disabled choices."""
+    """Ask until the choice is valid: a filtered list also offers disabled choices.
+
+    Problems are printed between questions, since questionary would cut them to one line.
+    """
+    marked = step.proposal
     while True:
-        chosen = await _run(_select(title, step), lambda place: step.choices[place].value)
+        chosen: Answer | WizardMove
+        if step.kind == "choices":
+            chosen = await _run(_checkbox(title, step, marked), partial(_values, step))
+        else:
+            chosen = await _run(_select(title, step), lambda place: step.choices[place].value)
         problem = "" if isinstance(chosen, WizardMove) else step.problem(chosen)
-        if not problem:
+        if isinstance(chosen, WizardMove) or not problem:
             return chosen
         say(problem)
+        marked = chosen
 
 
 async def ask_yes_no(question: str) -> bool:
@@ -150,21 +157,16 @@ def _select(title: str, step: Step) -> Any:
     )
 
 
-def _checkbox(title: str, step: Step) -> Any:
+def _checkbox(title: str, step: Step, marked: Answer) -> Any:
     import questionary
 
-    marked = step.proposal if isinstance(step.proposal, tuple) else ()
-
-    def check(places: Any) -> str | bool:
-        return sanitize(step.problem(_values(step, places))) or True
-
+    names = marked if isinstance(marked, tuple) else ()
     return questionary.checkbox(
         sanitize(title),
         choices=[
-            _choice(each, place, checked=each.value in marked) for place, each in enumerate(step.choices)
+            _choice(each, place, checked=each.value in names) for place, each in enumerate(step.choices)
         ],
         instruction=MARK_HELP,
-        validate=check,
         output=_stderr(),
     )
 
