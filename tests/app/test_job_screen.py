@@ -36,7 +36,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
     async with opened(app, message_hook=heard) as pilot:
         screen, text = app.screen, text_of(app)
         assert isinstance(screen, JobScreen)
-        assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  data 0s old  198 GPU·h ≈ $967" in text
+        assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  data 0s old  198 GPU·h ≤ $967" in text
         for number, tab in enumerate(TAB_IDS, start=1):
             await pilot.press(str(number))
             assert screen.tab == tab
@@ -49,7 +49,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert "metrics: 6 h" in await pressed(pilot, "minus", "minus", "plus")
         assert screen._feed.spans == [timedelta(hours=hours) for hours in (1, 6, 24, 6)]  # type: ignore[attr-defined]
         await pilot.resize_terminal(70, 24)
-        assert "data 0s old  ≈ $967" in await pressed(pilot)
+        assert "data 0s old  ≤ $967" in await pressed(pilot)
         assert "Stop llama-70b-sft-v3 (llama70)?" in await pressed(pilot, "s")
     assert [job.id for message in heard.messages for job in message.jobs] == ["llama70"]
 

@@ -28,7 +28,7 @@ async def test_home_copies_the_status_of_the_marked_jobs() -> None:
     assert [one.text for one in copied.messages] == [WHISPER, f"{WHISPER}\n{GRPO}"]
 
 
-LLAMA = """● **llama-70b-sft-v3** running 6h 12m · 4×8 H100 · 198 GPU·h ≈ $967 · llama-sft
+LLAMA = """● **llama-70b-sft-v3** running 6h 12m · 4×8 H100 · 198 GPU·h ≤ $967 · llama-sft
 - step 4,117/9,000 46 % · loss 1.10 ↓ · ETA 6h 46m · 0.20 it/s · lr 1.90e-05
 - ▲ node-2 lags behind the other nodes: GPUs at 61 %, others at 97 % · checkpoint-4000 12m ago
 - `llama70`, as of 2026-03-01 13:00 UTC"""

@@ -40,7 +40,8 @@ class Cost:
 
     ``None`` means unknown: money without a price, an end without an ETA. ``usd`` is an estimate of the whole
     run, ``unbilled_usd`` one of the ``unbilled_minutes`` (of nodes) that are missing in ``billed``.
-    ``price_per_minute`` is USD for one node; ``of`` says what the money is an estimate of.
+    ``price_per_minute`` is USD for one node; ``of`` says what the money is an estimate of; ``measured`` is
+    that of the ``RunningTime``.
     """
 
     gpu_hours: float | None = None
@@ -56,6 +57,12 @@ class Cost:
     billed: Billed | None = None
     unbilled_minutes: float | None = None
     unbilled_usd: float | None = None
+    measured: bool = True
+
+    @property
+    def sign(self) -> str:
+        """``≤`` for money spent by the time since the job's creation, which includes its queue time."""
+        return "≈" if self.measured else "≤"
 
     @property
     def spent_usd(self) -> float | None:
@@ -134,6 +141,7 @@ def cost_of(
         gpu_hours_per_checkpoint=gpu_hours / checkpoints if gpu_hours is not None and checkpoints else None,
         price_per_minute=price_per_minute,
         of=_of(ran, node_count, price_per_minute),
+        measured=ran.measured,
     )
     if billed is not None:
         minutes = (

@@ -131,7 +131,8 @@ async def _costs(
 def _total(rows: Sequence[JobCost], bill: Bill) -> str:
     billed = total_billed(row.cost.billed for row in rows if row.cost.billed is not None)
     estimates = [row.estimated_usd for row in rows if row.estimated_usd is not None]
-    estimate = f"≈ {money(sum(estimates))}"
+    signs = {row.cost.sign for row in rows if row.estimated_usd}
+    estimate = f"{'≤' if '≤' in signs else '≈'} {money(sum(estimates))}"
     if bill.why_not:
         return f"total: {estimate}, an estimate: {bill.why_not}"
     return f"total: {billed_text(billed)} billed, and {estimate} estimated for what is not billed yet"
@@ -164,7 +165,9 @@ def _minutes(row: JobCost) -> str:
 
 
 def _estimate(row: JobCost) -> str:
-    return f"≈ {money(row.estimated_usd)}" if row.estimated_usd is not None else UNKNOWN
+    if row.estimated_usd is None:
+        return UNKNOWN
+    return f"{row.cost.sign if row.estimated_usd else '≈'} {money(row.estimated_usd)}"
 
 
 COLUMNS: tuple[Column[JobCost], ...] = (

@@ -290,14 +290,14 @@ def cost(run: RunSnapshot) -> Fact:
         usd = cost.unbilled_usd
     if usd is not None and usd >= CENT:
         plus = " + " if cost.billed is not None else " " if fact else ""
-        fact.append((f"{plus}≈ {money(usd)}", "plain"))
+        fact.append((f"{plus}{cost.sign} {money(usd)}", "plain"))
     return fact
 
 
 def _short_costs(run: RunSnapshot) -> list[Fact]:
     """Return shorter forms of the cost: the bill and the estimate in one sum, or only the GPU-hours."""
     usd = run.cost.spent_usd
-    spent: Fact = [(f"≈ {money(usd)}", "plain")] if usd is not None and usd >= CENT else []
+    spent: Fact = [(f"{run.cost.sign} {money(usd)}", "plain")] if usd is not None and usd >= CENT else []
     return [fact for fact in (spent, cost(run)[:1]) if fact]
 
 
