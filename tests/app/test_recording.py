@@ -34,6 +34,7 @@ from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.job.time_bar import TimeBar
+from tui.widgets.log_view.view import LogView
 from tui.widgets.status_footer import ConnectionBadge
 
 LINES = [line(60 + 5 * number, f"step {number}/600 loss=1.5") for number in range(600)]
@@ -78,6 +79,7 @@ async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
         await until(pilot, lambda: bool(list(app._notifications)))
         notices = [notice.message for notice in app._notifications]
         assert notices == ["This dashboard is read-only (recording run.btrun)."]
+        assert app.screen.query_one(LogView)._times._now_s() == at(1060).timestamp()
         await pilot.press("4")
         await until(pilot, lambda: "checkpoint-1" in text_of(app))
         await pilot.press("enter")

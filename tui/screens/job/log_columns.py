@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from textual import on
@@ -54,9 +54,10 @@ class LogColumn(Vertical):
 class LogColumns(Horizontal):
     """The log columns; options apply to all of them."""
 
-    def __init__(self, options: LogOptions) -> None:
+    def __init__(self, options: LogOptions, now_s: Callable[[], float]) -> None:
         super().__init__()
-        self.main = LogView(options=options, id="log-view")
+        self._now_s = now_s
+        self.main = LogView(options=options, now_s=now_s, id="log-view")
         self.options = options
         self.is_split = False
         self.nodes: tuple[str, ...] = ()
@@ -133,7 +134,7 @@ class LogColumns(Horizontal):
                 self.screen.set_focus(self.main)
             await column.remove()
         for position in range(len(columns), wanted):
-            view = LogView(store=self.main.store, options=self._of_column(position))
+            view = LogView(store=self.main.store, options=self._of_column(position), now_s=self._now_s)
             await self.mount(LogColumn(view))
             view.viewport.follow = self.main.viewport.follow
             if self._origin_ns is not None:

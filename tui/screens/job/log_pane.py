@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -75,10 +76,11 @@ class LogPane(Vertical):
         options: LogOptions,
         *,
         retry: Callable[[LogGap], Awaitable[object]],
+        now_s: Callable[[], float] = time.time,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
-        self.columns = LogColumns(options)
+        self.columns = LogColumns(options, now_s)
         self._export = LogExport(self, job, self._hold)
         self.retry = retry
         self._before_field = options

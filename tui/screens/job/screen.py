@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -127,7 +128,7 @@ class JobScreen(AppScreen):
             memory_in_matrix=self._job_layout.memory_in_matrix,
             id="panels",
         )
-        yield LogPane(self.job, self._job_layout.log, retry=self._retry, id="log")
+        yield LogPane(self.job, self._job_layout.log, retry=self._retry, now_s=self._now_s, id="log")
         yield CheckpointPane(self.job, id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         if self._recorded is not None:
@@ -160,6 +161,9 @@ class JobScreen(AppScreen):
 
     def _read_span(self, span: timedelta, shown: timedelta | None) -> None:
         self._feed.set_span(span, shown)
+
+    def _now_s(self) -> float:
+        return time.time() if self._recorded is None else self._recorded.at.timestamp()
 
     async def _retry(self, gap: LogGap) -> None:
         await self._feed.retry(gap)

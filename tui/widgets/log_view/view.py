@@ -134,19 +134,21 @@ class LogView(Widget, can_focus=True):
         store: LogStore | None = None,
         options: LogOptions | None = None,
         timezone: tzinfo | None = None,
+        now_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
         id: str | None = None,
     ) -> None:
         """Create a view of a store, perhaps shared with other views, that follows.
 
-        Times of day are in `timezone`, or in the system's; `monotonic_s` is the clock for intervals.
+        Times of day are in `timezone`, or in the system's; `now_s` is the clock for ages, `monotonic_s` the
+        one for intervals.
         """
         super().__init__(id=id)
         options = options or LogOptions()
         self._monotonic_s = monotonic_s
         self.store = store or LogStore(options.max_lines)
         self.model = LogModel(self.store, options, self._lines_changed)
-        self._times = TimeColumn(time.time, timezone)
+        self._times = TimeColumn(now_s, timezone)
         self._renderer = LogRenderer(self._times, self._style)
         self.viewport = Viewport(self.model, self._renderer, self._paint)
         self.finder = LogFinder(self, self.model, self.viewport, monotonic_s)
