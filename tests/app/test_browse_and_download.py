@@ -57,7 +57,6 @@ async def sees(pilot: Pilot[Any], *words: str) -> None:
 
 
 async def to_file(pilot: Pilot[Any], name: str) -> None:
-    """Walk down to a file of the tree that is shown."""
     tree = pilot.app.screen.query_one(FileTreeView)
     await until_quiet(pilot, tree)
     await pilot.press("g")

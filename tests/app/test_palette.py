@@ -30,7 +30,6 @@ async def test_the_palette_has_every_action_of_the_screen_and_the_open_jobs_chec
 
 
 async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:
-    """Type into the palette until it offers what has these words, and take it."""
     await to_screen(pilot, CommandPalette, "colon")
     await pilot.press(*letters)
     await until(pilot, lambda: words in text_of(app))

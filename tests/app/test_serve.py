@@ -263,7 +263,6 @@ async def test_the_demo_needs_no_account_and_a_closed_page_ends_its_dashboard(tm
 
 
 async def drawn(socket: Any, *words: str) -> None:
-    """Wait until the page was sent all these words."""
     seen = b""
     async with asyncio.timeout(LIMIT_S):
         while any(word.encode() not in seen for word in words):

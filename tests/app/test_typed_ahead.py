@@ -19,7 +19,6 @@ SIZE = (80, 24)
 
 
 async def at_once(app: BtTuiApp, pilot: Pilot[object], *keys: str) -> None:
-    """Press keys, none of them waiting for the one before."""
     for key in keys:
         app.post_message(events.Key(key, "\r" if key == "enter" else key))
     await settle(pilot)

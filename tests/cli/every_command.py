@@ -101,7 +101,6 @@ WITHOUT_FORMAT: dict[str, str] = {
 def commands(
     command: click.Command = program, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, click.Command]]:
-    """Every command that can be called, hidden ones too, by its words."""
     if not isinstance(command, click.Group):
         yield " ".join(words), command
         return

@@ -56,7 +56,6 @@ def check(text: str, output_format: str) -> None:
 
 
 def runs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
-    """Each of the commands with each of its formats."""
     return [
         (words, output_format)
         for words, command in commands()
