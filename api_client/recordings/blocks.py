@@ -47,12 +47,13 @@ class Block:
 class Blocks:
     """The blocks of the log or of the metrics, in the order of the recording.
 
-    A member that is not divided into blocks is divided here, which reads all of it.
+    A member that is not divided into blocks is divided here, which reads all of it. If nothing before has a
+    time that can be read, the time is ``begin_ns``.
     """
 
-    def __init__(self, members: Members, whole: str, folder: str) -> None:
+    def __init__(self, members: Members, whole: str, folder: str, begin_ns: int = 0) -> None:
         self._members = members
-        self.items = _blocks_of(members, whole, folder)
+        self.items = _blocks_of(members, whole, folder, begin_ns)
         self.first_ns = min((block.first_ns for block in self.items), default=None)
         self.last_ns = max((block.last_ns for block in self.items), default=None)
 
@@ -69,8 +70,8 @@ class Blocks:
         return values if len(values) == len(lines) else [_json(line) for line in lines]
 
 
-def _blocks_of(members: Members, whole: str, folder: str) -> list[Block]:
-    found = [] if whole not in members.names() else list(_divided(members, whole))
+def _blocks_of(members: Members, whole: str, folder: str, begin_ns: int) -> list[Block]:
+    found = [] if whole not in members.names() else list(_divided(members, whole, begin_ns))
     named = [match for name in members.names() if (match := _BLOCK_NAME.fullmatch(name))]
     named = sorted((one for one in named if one[1] == folder), key=lambda one: int(one[2]))
     for one in named:
@@ -83,13 +84,14 @@ def _blocks_of(members: Members, whole: str, folder: str) -> list[Block]:
     return blocks
 
 
-def _divided(members: Members, name: str) -> Iterator[Block]:
+def _divided(members: Members, name: str, begin_ns: int) -> Iterator[Block]:
     lines: list[bytes] = []
     stamps: list[int] = []
     size, newest_ns = 0, 0
 
     def block() -> Block:
-        first_ns, last_ns = min(stamps, default=newest_ns), max(stamps, default=newest_ns)
+        near_ns = newest_ns or begin_ns
+        first_ns, last_ns = min(stamps, default=near_ns), max(stamps, default=near_ns)
         content = zlib.compress(b"\n".join(lines), 1)
         lines.clear()
         stamps.clear()

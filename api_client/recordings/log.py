@@ -46,10 +46,10 @@ class RecordedLine(NamedTuple):
 
 
 class RecordedLog:
-    """The lines and gaps of a recording."""
+    """The lines and gaps of a recording whose job was created at ``begin_ns``."""
 
-    def __init__(self, members: Members) -> None:
-        self.blocks = Blocks(members, LOG, LOG_FOLDER)
+    def __init__(self, members: Members, begin_ns: int) -> None:
+        self.blocks = Blocks(members, LOG, LOG_FOLDER, begin_ns)
         self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
 
     def arriving(

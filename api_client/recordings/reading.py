@@ -23,7 +23,7 @@ from api_client.models.jobs import JobStatus, is_finished
 from api_client.recordings.archive import SUFFIX, DamagedMember, RecordingError, open_members, read_member
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
-from api_client.recordings.stamps import moment_at
+from api_client.recordings.stamps import moment_at, ns_of
 
 T = TypeVar("T")
 
@@ -91,7 +91,9 @@ class Recording:
         self._queue = self._optional(QUEUE, QueueContext)
         self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS, list[Checkpoint])
         self._files = self._list(CHECKPOINT_FILES, CheckpointFile)
-        self.log, self.metrics = RecordedLog(self._members), RecordedMetrics(self._members)
+        created_ns = ns_of(self.job.created_at) if self.job.created_at is not None else 0
+        self.log = RecordedLog(self._members, created_ns)
+        self.metrics = RecordedMetrics(self._members)
         firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
         known = [self.job.created_at, *(moment_at(one) for one in firsts if one is not None)]
         self.begin = min((one for one in known if one is not None), default=datetime.now(UTC))

@@ -13,6 +13,7 @@ import pytest
 from api_client.recordings.archive import MAX_TOTAL_BYTES, RecordingError
 from api_client.recordings.playback import MEMORY_BYTES, Playback
 from api_client.recordings.reading import JOB, MANIFEST, NOT_RECORDED, Recording
+from api_client.recordings.stamps import ns_of
 from support.recorded import BEGIN, DOCUMENTS, END, at, by_hand, iso, line, messages, ndjson, sample, shown
 
 PAGE = Path(__file__).parents[3] / "docs" / "recordings.md"
@@ -95,6 +96,8 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
     gap = "[a line of the recording can't be read]"
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": log})) as recording:
         assert messages(recording) == ["before", gap, gap, "after", gap]
+    with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(broken)})) as recording:
+        assert ([one.time_ns for one in recording.log.entries()], recording.begin) == ([ns_of(BEGIN)], BEGIN)
 
 
 def test_a_damaged_block_is_a_gap_and_other_damage_is_reported(tmp_path: Path) -> None:
