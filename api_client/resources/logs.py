@@ -85,7 +85,8 @@ class Logs:
         """Yield every line from ``start`` (default: the job's beginning) until the job's end, each once.
 
         With ``newest_first``, the batches of what was logged before now go back in time (``caught_up`` is
-        false), each of them in time order; then new lines follow.
+        false), each of them in time order; then an empty batch and new lines follow. If that takes long,
+        new lines (``caught_up`` is true) come in between.
 
         The stream ends with a LogEnd. Lines may arrive a minute after the job's end: the stream reports the
         end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by default

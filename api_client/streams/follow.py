@@ -160,8 +160,9 @@ class Follower:
 
         Yields batches of the history (``caught_up`` false), an empty batch at the live edge, then batches
         as lines arrive, and one LogEnd. Lines that are not ``late`` come in time order, except those of a
-        history that is read ``newest_first``. Transient errors are retried indefinitely; raises the other
-        RequestErrors (Unauthorized, NotFound if the job was deleted, …), and those of the first request.
+        history that is read ``newest_first``: if that takes long, new lines come in between. Transient
+        errors are retried indefinitely; raises the other RequestErrors (Unauthorized, NotFound if the job
+        was deleted, …), and those of the first request.
         """
         await self._begin()
         history = self._read_history_backwards() if self._newest_first else self._read_history()
@@ -241,6 +242,8 @@ class Follower:
         page_count, final_ms = 0, self._final_before_ms()
         server_ns, was_complete = self._server_time.lower_ns(), self._pages.is_complete
         reader = ParallelReader(self._pages, self._settled_ms, self._end_ms(), newest_first=True)
+        self._edge.begin()
+        has_newest_line = False
         async with aclosing(reader.batches()) as batches:
             async for entries in batches:
                 page_count += 1
@@ -248,10 +251,17 @@ class Follower:
                 self._deduplicator.new_lines(lines, final_ms)
                 if lines:
                     self._note(lines)
+                    has_newest_line = True
                 if self._deduplicator.line_count > DEDUPLICATED_LINES:
                     final_ms = max(final_ms, stamp_ns(entries[0]) // NS_PER_MS)
                 yield LogBatch(tuple(entries), caught_up=False)
                 await self._job_poller.poll_when_due()
+                # Everything from the newest line's millisecond on has been read: the reads don't overlap.
+                if has_newest_line and self._edge.is_due():
+                    new = self._read(self._reader(self._edge_start_ms(0)), self._edge, is_caught_up=True)
+                    async with aclosing(new) as new_batches:
+                        async for batch in new_batches:
+                            yield batch
         self._settle(final_ms)
         self._deep.end(page_count)
         self._deep_server_ns, self._has_read_it_complete = server_ns, was_complete

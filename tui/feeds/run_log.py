@@ -125,7 +125,7 @@ class RunLog:
                 self._report_end(part.finished_job)
             else:
                 await self._take(part, older=not part.caught_up)
-                if part.caught_up:
+                if part.caught_up and not part.entries:  # new lines may come before
                     self._unread.discard("newest")
                     caught_up.set()
 

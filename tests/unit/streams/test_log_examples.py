@@ -23,9 +23,9 @@ ENDS = ["exclusive", "inclusive", "inclusive ms"]
 SETTLED_NS = (BEGIN_S + 15) * 1e9
 
 
-def stream_of(api, *, from_s=-HOUR_S, drain_s=None):
+def stream_of(api, *, from_s=-HOUR_S, **how):
     start_ms = int(BEGIN_MS + from_s * 1000)
-    return Follower(api.fetch, api.fetch_job, clock=api.clock, start_ms=start_ms, drain_s=drain_s).stream()
+    return Follower(api.fetch, api.fetch_job, clock=api.clock, start_ms=start_ms, **how).stream()
 
 
 async def follow(api, **how) -> Followed:
@@ -180,6 +180,7 @@ async def test_a_quiet_job_costs_less_than_a_request_a_second() -> None:
         pytest.param(60, -290, range(0, 60, 7), 0.02, {"line": 3.0, "late": 5.0}, id="a busy log"),
         # Nor do new ones wait until older ones are read again.
         pytest.param(100, -200, (), 0.4, {"line": 4.0}, id="a busy log of a slow server"),
+        pytest.param(100, -600, (), 1.5, {"line": 8.0}, id="nor until its history is read backwards"),
     ],
 )
 async def test_a_line_is_seen_within_seconds_of_its_arrival(
@@ -187,7 +188,7 @@ async def test_a_line_is_seen_within_seconds_of_its_arrival(
 ) -> None:
     lines = [at(n / rate, f"line {n / rate}") for n in range(int(from_s * rate), int(60 * rate))]
     lines += [at(second - 40, f"late {second}", delay_s=40.0) for second in late_s]
-    followed = await follow(api_of(lines, finishes_s=90, latency_s=latency_s))
+    followed = await follow(api_of(lines, finishes_s=90, latency_s=latency_s), newest_first=from_s == -600)
     assert multiset(followed.entries) == world(lines)
     settled = (line for line in lines if line.arrives_ns > SETTLED_NS)
     arrived_s = {line.message: line.arrives_ns / 1e9 - BEGIN_S for line in settled}

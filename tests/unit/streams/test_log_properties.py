@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections import Counter
-from itertools import takewhile
 from unittest.mock import patch
 
 import pytest
@@ -120,8 +119,8 @@ async def test_following_gives_every_line_once(
     assert followed.end.job.is_finished
     batches = followed.batches
     if newest_first:
-        history = [*takewhile(lambda batch: not batch.caught_up, batches)]
-        batches = [*reversed(history), *batches[len(history) :]]
+        history = [batch for batch in batches if not batch.caught_up]
+        batches = [*reversed(history), *(batch for batch in batches if batch.caught_up)]
     on_time = [entry.timestamp_ns for batch in batches for entry in batch.entries if not entry.late]
     assert on_time == sorted(on_time)
     newest = 0
