@@ -24,10 +24,12 @@ from tui.commands.support.options import JSON, examples
 from tui.commands.support.output import Output, OutputClosed
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command
+from tui.text.names import shortened
 from tui.text.units import counted
 
 T = TypeVar("T")
 
+STATUS_CHARACTERS = 40  # an unknown status may be of any length
 ROUNDS = 4
 """Number of attempts after a retryable or invalid answer, each with the client's own retries."""
 
@@ -203,7 +205,8 @@ def _write(batch: list[OutputLine], target: Output, render: Callable[[OutputLine
 def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
-    output.remark(f"job {job.id} ended: {short_status(job.current_status)}{reason}{more}")
+    status = shortened(short_status(job.current_status), STATUS_CHARACTERS)
+    output.remark(f"job {job.id} ended: {status}{reason}{more}")
     if job.current_status not in OUTCOMES:
         output.remark(f"unknown status; reported as exit code {int(code)}")
     return code
