@@ -219,7 +219,8 @@ class Connection:
     def _is_whole(self, trouble: FailingRoute, event: RequestEvent) -> bool:
         """Return True if the whole server appears to be failing, not just this route."""
         if self.answered_at is not None and trouble.since < self.answered_at:
-            return False  # Other routes have been answered since.
+            # Another route has been answered since; or nothing else has been requested for a while.
+            return (event.at - self.answered_at).total_seconds() >= FORGOTTEN_S
         if event.status is None and event.attempt > 1:
             return True  # The server is unreachable.
         may_be_a_blip = event.status is None or event.status >= 500 or event.status in _NOT_NOW

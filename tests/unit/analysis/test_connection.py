@@ -90,6 +90,8 @@ EVENTS: dict[str, tuple[tuple[RequestEvent, ...], ConnectionState, list[str]]] =
         (failing("logs", after_s=1), failing("metrics", after_s=2)), RETRYING, []),
     "one route while nothing else is asked": (
         (failing("logs", after_s=1), failing("logs", after_s=1 + ROUTE_GRACE_S)), RETRYING, []),
+    "one route, and no other for long": ((failing("metrics", after_s=0.5), answered("logs", after_s=0.9),
+        *(failing("metrics", after_s=after_s) for after_s in (1, 20, 1 + FORGOTTEN_S))), RETRYING, []),
     "until it is answered": ((*METRICS_FAIL, answered("metrics", after_s=10)), LIVE, []),
     "or asked for no more": ((*METRICS_FAIL, answered("logs", after_s=10 + FORGOTTEN_S)), LIVE, []),
 }  # fmt: skip
