@@ -58,7 +58,7 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.garbage import QUIET_S, GarbageCollector, collect_by_hand
+from tui.system.garbage import CHECK_INTERVAL_S, GarbageCollector, collect_by_hand
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.text.times import local_time
@@ -226,7 +226,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.begin(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
-        self.set_interval(QUIET_S, self._collect_garbage)
+        self.set_interval(CHECK_INTERVAL_S, self._collect_garbage)
         self.alerts.start()
         self.tips.start()
         if problems := self._settings.problems:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import gc
 
-QUIET_S, AWAY_S = 1.0, 60.0
-"""Collect after so many seconds without a key; search the frozen objects, too, after so many."""
-DUE, OVERDUE = 5, 15
-"""Collections of the middle generation (7,000 new objects each) after which a collection is worthwhile, and
-after which it cannot wait for a quiet moment."""
-MANY, TOO_MANY = 200_000, 500_000
-"""Frozen objects since the last search of all that make the next one worthwhile, and urgent."""
+CHECK_INTERVAL_S = 0.2
+AWAY_S = 60.0
+"""Search the frozen objects, too, after so many seconds without a key."""
+DUE = 4
+"""Collections of the middle generation (7,000 new objects each) after which a collection is due: 20 ms."""
+MANY, TOO_MANY = 30, 1000
+"""The same since the last search of all objects that make the next one worthwhile, and urgent."""
 NEVER = 1_000_000
 
 
@@ -30,19 +30,17 @@ class GarbageCollector:
     """Collects at the right times; does nothing unless ``collect_by_hand`` was called."""
 
     def __init__(self) -> None:
-        self._kept = gc.get_freeze_count()
-        """Frozen objects after the last search of all."""
+        self._since_all = 0
+        """Collections of the middle generation since the last search of all."""
 
     def collect_if_due(self, *, unused_s: float) -> None:
         """Collect if enough objects were made, given the seconds since the last key."""
-        is_due = gc.get_count()[2] >= (DUE if unused_s >= QUIET_S else OVERDUE)
-        if not is_due or gc.get_threshold()[2] != NEVER:
+        new = gc.get_count()[2]
+        if new < DUE or gc.get_threshold()[2] != NEVER:
             return
-        more = gc.get_freeze_count() - self._kept
-        search_all = more >= (MANY if unused_s >= AWAY_S else TOO_MANY)
-        if search_all:
+        self._since_all += new
+        if self._since_all >= (MANY if unused_s >= AWAY_S else TOO_MANY):
+            self._since_all = 0
             gc.unfreeze()
         gc.collect()
         gc.freeze()
-        if search_all:
-            self._kept = gc.get_freeze_count()
