@@ -29,8 +29,8 @@ LIVE_CAUSE = (
     " the rest puts them into the view; a page of 1,000 lines goes into the view in one turn"
 )
 SAVING_CAUSE = (
-    "measured with py-spy: while the log is being read, thousands of rows are arranged anew for its losses,"
-    " in one turn, once in ten seconds"
+    "measured with py-spy: while the log is being read, thousands of rows are arranged anew for its losses"
+    " once in ten seconds: 30 ms for what is known of them, 10 for the rows, 30 for the columns' widths"
 )
 
 

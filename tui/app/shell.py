@@ -58,7 +58,7 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.garbage import CHECK_INTERVAL_S, GarbageCollector, collect_by_hand
+from tui.system.garbage import GarbageCollector, collect_by_hand
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.text.times import local_time
@@ -120,7 +120,6 @@ class BtTuiApp(App[WelcomeChoice]):
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
         self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
-        self._garbage = GarbageCollector()
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
@@ -139,6 +138,7 @@ class BtTuiApp(App[WelcomeChoice]):
             write=self.write_to_terminal,
             share=partial(setattr, self, "snoozed"),
         )
+        self._garbage = GarbageCollector(lambda: self.alerts.unused_s)
         self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
@@ -226,7 +226,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.begin(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
-        self.set_interval(CHECK_INTERVAL_S, self._collect_garbage)
+        self._garbage.start()
         self.alerts.start()
         self.tips.start()
         if problems := self._settings.problems:
@@ -239,10 +239,8 @@ class BtTuiApp(App[WelcomeChoice]):
         if self._job_id is not None and self.session is not None:
             self.opener.find_job(self._job_id, self._tab)
 
-    def _collect_garbage(self) -> None:
-        self._garbage.collect_if_due(unused_s=self.alerts.unused_s)
-
     async def on_unmount(self) -> None:
+        self._garbage.stop()
         self.alerts.stop()
         self._memory.save()
         if self.session is not None:

@@ -28,8 +28,8 @@ from tui.analysis.run.snapshot import RunSnapshot
 
 METRICS_PART = "metrics"
 """Key of the metrics in ``LoadedRun.unread``."""
-LINES_AT_ONCE = 100
-"""Lines to fold per turn of the event loop."""
+LINES_AT_ONCE = 25
+"""Lines to fold per turn of the event loop: about 1 ms, since a key takes several turns."""
 
 OnPart = Callable[[float | None, int], object]
 """Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
