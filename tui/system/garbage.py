@@ -55,7 +55,7 @@ class GarbageCollector:
             return
         self._new += 1
         self._since_all += 1
-        if self._new == DUE:
+        if self._new == DUE and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._collect)
         elif self._new % TOO_MANY == 0:
             gc.freeze()
