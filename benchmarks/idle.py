@@ -73,7 +73,8 @@ def main() -> None:
                 (),
                 "GPUs busy",
                 1.0,
-                "measured with py-spy: two thirds look at running jobs, once a minute each; an eighth paints",
+                "measured with py-spy: over half reads lines of running jobs, mostly of the one with 100 a"
+                " second, 48 µs each; an eighth paints",
             ),
             (
                 "watched job, 2 × 8 GPUs",
@@ -87,8 +88,8 @@ def main() -> None:
                 ("watch", job_id(emulator, f"titan-{LINES_PER_S}-lines")),
                 f"titan-{LINES_PER_S}",
                 8.0,
-                "measured with py-spy: a third follows and shows the log, a quarter paints,"
-                " a fifth reads metrics",
+                "measured with py-spy: a third follows the log and reads its lines, a third paints,"
+                " an eighth shows metrics",
             ),
         )
         for name, arguments, words, at_most, cause in places:
