@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -23,13 +24,16 @@ from api_client.definitions import (
 from api_client.definitions.base import SentDefinition
 from api_client.errors import ConfigurationError
 
+E = TypeVar("E", bound=Enum)
+
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Values that take precedence over the config's own; None (and False) leave the config's value.
+    """Values that take precedence over the config's own; None leaves the config's value.
 
     ``entrypoint`` replaces all start commands by one. ``accelerator`` is the short form (``H100:8``),
-    ``interactive_trigger`` one of on_startup, on_failure, on_demand. ``team`` is a team's name.
+    ``availability`` one of dedicated, spot, ``interactive_trigger`` one of on_startup, on_failure,
+    on_demand. ``team`` is a team's name.
     """
 
     job_name: str | None = None
@@ -37,7 +41,7 @@ class Overrides:
     node_count: int | None = None
     entrypoint: str | None = None
     priority: int | None = None
-    spot: bool = False
+    availability: str | None = None
     interactive_trigger: str | None = None
     interactive_timeout_minutes: int | None = None
     team: str | None = None
@@ -68,9 +72,12 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
     commands = None if entrypoint is None else [entrypoint]
     yield from _set(runtime, "start_commands", "the entrypoint", commands, runtime.start_commands or None)
     yield from _set(job, "priority", "the priority", overrides.priority, job.priority)
-    if overrides.spot:
-        # The official client prints no warning here: dedicated is also the default.
-        compute.availability_model = AvailabilityModel.SPOT
+    if overrides.availability is not None:
+        own = compute.availability_model
+        model = _member(AvailabilityModel, "the availability", overrides.availability)
+        if own is AvailabilityModel.SPOT and own is not model:  # dedicated is also the default
+            yield _replaced("availability_model", own.value, model.value)
+        compute.availability_model = model
 
 
 def _set(part: BaseModel, field: str, what: str, value: object, own: object) -> Iterator[str]:
@@ -93,19 +100,21 @@ def _apply_session(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
     if trigger is not None:
         if own is not None and own.trigger != usual.trigger:
             yield _replaced("interactive trigger", own.trigger.value, trigger)
-        try:
-            session.trigger = InteractiveSessionTrigger(trigger.lower())
-        except ValueError:
-            choices = ", ".join(member.value for member in InteractiveSessionTrigger)
-            raise ConfigurationError(
-                f"the interactive trigger '{trigger}' must be one of {choices}"
-            ) from None
+        session.trigger = _member(InteractiveSessionTrigger, "the interactive trigger", trigger)
     if minutes is not None:
         if own is not None and own.timeout_minutes != usual.timeout_minutes:
             yield _replaced("interactive timeout", own.timeout_minutes, minutes)
         with _naming_override("the interactive timeout", minutes):
             session.timeout_minutes = minutes
     job.interactive_session = session
+
+
+def _member(choices: type[E], what: str, value: str) -> E:
+    try:
+        return choices(value.lower())
+    except ValueError:
+        names = ", ".join(member.value for member in choices)
+        raise ConfigurationError(f"{what} '{value}' must be one of {names}") from None
 
 
 def _replaced(name: str, old: object, new: object) -> str:

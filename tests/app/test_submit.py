@@ -29,7 +29,7 @@ training_project = definitions.TrainingProject(
     job=definitions.TrainingJob(
         name="hello",
         image=definitions.Image(base_image="python:3.12-slim"),
-        compute=definitions.Compute(cpu_count=1),
+        compute=definitions.Compute(cpu_count=1, availability_model=definitions.AvailabilityModel.SPOT),
         runtime=definitions.Runtime(start_commands=["sh ./run.sh"]),
     ),
 )
@@ -57,8 +57,11 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await pilot.press("n")
             await until(pilot, lambda: "config.py" in text_of(app))
             await pilot.press("enter")
-            shown = ("from-the-screen", "sh ./run.sh", "2 files")
+            shown = ("from-the-screen", "sh ./run.sh", "2 files", "2Gi, spot")
             await until(pilot, lambda: all(each in text_of(app) for each in shown))
+            app.screen.query_one("#availability").focus()
+            await pilot.press(*"dedicated", "tab")
+            await until(pilot, lambda: "2Gi, spot" not in text_of(app))
             app.screen.query_one("#accelerator").focus()
             await pilot.press(*"h100", "tab")
             await until(pilot, lambda: "✗ the accelerator 'h100'" in text_of(app))

@@ -87,7 +87,7 @@ class OverrideFields(Vertical):
             node_count=_number(typed["node_count"]),
             entrypoint=typed["entrypoint"] or None,
             priority=_number(typed["priority"]),
-            spot=typed["availability"].lower() == AvailabilityModel.SPOT.value,
+            availability=typed["availability"] or None,
         )
 
 

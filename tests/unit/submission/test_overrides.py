@@ -12,6 +12,7 @@ def test_a_value_that_no_job_can_have_is_named() -> None:
     for field, value, reason in (
         ("accelerator", "H100:2:3", "the accelerator 'H100:2:3' is invalid"),
         ("interactive_trigger", "always", "'always' must be one of on_startup, on_failure, on_demand"),
+        ("availability", "sopt", "the availability 'sopt' must be one of dedicated, spot"),
         ("priority", "high", "the priority 'high' is invalid"),
     ):
         with pytest.raises(ConfigurationError, match=reason):

@@ -226,7 +226,7 @@ def _minutes(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
 @click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
 @click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
-@click.option("--spot", is_flag=True, help="Use spot capacity, which can be preempted.")
+@click.option("--spot", "availability", flag_value="spot", help="Use spot capacity, which can be preempted.")
 @click.option(
     "--python",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
