@@ -264,24 +264,26 @@ async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it
         assert "no times" in reader.bar and "12:58:20 n2" not in reader.screen
         await reader.press("t")
         assert "no times" not in reader.bar
-        now = (LogLine(time.time_ns(), "now", "node-0", None),)
         reader.pane.take(LogPart((), restarted=True))
-        reader.pane.take(LogPart(now))
+        reader.pane.take(LogPart((LogLine(time.time_ns(), "now", "node-0", None),)))
         await settle(reader.pilot)
         assert "now" in reader.screen
         assert f"{datetime.now(UTC):%Y-}" not in reader.bar
 
 
-async def test_an_ended_job_s_log_is_called_empty_only_once_it_was_read() -> None:
+async def test_a_log_is_empty_only_once_it_was_read_and_followed_only_once_its_newest_part_was() -> None:
     async with reading(()) as reader:
-        for part, told in (
-            (LogPart((), ended=True), "Reading the log…"),
-            (LogPart((), older=True, read_part=1.0), "The job ended without logging anything."),
-            (LogPart((), restarted=True), "No log lines yet."),
+        for part, status, told in (
+            (LogPart((), ended=True), "job ended", "Reading the log…"),
+            (LogPart((), older=True, read_part=1.0), "job ended", "The job ended without logging anything."),
+            (LogPart((), restarted=True), "all nodes · reading", "Reading the log…"),
+            (LogPart((), older=True, read_part=0.0), "all nodes · reading", "Reading the log…"),
+            (LogPart(()), "following · reading older lines", "Reading the log…"),
+            (LogPart((), older=True, read_part=1.0), "following", "No log lines yet."),
         ):
             reader.pane.take(part)
             await settle(reader.pilot)
-            assert told in reader.screen
+            assert told in reader.screen and status in reader.bar
 
 
 async def test_going_to_a_time_and_by_minutes_and_hours() -> None:

@@ -178,8 +178,9 @@ TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off"
 
 @dataclass(slots=True)
 class LogState:
-    """State of a log besides its lines, and of the search in it."""
+    """State of a log besides its lines, and of the search in it; ``caught_up``: its newest part was read."""
 
+    caught_up: bool = False
     ended: bool = False
     settled: bool = False
     read_part: float | None = None
@@ -217,7 +218,7 @@ class LogBar(StatusLine):
         if view.store.dropped:
             facts.append([(f"{count(view.store.dropped)} oldest lines dropped", "warn")])
         facts += _switched(options)
-        if state.is_reading:
+        if state.caught_up and state.is_reading:
             facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
         if not is_filtered and (lines or state.read_part == 1):
             facts.append([(f"{count(lines)} lines", "muted")])
@@ -239,7 +240,7 @@ def _follows(view: LogView, state: LogState) -> list[Span]:
     if state.ended and (following or not unseen):
         return [("complete" if state.is_complete else "job ended", "muted")]
     if following:
-        return [("following", "good")]
+        return [("following", "good") if state.caught_up else ("reading", "muted")]
     words: list[Span] = [("paused", "warn")]
     if unseen:
         words.append((f" ↓ {count(unseen)} new", "accent"))

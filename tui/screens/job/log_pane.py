@@ -137,8 +137,10 @@ class LogPane(Vertical):
         state = self._state
         self.columns.take(part)
         if part.restarted:
-            state.ended = state.settled = self._reported_dropped = False
-            state.match = None
+            state.ended = state.settled = state.caught_up = self._reported_dropped = False
+            state.match = state.read_part = None
+        elif part.filled is None and not part.older:
+            state.caught_up = True
         if part.filled is not None:
             gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
             lines = count(len(part.entries) - gaps)
