@@ -12,9 +12,12 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from api_client.models.base import describe
+
 T = TypeVar("T")
 MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
 _JSON_INVALID = "json_invalid"
+RESPONSE = "the response"
 
 
 class NotDecodable(ValueError):
@@ -25,7 +28,7 @@ def decode(content: bytes, adapter: TypeAdapter[T]) -> T:
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
-        reason, is_syntax = _describe(error)
+        reason, is_syntax = describe(error, RESPONSE), error.errors()[0]["type"] == _JSON_INVALID
     if is_syntax:
         return _decode_tolerantly(content, adapter)
     raise NotDecodable(reason)
@@ -50,17 +53,8 @@ def _decode_tolerantly(content: bytes, adapter: TypeAdapter[T]) -> T:
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        reason, _ = _describe(error)
+        reason = describe(error, RESPONSE)
     raise NotDecodable(reason)
-
-
-def _describe(error: ValidationError) -> tuple[str, bool]:
-    """Describe the first finding without input values (they may be secrets); True if it is a syntax error."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    if first["type"] == _JSON_INVALID:
-        return "not JSON", True
-    where = ".".join(str(part) for part in first["loc"]) or "the response"
-    return f"{where}: {first['msg']}", False
 
 
 def _scrub(value: Any, depth: int) -> Any:

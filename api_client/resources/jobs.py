@@ -11,18 +11,19 @@ from pydantic import TypeAdapter
 
 from api_client.addresses import route
 from api_client.clock import Clock
-from api_client.errors import ErrorAnswer, NotFound
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone
 from api_client.models.base import answer_with, answer_with_list
 from api_client.models.capacity import QueueContext
 from api_client.models.jobs import TrainingJob
+from api_client.resources.partial_lists import ListReader
 from api_client.resources.projects import Projects
 from api_client.streams.job_poller import watch_job
 
 STATUS_INTERVAL_S = 5.0  # interval for polling a watched job, in seconds
-_JOBS = answer_with_list("training_jobs", TrainingJob)
+_JOBS = ListReader("training_jobs", TrainingJob)
 _JOB = answer_with("training_job", TrainingJob)
 _CODE_URLS = answer_with_list("artifact_presigned_urls", str)
 _QUEUE_CONTEXT = TypeAdapter(QueueContext)
@@ -32,6 +33,7 @@ _NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED,
 
 JobList = list[TrainingJob]
 UrlList = list[str]
+Reasons = list[str]
 
 
 def job_route(project_id: str, job_id: str, *rest: str) -> str:
@@ -47,10 +49,14 @@ class Jobs:
         self._projects = projects
         self._clock = clock
 
-    async def list(self, project_id: str) -> JobList:
-        """Return all jobs of a project, in the server's order (the API has no paging here)."""
+    async def list(self, project_id: str, *, unreadable: Reasons | None = None) -> JobList:
+        """Return all jobs of a project, in the server's order (the API has no paging here).
+
+        If ``unreadable`` is given, jobs that cannot be read are left out, and the reasons added to it;
+        otherwise, and if no job can be read, such an answer is an InvalidAnswer.
+        """
         path = route("training_projects", project_id, "jobs")
-        return await self._transport.request("GET", path, _JOBS)
+        return await _JOBS.read(self._transport, "GET", path, unreadable)
 
     async def search(
         self,
@@ -59,10 +65,12 @@ class Jobs:
         job_id: str | None = None,
         statuses: Iterable[str] | None = None,
         retry: RetryPolicy | None = None,
+        unreadable: Reasons | None = None,
     ) -> JobList:
         """Return the organization's jobs that match all given filters, newest first.
 
-        ``statuses`` are the API's own names. This is a POST, but it only reads, so it is retried like a GET.
+        ``statuses`` are the API's own names; ``unreadable`` is as in ``list``. This is a POST, but it only
+        reads, so it is retried like a GET.
         """
         body: dict[str, Any] = {"order_by": _NEWEST_FIRST}
         if project_id is not None:
@@ -72,7 +80,9 @@ class Jobs:
         if statuses is not None:
             body["statuses"] = [str(status) for status in statuses]
         path = route("training_jobs", "search")
-        return await self._transport.request("POST", path, _JOBS, body=body, idempotent=True, retry=retry)
+        return await _JOBS.read(
+            self._transport, "POST", path, unreadable, body=body, idempotent=True, retry=retry
+        )
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
         """Return a job."""
@@ -83,27 +93,32 @@ class Jobs:
 
         Raises NotFound if the job does not exist.
         """
+        unreadable: Reasons = []
         try:
-            candidates = await self.search(job_id=job_id)
+            candidates = await self.search(job_id=job_id, unreadable=unreadable)
         except ErrorAnswer as error:
             if error.status not in _NO_SUCH_ROUTE:
                 raise
-            candidates = await self._all_until(job_id)
+            candidates = await self._all_until(job_id, unreadable)
         for job in candidates:
             # A server that does not know the filter returns other jobs too.
             if job.id == job_id:
                 return job
+        method, path = "POST", route("training_jobs", "search")
+        if unreadable:
+            problem = f"can't find job '{job_id}': the data of other jobs is invalid ({unreadable[0]})"
+            raise InvalidAnswer(problem, method=method, path=path)
         raise NotFound(
             f"no training job with id '{job_id}', or this key can't see it",
             status=HTTPStatus.NOT_FOUND,
-            method="POST",
-            path=route("training_jobs", "search"),
+            method=method,
+            path=path,
         )
 
-    async def _all_until(self, job_id: str) -> JobList:
+    async def _all_until(self, job_id: str, unreadable: Reasons) -> JobList:
         """Return the jobs of the project that has the job, or none."""
-        for project in await self._projects.list():
-            jobs = await self.list(project.id)
+        for project in await self._projects.list(unreadable=unreadable):
+            jobs = await self.list(project.id, unreadable=unreadable)
             if any(job.id == job_id for job in jobs):
                 return jobs
         return []

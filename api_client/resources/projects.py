@@ -11,16 +11,18 @@ from api_client.errors import NotFound
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary, ProjectTombstone
-from api_client.models.base import answer_with, answer_with_list
+from api_client.models.base import answer_with
 from api_client.models.cache import CacheListing
 from api_client.models.jobs import TrainingProject
+from api_client.resources.partial_lists import ListReader
 
 _ROUTE = "training_projects"
-_PROJECTS = answer_with_list("training_projects", TrainingProject)
+_PROJECTS = ListReader("training_projects", TrainingProject)
 _PROJECT = answer_with("training_project", TrainingProject)
 _TOMBSTONE = TypeAdapter(ProjectTombstone)
 
 ProjectList = list[TrainingProject]
+Reasons = list[str]
 
 
 class Projects:
@@ -29,9 +31,15 @@ class Projects:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def list(self, *, retry: RetryPolicy | None = None) -> ProjectList:
-        """Return all projects, in the server's order (the API has no paging here)."""
-        return await self._transport.request("GET", route(_ROUTE), _PROJECTS, retry=retry)
+    async def list(
+        self, *, retry: RetryPolicy | None = None, unreadable: Reasons | None = None
+    ) -> ProjectList:
+        """Return all projects, in the server's order (the API has no paging here).
+
+        If ``unreadable`` is given, projects that cannot be read are left out, and the reasons added to it;
+        otherwise, and if no project can be read, such an answer is an InvalidAnswer.
+        """
+        return await _PROJECTS.read(self._transport, "GET", route(_ROUTE), unreadable, retry=retry)
 
     async def get(self, project_id: str) -> TrainingProject:
         """Return a project."""

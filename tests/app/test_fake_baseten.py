@@ -122,12 +122,14 @@ async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_b
             await until(pilot, lambda: "older 29" in text_of(app))
 
 
-async def test_home_tells_of_a_broken_loss_though_metrics_and_checkpoints_are_garbage() -> None:
+async def test_home_tells_of_a_broken_loss_though_metrics_checkpoints_and_a_job_are_garbage() -> None:
     with FakeBaseten() as server:
         now = time.time()
         server.jobs = [job("live", "RUNNING", name="their-run", created_at=iso(now - 700), node_count=1)]
+        server.jobs.append(job("wrong", node_count={"x": 1}))
         training_log(server, "live", now - 600, [*[1.0] * 40, *["nan"] * 20])
         server.on("GET", r".*/jobs/live/(metrics|checkpoints)", Answer({"cpu_usage": "soon"}))
         app = BtTuiApp(remote_of(server))
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "loss is NaN" in text_of(app))
+            assert "1 job left out: invalid data (node_count: Input should" in text_of(app)

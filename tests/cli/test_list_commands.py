@@ -69,6 +69,21 @@ def test_one_job_as_json_and_as_text(cli: RunCli, baseten: FakeBaseten) -> None:
         assert words in text
 
 
+def test_what_cannot_be_read_is_left_out_with_a_remark(cli: RunCli, baseten: FakeBaseten) -> None:
+    search = "POST", "/v1/training_jobs/search"
+    for broken, field in ((job("bad", node_count={"x": 1}), "node_count"), ("not a job", "the record")):
+        baseten.on(*search, Answer({"training_jobs": [job("good"), broken]}))
+        result = cli("jobs -o json")
+        assert (result.code, [one["id"] for one in result.json]) == (0, ["good"])
+        assert f"1 job left out: invalid data ({field}: Input should" in result.err
+        # What needs all jobs is not decided without it.
+        assert [cli(command).code for command in ("job good", "job bad", "status")] == [0, 1, 1]
+        baseten.on(*search, Answer({"training_jobs": [broken]}))
+        assert "unexpected data (training_jobs.0" in cli("jobs").err
+    baseten.projects = [project(), {}]
+    assert "1 project left out: invalid data (id: Field required)" in cli("projects").err
+
+
 @pytest.mark.usefixtures("no_waits")
 def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, baseten: FakeBaseten) -> None:
     words = iter(["back soon", "back soon", "nearly there", "nearly there"])

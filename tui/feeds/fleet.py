@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from api_client.errors import NotFound, RequestError, Unauthorized
+from api_client.errors import InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
@@ -19,6 +20,7 @@ from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
+from tui.text.failures import left_out
 
 if TYPE_CHECKING:
     from tui.feeds.previews import PreviewFeed
@@ -73,6 +75,8 @@ class FleetFeed:
         self._publish_snapshot = publish
         self._throttle = Throttle(self._publish, session.clock, interval_s=FLEET_PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
+        self._unreadable_projects: list[str] = []
+        self._unreadable_jobs: list[str] = []
         self._jobs: dict[str, TrainingJob] = {}
         # Unfinished jobs, and those that have ended since the last full list.
         self._live: dict[str, TrainingJob] = {}
@@ -173,7 +177,7 @@ class FleetFeed:
         is_manual, self._is_manual_refresh = self._is_manual_refresh, False
         self._rounds += 1
         if everything:
-            self._projects = await client.projects.list(retry=self._session.polling)
+            self._projects = await self._all_projects()
             jobs = await asyncio.to_thread(reuse_unchanged, await self._all_jobs(), self._jobs)
             await asyncio.to_thread(
                 self._fold.warm, jobs, dict(self._job_previews), self._session.clock.now()
@@ -183,19 +187,20 @@ class FleetFeed:
             size = max(1.0, len(self._jobs) / MANY_JOBS)
             self._throttle.interval_s = FLEET_PUBLISH_INTERVAL_S * min(size, MAX_PUBLISH_SLOWDOWN)
         else:
-            fresh = {
-                job.id: job
-                for job in reuse_unchanged(
-                    await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling),
-                    self._jobs,
-                )
-            }
+            unreadable: list[str] = []
+            found = await client.jobs.search(
+                statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling, unreadable=unreadable
+            )
+            self._unreadable_jobs = max(self._unreadable_jobs, unreadable, key=len)
+            fresh = {job.id: job for job in reuse_unchanged(found, self._jobs)}
             known = {project.id for project in self._projects}
             if any(job.project_id not in known for job in fresh.values()):
-                self._projects = await client.projects.list(retry=self._session.polling)
+                self._projects = await self._all_projects()
             ended = [job for job in self._unfinished if job.id not in fresh]
+            # A job that cannot be read is not listed either.
+            passing = (NotFound, InvalidAnswer) if unreadable else (NotFound,)
             for job in ended:
-                with suppress(NotFound):
+                with suppress(*passing):
                     fresh[job.id] = await client.jobs.get(job.project_id, job.id)
             self._jobs |= fresh
             self._live |= fresh
@@ -211,21 +216,35 @@ class FleetFeed:
         else:
             self._throttle.request()
 
+    async def _all_projects(self) -> list[TrainingProject]:
+        unreadable: list[str] = []
+        found = await self._session.client.projects.list(retry=self._session.polling, unreadable=unreadable)
+        self._unreadable_projects = unreadable
+        return found
+
     async def _all_jobs(self) -> list[TrainingJob]:
         """Return every job by search, or project by project if the server has no search route."""
-        client = self._session.client
+        jobs = self._session.client.jobs
+        unreadable: list[str] = []
         try:
-            return await client.jobs.search(retry=self._session.polling)
+            found = await jobs.search(retry=self._session.polling, unreadable=unreadable)
         except NotFound:
-            return [job for project in self._projects for job in await client.jobs.list(project.id)]
+            listed = [await jobs.list(project.id, unreadable=unreadable) for project in self._projects]
+            found = [job for of_project in listed for job in of_project]
+        self._unreadable_jobs = unreadable
+        return found
 
     def _publish(self) -> None:
-        now = self._session.clock.now()
-        self._publish_snapshot(
-            self._fold.fold(
-                self._projects, self._live.values(), self._job_previews, now, self._prices, self._bill
-            )
+        snapshot = self._fold.fold(
+            self._projects,
+            self._live.values(),
+            self._job_previews,
+            self._session.clock.now(),
+            self._prices,
+            self._bill,
         )
+        missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
+        self._publish_snapshot(replace(snapshot, left_out="; ".join(filter(None, missing))))
 
     async def _poll_previews(self) -> None:
         await self._may_preview.wait()

@@ -93,16 +93,12 @@ async def test_redirects_within_the_server_are_followed_with_the_key() -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        *(
-            f"https://evil.example{LIST}",
-            f"http://api.example.test{LIST}",
-            f"https://api.example.test:444{LIST}",
-        ),
-        *(
-            "https://api.example.test.evil.example/",
-            "//evil.example/",
-            "https://api.example.test@evil.example/",
-        ),
+        f"https://evil.example{LIST}",
+        f"http://api.example.test{LIST}",
+        f"https://api.example.test:444{LIST}",
+        "https://api.example.test.evil.example/",
+        "//evil.example/",
+        "https://api.example.test@evil.example/",
         "",
     ],
 )

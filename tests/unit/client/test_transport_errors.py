@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from client_support import KEY, World, all_texts, json_reply
+from client_support import KEY, Reply, World, all_texts, json_reply
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +22,7 @@ from api_client import (
 ONCE = RetryPolicy(max_attempts=1)
 
 
-async def error_from(reply: httpx.Response | Exception) -> RequestError:
+async def error_from(reply: Reply) -> RequestError:
     world = World(reply, retry=ONCE)
     with pytest.raises(RequestError) as caught:
         await world.client.projects.list()
@@ -51,15 +51,20 @@ async def test_the_servers_words_are_found(body: object, code: str | None, messa
     assert (message or "Bad Request") in str(error)
 
 
-async def test_an_answer_without_json_is_described() -> None:
-    for reply, words in (
-        (httpx.Response(502, text="upstream is gone\n"), "upstream is gone"),
-        (httpx.Response(502, html="<html><b>Bad gateway</b></html>"), "HTML instead of JSON"),
-        (httpx.Response(503), "503 Service Unavailable"),
+async def test_an_error_names_its_cause() -> None:
+    garbled = httpx.Response(200, stream=httpx.ByteStream(b"not gzip"), headers={"content-encoding": "gzip"})
+    for reply, kind, words in (
+        (httpx.Response(502, text="upstream is gone\n"), ServerFault, "upstream is gone"),
+        (httpx.Response(502, html="<html><b>Bad gateway</b></html>"), ServerFault, "HTML instead of JSON"),
+        (httpx.Response(503), ServerFault, "503 Service Unavailable"),
+        (lambda _request: garbled, InvalidAnswer, "decompressed"),
+        (httpx.ReadTimeout(""), Unreachable, "no complete response in time"),
+        (httpx.RemoteProtocolError("Server disconnected without sending"), Unreachable, "disconnected"),
+        (httpx.ProxyError("407 Proxy Authentication Required"), Unreachable, "proxy: 407"),
     ):
         error = await error_from(reply)
-        assert isinstance(error, ServerFault)
-        assert words in str(error) and "<b>" not in str(error)
+        assert isinstance(error, kind)
+        assert "api.example.test" in str(error) and words in str(error) and "<b>" not in str(error)
 
 
 async def test_server_text_is_one_inert_line_of_bounded_length() -> None:
@@ -122,24 +127,6 @@ async def test_frames_of_a_traceback_hold_no_key() -> None:
         if "/api_client/" in traceback.tb_frame.f_code.co_filename:
             assert KEY not in repr(traceback.tb_frame.f_locals)
         traceback = traceback.tb_next
-
-
-async def test_an_unreachable_server_is_named_with_a_reason() -> None:
-    for raised, words in {
-        httpx.ReadTimeout(""): "no complete response in time",
-        httpx.RemoteProtocolError("Server disconnected without sending"): "Server disconnected",
-        httpx.ProxyError("407 Proxy Authentication Required"): "proxy: 407",
-    }.items():
-        error = await error_from(raised)
-        assert isinstance(error, Unreachable)
-        assert "api.example.test" in str(error) and words in str(error)
-
-
-async def test_an_answer_that_cannot_be_decompressed() -> None:
-    reply = httpx.Response(200, stream=httpx.ByteStream(b"not gzip"), headers={"content-encoding": "gzip"})
-    world = World(lambda request: reply)
-    with pytest.raises(InvalidAnswer, match="decompressed"):
-        await world.client.projects.list()
 
 
 async def test_graphql_errors_come_with_status_200() -> None:

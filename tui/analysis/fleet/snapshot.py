@@ -156,6 +156,8 @@ class FleetSnapshot:
     """USD per minute and node, by instance; empty if no prices are known."""
     bill: Bill | None = None
     """What was billed recently; None until it has been read."""
+    left_out: str = ""
+    """How many jobs and projects are missing because the server's data about them is invalid."""
 
     @property
     def running(self) -> int:

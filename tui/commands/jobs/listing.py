@@ -30,6 +30,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, print_list
 from tui.tables.jobs import JOB_FIELDS, JOBS, PROJECT_FIELDS, PROJECTS
+from tui.text.failures import left_out
 from tui.text.times import time_key
 
 
@@ -87,7 +88,10 @@ async def jobs(
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
     project_id = await project_id_of(client, project_name)
     wanted = await _wanted_statuses(client, statuses, project_id)
-    found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
+    unreadable: list[str] = []
+    found = await client.jobs.search(project_id=project_id, statuses=wanted or None, unreadable=unreadable)
+    if unreadable:
+        output.remark(left_out("job", unreadable))
     kept = running_first(job for job in found if not wanted or job.current_status in wanted)
     if direction is not None:
         kept.sort(key=lambda job: time_key(job.created_at), reverse=direction == DESCENDING)
@@ -118,7 +122,10 @@ async def _wanted_statuses(
 @client_command
 async def projects(client: TrainingClient, output: Output, output_format: str) -> None:
     """List the projects that your key can access."""
-    found = await client.projects.list()
+    unreadable: list[str] = []
+    found = await client.projects.list(unreadable=unreadable)
+    if unreadable:
+        output.remark(left_out("project", unreadable))
     print_list(output, output_format, found, PROJECTS, PROJECT_FIELDS, "no projects")
 
 

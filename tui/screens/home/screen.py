@@ -83,6 +83,7 @@ class HomeScreen(AppScreen):
         self._memory = memory if memory is not None else Memory()
         self._place = place
         self._query = Query()
+        self._problems = ""
         self._attention_place = -1
         self._feed = feed_with(self.publish)
 
@@ -189,12 +190,14 @@ class HomeScreen(AppScreen):
     def _read_query(self) -> None:
         rows = self.snapshot.jobs if self.snapshot is not None else None
         query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
-        if query == self._query:
+        left_out = self.snapshot.left_out if self.snapshot is not None else ""
+        problems = "; ".join(filter(None, (left_out, *query.problems)))
+        if (query, problems) == (self._query, self._problems):
             return
-        self._query = query
+        self._query, self._problems = query, problems
         problem = self.query_one("#problem", WrappedText)
-        problem.display = bool(self._query.problems)
-        problem.update("; ".join(self._query.problems))
+        problem.display = bool(problems)
+        problem.update(problems)
 
     def watch_sort(self) -> None:
         self._remember()
