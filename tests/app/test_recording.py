@@ -166,9 +166,9 @@ async def test_playing_advances_at_the_chosen_speed_and_begins_again_after_the_e
         await pilot.press("7", "7", "6", "semicolon")
         elapsed[0] += 50
         await until(pilot, lambda: _step(app) == 220)
-        assert "▶ 2×" in text_of(app)
+        await until(pilot, lambda: "▶ 2×" in text_of(app) and "; pause" in text_of(app))
         elapsed[0] += 5000
-        await until(pilot, lambda: _step(app) == 599 and "‖" in text_of(app))
+        await until(pilot, lambda: _step(app) == 599 and "‖" in text_of(app) and "; play " in text_of(app))
         await pilot.press("semicolon")
         await until(pilot, lambda: _step(app) is None and "▶" in text_of(app))
 

@@ -81,6 +81,8 @@ class AppScreen(Screen[None]):
     """Ids of the jobs that are being recorded."""
     unhinted: var[frozenset[str]] = var(frozenset[str](), init=False)
     """Actions of no use now. The footer does not offer them; their keys still work, to say why."""
+    labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
+    """Labels in the footer of actions that do something else now."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Bind the keys of the screen's scopes, and forward the actions of panes to them."""
@@ -125,6 +127,9 @@ class AppScreen(Screen[None]):
         return connection.seen_by(self.SHOWN_RESOURCES)
 
     def watch_unhinted(self) -> None:
+        self.refresh_bindings()
+
+    def watch_labels(self) -> None:
         self.refresh_bindings()
 
     def change_keys(self, changes: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -150,6 +150,7 @@ class KeyHints(Widget):
         if not self.is_attached or screen is not self.screen:
             return
         found: dict[str, KeyHint] = {}
+        labels: Mapping[str, str] = getattr(screen, "labels", {})
         more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
         unhinted: frozenset[str] = getattr(screen, "unhinted", frozenset())
         unhinted |= getattr(self.app, "refused_actions", frozenset())
@@ -161,7 +162,7 @@ class KeyHints(Widget):
                 continue  # another key of the action still works in a field, but this one is typed
             if (binding.show or action in more) and action not in found:
                 sign = self.app.get_key_display(binding)
-                label = more.get(action, binding.description)
+                label = more.get(action) or labels.get(action, binding.description)
                 found[action] = KeyHint(binding.key, sign, label, action, owner, enabled, tooltip)
         hints = tuple(found.values())
         if hints != self._hints:

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui.screens.base import AppScreen
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import duration
 from tui.widgets.background import run_in_background
@@ -64,9 +65,18 @@ class TimeBar(Widget):
         self.set_interval(REPAINT_S, self._repaint)
         run_in_background(self, self._find_moments, "time bar", group="moments")
 
+    @property
+    def _is_playing(self) -> bool:
+        return self._run.clock.is_playing and self._run.at < self._run.end
+
     def _repaint(self) -> None:
+        self._label_key()
         if self._shown_at != self._run.at:
             self.refresh()
+
+    def _label_key(self) -> None:
+        if isinstance(self.screen, AppScreen):
+            self.screen.labels = {"play": "pause"} if self._is_playing else {}
 
     async def _find_moments(self) -> None:
         async for found in self._run.moments():
@@ -104,13 +114,14 @@ class TimeBar(Widget):
 
     def action_play(self) -> None:
         run = self._run
-        if run.clock.is_playing and run.at < run.end:
+        if self._is_playing:
             run.clock.pause()
         else:
             if run.at >= run.end:
                 run.seek(run.begin)
                 self._sought()
             run.clock.play()
+        self._label_key()
         self.refresh()
 
     def _change_speed(self, by: int) -> None:
@@ -150,7 +161,7 @@ class TimeBar(Widget):
     def render(self) -> Text:
         run, styles = self._run, tone_styles(self.app)
         self._shown_at = run.at
-        sign = "▶" if run.clock.is_playing and run.at < run.end else "‖"
+        sign = "▶" if self._is_playing else "‖"
         before = f" {sign} {run.clock.speed:g}× "
         shown, whole = ((each - run.begin).total_seconds() for each in (run.at, run.end))
         after = f" {duration(shown)} of {duration(whole)} "
