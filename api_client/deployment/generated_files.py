@@ -33,7 +33,7 @@ _QUESTION = "What did you learn in training?"
 
 
 def serves_nothing(remote: Remote) -> bool:
-    """Return True if the remote is an emulator: its deployments change state but serve nothing."""
+    """Return True if the remote is on this machine, where deployments change state but serve nothing."""
     return _api_address(remote).is_loopback
 
 

@@ -30,8 +30,6 @@ AVAILABILITY_MODELS = ("dedicated", SPOT)
 HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
 """A job with one of these statuses occupies its machines."""
 UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
-EMULATOR_USER_EMAIL = "you@emulator.example"
-"""User shown for jobs started on the emulator."""
 
 
 class JobRunner(Backend, Protocol):

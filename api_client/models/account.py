@@ -6,6 +6,8 @@ from pydantic import ConfigDict, SecretStr
 
 from api_client.models.base import ApiModel, UtcDatetime
 
+EMULATOR_USER_EMAIL = "you@emulator.example"  # by which clients recognize the emulator; no real address
+
 
 class Team(ApiModel):
     """Team of the organization."""

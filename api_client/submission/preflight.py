@@ -11,6 +11,7 @@ which are fetched once and never changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -18,6 +19,8 @@ from api_client.addresses import is_loopback
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import TrainingProject
 from api_client.definitions.job_request import JobRequest, read_job_request
+from api_client.errors import RequestError
+from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.submission.account_rules import AccountFacts, account_findings, fetch_account_facts
 from api_client.submission.archive import ArchivePlan
 from api_client.submission.archive_rules import archive_findings
@@ -72,8 +75,17 @@ async def preflight(
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     facts = await fetch_account_facts(client, request, project_name=project.name, team_name=project.team_name)
-    on_emulator = is_loopback(urlsplit(client.remote.api_url).hostname or "")
+    on_emulator = await _is_emulator(client)
     return check(project, plan, facts, now=(clock or SystemClock()).now(), on_emulator=on_emulator)
+
+
+async def _is_emulator(client: SubmissionClient) -> bool | None:
+    """Return None if unknown: a server on this machine may also be a proxy or a tunnel."""
+    if not is_loopback(urlsplit(client.remote.api_url).hostname or ""):
+        return False
+    with suppress(RequestError):
+        return (await client.account.me()).email == EMULATOR_USER_EMAIL or None
+    return None
 
 
 def check(

@@ -95,7 +95,7 @@ class DeployFeed:
 
     @property
     def serves_nothing(self) -> bool:
-        """True for an emulator, which goes through the states of a deployment but serves nothing."""
+        """True for a server on this machine: the emulator goes through the states, but serves nothing."""
         return serves_nothing(self._session.remote)
 
     def how_to_call(self) -> Calls | None:

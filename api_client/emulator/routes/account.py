@@ -8,8 +8,8 @@ from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.billing import usage_summary
 from api_client.emulator.capacity import queue_context, training_capacity
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES
-from api_client.emulator.platform import EMULATOR_USER_EMAIL
 from api_client.emulator.routes.calls import Call, api_route
+from api_client.models.account import EMULATOR_USER_EMAIL
 
 EMULATOR_USER_ID = "emulator"
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from api_client.emulator.answers import ApiFault
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
-from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
+from api_client.emulator.platform import Platform
 from api_client.emulator.routes.calls import Call, api_route
 from api_client.emulator.serving.deploying import deploy
 from api_client.models import InstanceType
+from api_client.models.account import EMULATOR_USER_EMAIL
 
 DEPLOY = "create_model_version_from_inference_template"
 FAULT_CODES = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}

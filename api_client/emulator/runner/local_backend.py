@@ -15,7 +15,6 @@ from api_client.definitions.job_request import read_job_request
 from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, job_metrics
 from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.job_spec import requested_instance
-from api_client.emulator.platform import EMULATOR_USER_EMAIL
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.dispatcher import Dispatcher
 from api_client.emulator.runner.environment import kill_orphans
@@ -37,6 +36,7 @@ from api_client.models import (
     TrainingJob,
     User,
 )
+from api_client.models.account import EMULATOR_USER_EMAIL
 
 
 def list_cache(root: Path) -> list[CachedFile] | None:

@@ -157,7 +157,7 @@ async def show(
         lines = "".join(f"{sanitize(line)}\n" for line in text.splitlines())
         output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
     if serves_nothing(client.remote):
-        output.remark("the emulator serves no models; on Baseten you would call it like this")
+        output.remark("on Baseten you would call it like this")
 
 
 def _document(deployment: ListedDeployment, served: ServedModel, link: str) -> dict[str, Any]:

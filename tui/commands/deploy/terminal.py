@@ -261,7 +261,7 @@ class TerminalDeployer:
         else:
             print_deployed(self._output, document)
         if serves_nothing(self._client.remote):
-            self.remark("the emulator serves no models; on Baseten you would call it like this")
+            self.remark("on Baseten you would call it like this")
         if result.version_id:
             self.remark(f"its phases, log and changes: bt-tui deployments show {result.version_id}")
         return code

@@ -19,7 +19,7 @@ from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
 CALL = "Call the model ({key} copies the command):\n\n"
-EMULATED_CALL = "The emulator serves no models. On Baseten, you would call:\n\n"
+EMULATED_CALL = "On Baseten, you would call:\n\n"
 DEPLOYMENT_STAGES = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
 
 

@@ -142,8 +142,6 @@ def test_what_is_left_out_and_what_was_odd_is_told_gravest_first():
     [
         ("hf:// s3:// gs:// r2:// cw://", False, []),
         ("azure:// https://", False, [("warning", "weights[0].source")]),
-        ("file:///", False, [("error", "weights[0].source")]),
-        ("file:///", None, [("warning", "weights[0].source")]),
         ("file:/// azure://", True, [("info", "runtime.start_commands")]),
     ],
 )

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, Unreachable
 from api_client.definitions import SecretReference, WeightsSource
+from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.submission.preflight import preflight
 from support.log_server import FastClock
 
@@ -116,10 +117,13 @@ async def test_a_server_that_tells_nothing_stops_nothing(account, status):
     assert told == {f"account: {fact}" for fact in facts}
 
 
-@pytest.mark.parametrize(("api_url", "is_refused"), [("https://api.test", True), ("http://[::1]:9", False)])
-async def test_files_of_this_machine_are_refused_unless_the_server_is_on_it(account, api_url, is_refused):
-    account.api_url = api_url
+async def test_only_the_emulator_is_known_to_run_it_on_this_machine(account):
     weights = [WeightsSource(source="file:///m", mount_location="/m")]
-    refusal = "weights[0].source: file:///m: only an emulator can read files of this machine"
-    found = problems(await account.preflight(wanted(weights=weights)), "error")
-    assert found == ([refusal] if is_refused else [])
+    for api_url, email, severity in (
+        ("https://api.test", EMULATOR_USER_EMAIL, "error"),
+        ("http://[::1]:9", EMULATOR_USER_EMAIL, "info"),
+        ("http://[::1]:9", "ada@example.com", "warning"),
+    ):
+        account.api_url, account.routes["users/me"] = api_url, {"email": email}
+        found = await account.preflight(wanted(weights=weights))
+        assert [one.severity for one in found if "this machine" in one.problem] == [severity]
