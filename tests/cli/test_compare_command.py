@@ -60,13 +60,10 @@ def test_a_job_that_is_gone_or_has_no_progress_stops_no_other(cli: RunCli, two: 
     assert "skipped nobody" in result.err
     assert [one["job_id"] for one in result.json["jobs"]] == ["one", "quiet"]
     assert result.json["jobs"][1]["final_loss"] is None
-    finished_run(two, "policy", losses=[0.2, -0.1])
-    two.logs["policy"].append(
-        two.logs["policy"][-1] | {"message": "Saving model checkpoint to /tmp/checkpoint-2"}
-    )
-    of_policy = cli("compare policy one -o json").json["jobs"][0]
-    assert (of_policy["final_loss"], of_policy["best_loss"], "last_checkpoint" in of_policy) == (
-        -0.1,
-        None,
-        False,
-    )
+    finished_run(two, "policy", losses=[0.2, 0.1, -0.2, -0.3])
+    for text in ("Saving model checkpoint to /tmp/checkpoint-2", "step 2/100 loss=-0.1"):  # it went back
+        two.logs["policy"].append(two.logs["policy"][-1] | {"message": text})
+    of_policy, one = cli("compare policy one -o json").json["jobs"]
+    names = ("final_loss", "best_loss", "last_checkpoint", "common_step", "common_step_loss")
+    assert [of_policy.get(name, "none") for name in names] == [-0.1, None, "none", 2, -0.1]
+    assert (one["common_step"], one["common_step_loss"]) == (2, 2.0)

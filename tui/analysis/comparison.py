@@ -113,6 +113,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     is_ranked = all(progress.has_ranking_loss for progress in with_loss)
     # Last values at different steps don't show which run is better.
     last: Change = "less" if is_ranked and len({progress.step for progress in with_loss}) < 2 else "shown"
+    common_step, common_losses = _at_common_step(runs)
 
     rows = [
         row("status", "status", lambda one: one.job.current_status, _status),
@@ -130,6 +131,19 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("total_steps", "total steps", lambda one: one.progress.total_steps, _count),
         row("epoch", "epoch", lambda one: one.progress.epoch, _figure),
         row("final_loss", "last loss", lambda one: one.progress.loss, _number, last),
+        row(
+            "common_step_loss",
+            "same-step loss",
+            lambda one: common_losses.get(one.job.id),
+            _number,
+            "less" if is_ranked else "shown",
+        ),
+        row(
+            "common_step",
+            "  at step",
+            lambda one: common_step if one.job.id in common_losses else None,
+            _count,
+        ),
         row("best_loss", "best loss", _best_loss, _number, "less"),
         row("best_loss_step", "  at step", _best_step, _count),
         row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, last),
@@ -325,6 +339,35 @@ def _best(progress: ProgressSnapshot, series: Series) -> float | None:
 def _best_step(one: ComparedRun) -> int | None:
     finite = [(value, step) for step, value in one.progress.loss_by_step if math.isfinite(value)]
     return min(finite)[1] if finite and one.progress.has_ranking_loss else None
+
+
+def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, float]]:
+    """Return the last step at which all runs with steps logged a loss, and the losses by job id.
+
+    There are none if this is the last step of all runs: the rows of the last losses show them.
+    """
+    found = {}
+    for one in runs:
+        losses, step = _losses_kept(one.progress), one.progress.step
+        # Losses beyond the run's step are numbered by something else.
+        if one.state == "read" and losses and step is not None and max(losses) <= step:
+            found[one.job.id] = losses
+    common = set.intersection(*map(set, found.values())) if len(found) > 1 else set[int]()
+    last = max(common, default=None)
+    if not last or all(last == max(losses) for losses in found.values()):
+        return None, {}
+    return last, {job_id: losses[last] for job_id, losses in found.items()}
+
+
+def _losses_kept(progress: ProgressSnapshot) -> dict[int, float]:
+    """Return the losses by step, without those of progress that was lost when the run restarted."""
+    kept: dict[int, float] = {}
+    first = math.inf
+    for step, value in reversed(progress.loss_by_step):
+        if step < first:
+            kept[step] = value
+            first = step
+    return kept
 
 
 def _median(series: Series) -> float | None:

@@ -76,9 +76,10 @@ async def compare(
     """Compare jobs by log, status, duration, GPU-hours, estimated cost and checkpoints.
 
     In the table, ≠ marks properties that differ, * marks the best value, and percentages are relative to
-    the first job. CSV has one line per property and one column per job; JSON has a list "jobs" of objects
-    with the same properties. Curves have the columns chart, series, time, step, value and unit; with --x
-    relative, time is seconds since the start of the run.
+    the first job. The same-step loss is that of the last step at which all jobs logged one. CSV has one
+    line per property and one column per job; JSON has a list "jobs" of objects with the same properties.
+    Curves have the columns chart, series, time, step, value and unit; with --x relative, time is seconds
+    since the start of the run.
 
     A job that no longer exists or cannot be read is left out with a remark, and the exit code is 7 or 8.
     """
