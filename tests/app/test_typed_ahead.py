@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
+import pytest
 from textual import events
 from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from support.dashboard import Heard, home, job_view, opened, settle, text_of
+from support.dashboard import Dashboard, Heard, home, job_view, opened, settle, text_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
-from tui.screens.dialogs import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen, Dialog
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import OpenJobRequested
+from tui.screens.messages import BatchRequested, OpenJobRequested
 
 SIZE = (80, 24)
 
@@ -63,3 +67,23 @@ async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None
         await to_screen(pilot, HelpScreen, "h", "pageup", "escape", "question_mark")
         for open_above in (app.action_command_palette, app.action_help, app.action_command_palette):
             open_above()  # the help opens above the palette, as screens do that were still loading
+
+
+@pytest.mark.parametrize(
+    ("view", "key", "in_time"),
+    [(home, "s", True), (job_view, "s", True), (home, "R", True), (home, "s", False)],
+)
+async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
+    view: Callable[[], Dashboard], key: str, in_time: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr("tui.app.stopping.JobStopper._unsaved", lambda *_of: lost)
+    monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0)
+    app, asked = view(), Heard(BatchRequested)
+    async with opened(app, SIZE, message_hook=asked) as pilot:
+        await at_once(app, pilot, key, "q", key)
+        if not in_time:
+            monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 0.0)
+            await until(pilot, lambda: not app._typed._keys)
+        lost.set_result("")
+        await until(pilot, lambda: isinstance(app.screen, Dialog) and len(asked.messages) == 1 + in_time)

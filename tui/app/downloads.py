@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.worker import Worker
 
 from tui.actions.keymap import key_for
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
@@ -81,12 +82,14 @@ class Downloads:
 
     # Requests from screens
 
-    def ask(self, message: messages.DownloadRequested) -> None:
-        if self._session is not None:
-            self._run(partial(self._ask, self._session, message.wanted))
+    def ask(self, message: messages.DownloadRequested) -> Worker[None] | None:
+        if self._session is None:
+            return None
+        asking = self._run(partial(self._ask, self._session, message.wanted))
+        return None if self._app.is_web else asking  # a browser is not asked for a folder
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        run_in_background(self._app, work, "download plan", group="ask about a download")
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:
+        return run_in_background(self._app, work, "download plan", group="ask about a download")
 
     async def _ask(self, session: Session, wanted: DownloadRequest) -> None:
         if self._app.is_web:  # the folder would be on the server, so completed files go to the browser

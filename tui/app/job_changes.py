@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from textual.app import App
+from textual.worker import Worker
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
@@ -45,13 +46,12 @@ class JobChanges:
             messages.BrowserRequested: self.browse,
         }
 
-    def batch(self, message: messages.BatchRequested) -> None:
+    def batch(self, message: messages.BatchRequested) -> Worker[None] | None:
         batch = batch_of(message.verb, message.jobs)
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
-        else:
-            work = partial(self._run_batch, batch, message.run)
-            run_in_background(self._app, work, "batch")
+            return None
+        return run_in_background(self._app, partial(self._run_batch, batch, message.run), "batch")
 
     async def _is_confirmed(self, batch: Batch, run: RunSnapshot | None) -> bool:
         if batch.verb is Verb.STOP and len(batch.jobs) == 1:
@@ -86,14 +86,13 @@ class JobChanges:
             if isinstance(screen, AppScreen) and {Scope.HOME, Scope.JOB} & set(screen.SCOPES):
                 screen.action_refresh()
 
-    def delete_project(self, message: messages.DeleteProjectRequested) -> None:
+    def delete_project(self, message: messages.DeleteProjectRequested) -> Worker[None] | None:
         project = message.project
         if project.refusal:
             self._app.notify(project.refusal, severity="warning")
-        else:
-            run_in_background(
-                self._app, partial(self._run_deletion, project), "delete project", group="batch"
-            )
+            return None
+        work = partial(self._run_deletion, project)
+        return run_in_background(self._app, work, "delete project", group="batch")
 
     async def _run_deletion(self, project: ProjectDeletion) -> None:
         question = ConfirmScreen(project.question, project.consequence, "Delete")

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.worker import Worker
 
 from api_client.errors import NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
@@ -147,12 +148,13 @@ class ScreenOpener:
 
     # Several jobs
 
-    def compare(self, message: messages.CompareJobsRequested) -> None:
-        if len(message.jobs) > 1:
-            self._show_comparison(tuple(message.jobs))
-        elif message.jobs:
+    def compare(self, message: messages.CompareJobsRequested) -> Worker[None] | None:
+        if len(message.jobs) == 1:
             work = partial(self._compare_with_previous, message.jobs[0])
-            run_in_background(self._app, work, "comparison", group="compare", exclusive=True)
+            return run_in_background(self._app, work, "comparison", group="compare", exclusive=True)
+        if message.jobs:
+            self._show_comparison(tuple(message.jobs))
+        return None
 
     async def _compare_with_previous(self, job: TrainingJob) -> None:
         from tui.feeds.comparison import job_before

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from textual.app import App
 from textual.markup import escape
+from textual.worker import Worker
 
 from api_client.errors import ApiClientError
 from api_client.remotes import Remote
@@ -58,14 +59,14 @@ class Remotes:
         self._may_leave = may_leave
         self._own_emulator = own_emulator
 
-    def choose(self) -> None:
-        self._run(self._choose, "list remotes")
+    def choose(self) -> Worker[None]:
+        return self._run(self._choose, "list remotes")
 
     def switch_to(self, remote: Remote) -> None:
         self._run(partial(self._switch_to, remote), "switch remote")
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
-        run_in_background(self._app, work, group, exclusive=True)
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> Worker[None]:
+        return run_in_background(self._app, work, group, exclusive=True)
 
     async def _choose(self) -> None:
         listing = await asyncio.to_thread(list_remotes, environ=os.environ)

@@ -183,7 +183,9 @@ class BtTuiApp(App[WelcomeChoice]):
         if message.changes_server and self._read_only_by:
             self.notify(f"This dashboard is read-only ({self._read_only_by}).", severity="warning")
         elif (carry_out := self._handlers.get(type(message))) is not None:
-            carry_out(message)
+            begun = carry_out(message)
+            if isinstance(begun, Worker):
+                self._typed.wait_for(begun)
         if isinstance(message, messages.OpenJobRequested):
             self.tips.done(f"{Scope.HOME}.open_job")
 
@@ -444,7 +446,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.teams.choose()
 
     def action_switch_remote(self) -> None:
-        self.remotes.choose()
+        self._typed.wait_for(self.remotes.choose())
 
 
 def _recorded_moment(recorded: OpenRecordings) -> str:

@@ -24,8 +24,8 @@ from tui.readers.session import Session
 from tui.screens.dialogs import StopAnswer, StopScreen
 from tui.widgets.background import run_in_background
 
-LIST_TIMEOUT_S = 2.0
-"""The question does not wait longer for the list of checkpoints."""
+LIST_TIMEOUT_S = 1.5
+"""The question waits no longer for the list of checkpoints; typed keys wait for it ``LONGEST_WAIT_S``."""
 WAITS = "It will be stopped after its next checkpoint, as long as this dashboard stays open."
 STALLED = "The run has stalled: it may never save its next checkpoint."
 

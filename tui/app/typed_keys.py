@@ -1,7 +1,8 @@
 """Keys one after the other: each is taken once what the key before it began on the screen is done.
 
 Textual hands each key on at once: one typed right after a key that opens a screen or a dialog would go to the
-screen below, or into a screen that has no widgets yet.
+screen below, or into a screen that has no widgets yet. Keys also wait for a dialog that opens after work in
+the background; if it does not open in time, they are dropped: elsewhere, an answer may be a dangerous key.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import Any
 from textual import events
 from textual.app import App
 from textual.screen import Screen
+from textual.worker import Worker
 
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""
+CHECK_EVERY_S = 0.02
 
 
 class TypedKeys:
@@ -28,20 +31,46 @@ class TypedKeys:
         self._keys = deque[events.Key]()
         self._settling: Screen[Any] | None = None
         """The screen that has yet to handle what the last key began."""
+        self._opening: Worker[None] | None = None
         self._taken_at_s = 0.0
+
+    def wait_for(self, opening: Worker[None]) -> None:
+        """Take no key until the worker has opened a screen above the current one."""
+        self._opening, self._taken_at_s = opening, monotonic()
+        if self._settling is None:
+            self._settle()
 
     async def add(self, key: events.Key) -> None:
         self._keys.append(key)
-        is_late = monotonic() - self._taken_at_s > LONGEST_WAIT_S
-        if self._settling is None or not self._settling.is_running or is_late:
+        if self._settling is None or not self._settling.is_running or self._is_late:
             await self._next()
 
+    @property
+    def _is_late(self) -> bool:
+        return monotonic() - self._taken_at_s > LONGEST_WAIT_S
+
     async def _next(self) -> None:
+        if self._opening is not None:
+            self._check_opening(self._opening)
+            return
         self._settling = None
         if self._keys:
             self._taken_at_s = monotonic()
             await self._take(self._keys.popleft())
-            if self._app.screen_stack:
-                self._settling = self._app.screen
-                if not self._settling.call_later(self._app.call_later, self._next):
-                    self._app.call_later(self._next)
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._app.screen_stack:
+            self._settling = self._app.screen
+            if not self._settling.call_later(self._app.call_later, self._next):
+                self._app.call_later(self._next)
+
+    def _check_opening(self, opening: Worker[None]) -> None:
+        if self._settling not in self._app.screen_stack[-1:]:
+            self._opening = None
+            self._settle()
+        elif opening.is_finished or self._is_late:
+            self._opening = self._settling = None
+            self._keys.clear()
+        else:
+            self._app.set_timer(CHECK_EVERY_S, self._next)

@@ -29,7 +29,7 @@ class AppMessage(Message):
 
 
 Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
-"""The messages that a service takes, and its methods that carry them out."""
+"""The messages that a service takes, and its methods; one that opens a screen later returns its worker."""
 
 
 @dataclass
