@@ -32,14 +32,6 @@ def focused(app: Dashboard) -> str:
     return type(widget).__name__ if widget is not None and widget.display else "nothing"
 
 
-def said(app: Dashboard, snapshot: RunSnapshot) -> None:
-    app.screen.post_message(JobScreen.Published(snapshot))
-
-
-def cursor(app: Dashboard) -> str | None:
-    return app.screen.query_one("#checkpoint-table", RowTable).cursor_key
-
-
 @pytest.mark.parametrize("tab", FOCUS)
 async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_its_data_comes(
     tab: str,
@@ -47,7 +39,7 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
     app = opened_on(tab)
     async with opened(app, SIZE) as pilot:
         assert focused(app) == FOCUS[tab]
-        said(app, run())
+        app.screen.post_message(JobScreen.Published(run()))
         app.screen.post_message(JobScreen.LogArrived(LogPart(log_lines())))
         await settle(pilot)
         assert focused(app) == FOCUS[tab]

@@ -54,11 +54,6 @@ def window(app: Dashboard) -> tuple[float, float]:
     return spec.start, spec.end
 
 
-def asked(app: Dashboard) -> list[timedelta]:
-    spans: list[timedelta] = screen(app)._feed.spans  # type: ignore[attr-defined]
-    return spans
-
-
 async def press(pilot: Pilot[Any], *keys: str) -> str:
     await pilot.press(*keys)
     await pilot.pause()
@@ -161,7 +156,8 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
         assert "charts: all" in await press(pilot, *("minus",) * 6)
         assert window(app) == pytest.approx((begin, NOW), abs=60)
         whole_s = NOW - begin
-        assert asked(app)[-1] == pytest.approx(timedelta(seconds=whole_s), abs=timedelta(seconds=60))
+        asked = screen(app)._feed.spans[-1]  # type: ignore[attr-defined]
+        assert asked == pytest.approx(timedelta(seconds=whole_s), abs=timedelta(seconds=60))
 
         newest, chart = await press(pilot, "v"), first_chart(app)
         middle = chart._picture().left + chart.raster_cells // 2
