@@ -23,6 +23,7 @@ from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapsho
 from tui.screens.base import AppScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import JobSubmitted
+from tui.system.saved_files import own_path
 from tui.tables.column import Column
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, count, of_nodes
@@ -227,7 +228,7 @@ class SubmitScreen(AppScreen):
         error.display = bool(snapshot.error)
         error.update(f"✗ {sanitize(snapshot.error)}")
         if snapshot.choices is not None:
-            self.query_one("#configs", RowTable).set_rows(snapshot.choices)
+            self._narrow_choices()
             self.query_one("#no-configs").display = not snapshot.choices
         if snapshot.project is not None and stage == "reviewing":
             self._show_review(snapshot)
@@ -237,6 +238,12 @@ class SubmitScreen(AppScreen):
             self._show_progress(snapshot)
         if snapshot.job is not None:
             self.post_message(JobSubmitted(snapshot.job))
+
+    @on(Input.Changed, "#path")
+    def _narrow_choices(self) -> None:
+        typed = self.query_one("#path", Input).value.strip().lower()
+        shown = [one for one in self.snapshot.choices or () if typed in _short(one.path).lower()]
+        self.query_one("#configs", RowTable).set_rows(shown)
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
         spans = [[("‹ ", "muted"), ("New job", "key")], [(f"on {self._place}", "muted")]]
@@ -298,11 +305,12 @@ class SubmitScreen(AppScreen):
 
     @on(Input.Submitted, "#path")
     def _path_typed(self, event: Input.Submitted) -> None:
-        chosen = self.query_one("#configs", RowTable).cursor_key
-        if event.value.strip():
-            self._load(Path(event.value.strip()))
-        elif chosen is not None:
+        """Load the file of this name, else the chosen one of those whose path contains the text."""
+        chosen, typed = self.query_one("#configs", RowTable).cursor_key, event.value.strip()
+        if chosen is not None and not (typed and own_path(typed).is_file()):
             self._load(Path(chosen))
+        elif typed:
+            self._load(Path(typed))
 
     def on_key(self, event: events.Key) -> None:
         if event.key in ("down", "up") and self.focused is self.query_one("#path"):
