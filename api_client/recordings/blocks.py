@@ -19,6 +19,10 @@ LOG, LOG_FOLDER = "logs.ndjson", "logs"
 METRICS, METRICS_FOLDER = "metrics.ndjson", "metrics"
 BLOCK_LINES = 5_000
 MAX_LINE_BYTES = 4 * 1024**2
+MAX_BLOCK_LINES = 1_000_000
+"""More lines than a block of the largest size has if each has a time."""
+MAX_WITHOUT_TIME = 100_000
+"""Maximum number of blank lines and of lines without a valid time in a member that is not divided."""
 NOT_JSON = b"!"
 """Stored in place of a line that cannot be read."""
 _BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjson")
@@ -62,6 +66,8 @@ class Blocks:
         content = (
             read_member(self._members, block.member) if block.member else zlib.decompress(block.deflated)
         )
+        if content.count(b"\n") > MAX_BLOCK_LINES:
+            raise DamagedMember(f"{block.member} has more than {MAX_BLOCK_LINES:,} lines")
         lines = [line for line in content.split(b"\n") if line.strip()]
         try:
             values = json.loads(b"[" + b",".join(lines) + b"]")
@@ -87,7 +93,7 @@ def _blocks_of(members: Members, whole: str, folder: str, begin_ns: int) -> list
 def _divided(members: Members, name: str, begin_ns: int) -> Iterator[Block]:
     lines: list[bytes] = []
     stamps: list[int] = []
-    size, newest_ns = 0, 0
+    size, newest_ns, without_time = 0, 0, 0
 
     def block() -> Block:
         near_ns = newest_ns or begin_ns
@@ -99,9 +105,14 @@ def _divided(members: Members, name: str, begin_ns: int) -> Iterator[Block]:
 
     try:
         for line in _lines(members, name):
-            value = _json(line)
-            lines.append(line if value is not None else NOT_JSON)
+            value = _json(line) if line.strip() else None
             own = times_of(value)
+            without_time += not own
+            if without_time > MAX_WITHOUT_TIME:
+                raise DamagedMember(f"{name} has more than {MAX_WITHOUT_TIME:,} lines without a time")
+            if not line.strip():
+                continue
+            lines.append(line if value is not None else NOT_JSON)
             stamps += own
             newest_ns = max([newest_ns, *own])
             size += len(line)
@@ -119,7 +130,7 @@ def _lines(members: Members, name: str) -> Iterator[bytes]:
     rest = b""
     for piece in members.pieces(name):
         *lines, rest = (rest + piece).split(b"\n")
-        yield from (_limited(line) for line in lines if line.strip())
+        yield from map(_limited, lines)
         rest = rest[: MAX_LINE_BYTES + 1]
     if rest.strip():
         yield _limited(rest)

@@ -90,7 +90,9 @@ def test_samples_are_thinned_to_the_step_that_is_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["no json", "[" * 100_000, "7", '{"timestamp": "-1", "message": "x"}'])
-def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> None:
+def test_a_line_that_cannot_be_read_is_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
     too_long = line(15, "x" * 5_000_000)
     log = ndjson(line(10, "before"), broken, too_long, line(20, "after"), too_long)
     gap = "[a line of the recording can't be read]"
@@ -98,6 +100,13 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
         assert messages(recording) == ["before", gap, gap, "after", gap]
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(broken)})) as recording:
         assert ([one.time_ns for one in recording.log.entries()], recording.begin) == ([ns_of(BEGIN)], BEGIN)
+    block = f"logs/000001_{line(10, '')['timestamp']}_{line(20, '')['timestamp']}.ndjson"
+    for limit, name in (("MAX_WITHOUT_TIME", "logs.ndjson"), ("MAX_BLOCK_LINES", block)):
+        monkeypatch.setattr(f"api_client.recordings.blocks.{limit}", 4)
+        for junk in (broken, ""):
+            log = ndjson(line(10, "before"), *[junk] * 5, line(20, "after"))
+            with Recording(by_hand(tmp_path / "run.btrun", {name: log})) as recording:
+                assert shown(recording, recording.until)[-1].startswith("[")
 
 
 def test_a_damaged_block_is_a_gap_and_other_damage_is_reported(tmp_path: Path) -> None:
@@ -151,10 +160,6 @@ def test_a_zip_bomb_and_a_damaged_directory_are_refused(tmp_path: Path) -> None:
         path.write_bytes(content[:place] + number.to_bytes(4, "little") + content[place + 4 :])
         with pytest.raises(RecordingError, match=reason):
             Recording(path)
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "run.btrun"
     for content in (b"", b"hello", b"PK\3\4" + b"\0" * 200):
         path.write_bytes(content)
         with pytest.raises(RecordingError, match="not a recording"):
