@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 from textual import events
@@ -7,6 +8,7 @@ from support.dashboard import Heard, home, loading_home, opened, pressed, settle
 from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.app import BtTuiApp
 from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
@@ -136,3 +138,13 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
     assert [message.job.id for message in heard.messages] == ["grpo7"]
+
+
+async def test_the_worst_job_comes_first_however_the_list_is_sorted() -> None:
+    slow = (HealthFinding(FindingKind.STALLED, "warning", "slow"),)
+    jobs = (row if row.alarmed else replace(row, alarmed=True, findings=slow) for row in fleet().jobs[:3])
+    app = home(replace(fleet(), jobs=tuple(jobs)))
+    async with opened(app, SIZE) as pilot:
+        for key, worst in zip("SVSVG", ("grpo7", "whisper", "llama70", "grpo7", "grpo7"), strict=True):
+            await pressed(pilot, key, "exclamation_mark")
+            assert table_of(app).cursor_key == worst

@@ -86,7 +86,6 @@ async def test_a_theme_is_tried_on_in_its_list_and_stays_for_the_next_start_unle
 
 async def test_what_was_remembered_of_a_theme_that_is_no_more_is_ignored() -> None:
     memory = Memory()
-    memory.put("theme", {"name": "gone"})
-    assert home(memory=memory).theme == "bt-dark"
-    memory.put("theme", {"name": ["nord"]})
-    assert home(memory=memory).theme == "bt-dark"
+    for name in ("gone", ["nord"]):
+        memory.put("theme", {"name": name})
+        assert home(memory=memory).theme == "bt-dark"

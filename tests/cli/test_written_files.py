@@ -17,7 +17,6 @@ from whole_platform import CONFIG
 
 from support.cli import RunCli
 
-ROOT = Path(__file__).parents[2]
 OLD = "what was there before\n"
 WRITING: dict[str, tuple[tuple[str, ...], str]] = {
     "logs": (("logs", JOB, "--save", "run.log"), "run.log"),

@@ -17,7 +17,6 @@ from support.fake_baseten import FakeBaseten
 from support.terminal import DASHBOARD_ENDS, ROOT
 from tui.cli import main
 
-SIZE = (120, 40)
 SHOWN = f"[blink]{MARK}"
 """What is left of the harm where it is shown: markup, as text."""
 

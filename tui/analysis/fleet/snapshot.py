@@ -234,6 +234,15 @@ def attention(rows: Iterable[JobRow]) -> str:
     return signs and f"{signs} need{'s' if counts.total() == 1 else ''} attention"
 
 
+def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:
+    """Return the jobs that need attention by severity; the order of ``rows`` does not matter."""
+
+    def key(row: JobRow) -> tuple[int, tuple[int, float], str]:
+        return min(SEVERITIES.index(found.severity) for found in row.findings), row.rank, row.id
+
+    return sorted((row for row in rows if row.alarmed), key=key)
+
+
 def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime) -> tuple[str, str]:
     if job.current_status in WAITING_STATUSES:
         return f"waiting {duration(age_s)}", "muted"

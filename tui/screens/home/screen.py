@@ -27,6 +27,7 @@ from tui.analysis.fleet.snapshot import (
     jobs_table,
     status_line,
     without_snoozed,
+    worst_first,
 )
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
@@ -85,6 +86,8 @@ class HomeScreen(AppScreen):
         self._query = Query()
         self._problems = ""
         self._attention_place = -1
+        self._attended = ""
+        """The job that the key for attention went to last."""
         self._feed = feed_with(self.publish)
 
     def compose_body(self) -> ComposeResult:
@@ -477,12 +480,13 @@ class HomeScreen(AppScreen):
     # View
 
     def action_next_alarmed(self) -> None:
-        """Go to the next job that needs attention, from the last to the first again."""
-        rows, chosen = self._jobs.rows, self._jobs.cursor_key
-        alarmed = [place for place, row in enumerate(rows) if row.alarmed]
-        here = next((place for place, row in enumerate(rows) if row.id == chosen), -1)
+        """Go to the worst job that needs attention; from there to the next, and from the last back."""
+        alarmed = [row.id for row in worst_first(self._jobs.rows)]
         if alarmed:
-            self._jobs.move_to(rows[next((place for place in alarmed if place > here), alarmed[0])].id)
+            here = self._jobs.cursor_key
+            place = alarmed.index(here) + 1 if here in alarmed and here in (self._attended, alarmed[0]) else 0
+            self._attended = alarmed[place % len(alarmed)]
+            self._jobs.move_to(self._attended)
             self.set_focus(self._jobs)
 
     @on(events.Click, "#header")
