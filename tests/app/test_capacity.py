@@ -64,7 +64,6 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
         await until(pilot, (tmp_path / "c-jobs.csv").exists)
         written = (tmp_path / "c.csv").read_text()
         assert written.splitlines()[0].startswith("scope,team,gpu_type") and "'=cmd()" in written
-        # The jobs of one type alone.
         await until(pilot, lambda: not app.screen.query("#box"))
         await pilot.press("tab", "home", "a")
         await until(pilot, lambda: "big-one" not in text_of(app))

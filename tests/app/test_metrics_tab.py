@@ -83,7 +83,6 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
         await pilot.click(offset=(lines[y].index("━ node-3") + 3, y))
         await settle(pilot)
         assert screen(app).metrics.view.hidden == {"node-3"}
-
         newest = await press(pilot, "a", "left", "left")
         at = screen(app).metrics.view.cursor
         assert at is not None and NOW - 200 < at < NOW
@@ -158,7 +157,6 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
         whole_s = NOW - begin
         asked = screen(app)._feed.spans[-1]  # type: ignore[attr-defined]
         assert asked == pytest.approx(timedelta(seconds=whole_s), abs=timedelta(seconds=60))
-
         newest, chart = await press(pilot, "v"), first_chart(app)
         middle = chart._picture().left + chart.raster_cells // 2
         await pilot.hover(chart, offset=(middle, 5))
