@@ -8,15 +8,13 @@ the background; if it does not open in time, they are dropped: elsewhere, an ans
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any
 
 from textual import events
 from textual.app import App
-from textual.dom import DOMNode
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.worker import Worker
 
 LONGEST_WAIT_S = 2.0
@@ -58,21 +56,14 @@ class TypedKeys:
         self._settling = None
         if self._keys:
             self._taken_at_s = monotonic()
-            focused = self._app.focused
             await self._take(self._keys.popleft())
-            self._settle(focused)
+            self._settle()
 
-    def _settle(self, focused: Widget | None = None) -> None:
+    def _settle(self) -> None:
         if self._app.screen_stack:
             self._settling = self._app.screen
-            bubbling = [] if focused is None else focused.ancestors_with_self
-            # twice, because an action that runs when the key has reached the app may post a message
-            self._app.call_later(self._climb, iter((*bubbling, *bubbling, self._settling, self._app)))
-
-    async def _climb(self, nodes: Iterator[DOMNode]) -> None:
-        """Take the next key once each of these has handled its messages, in this order."""
-        if not any(node.call_later(self._climb, nodes) for node in nodes):
-            await self._next()
+            if not self._settling.call_later(self._app.call_later, self._next):
+                self._app.call_later(self._next)
 
     def _check_opening(self, opening: Worker[None]) -> None:
         if self._settling not in self._app.screen_stack[-1:]:
