@@ -8,23 +8,32 @@ lines). In that case a tolerant parser reads it again and puts U+FFFD in place o
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
-from api_client.models.base import describe
+from pydantic import ValidationError
 
 T = TypeVar("T")
+Read_co = TypeVar("Read_co", covariant=True)
 MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
 _JSON_INVALID = "json_invalid"
 RESPONSE = "the response"
+
+
+class Adapter(Protocol[Read_co]):
+    """What reads an answer: a ``TypeAdapter``, or an object that reads in its own way."""
+
+    def validate_json(self, data: bytes, /) -> Read_co:
+        """Raises ValidationError."""
+
+    def validate_python(self, value: Any, /) -> Read_co:
+        """Raises ValidationError."""
 
 
 class NotDecodable(ValueError):
     """The bytes are not JSON, or not of the expected structure. The message quotes no values."""
 
 
-def decode(content: bytes, adapter: TypeAdapter[T]) -> T:
+def decode(content: bytes, adapter: Adapter[T]) -> T:
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
@@ -48,13 +57,19 @@ def read_json(content: bytes) -> Any:
     raise NotDecodable(reason)
 
 
-def _decode_tolerantly(content: bytes, adapter: TypeAdapter[T]) -> T:
+def _decode_tolerantly(content: bytes, adapter: Adapter[T]) -> T:
     value = read_json(content)
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
         reason = describe(error, RESPONSE)
     raise NotDecodable(reason)
+
+
+def describe(error: ValidationError, whole: str) -> str:
+    """Describe the first finding without input values, which may be secrets; ``whole`` is what was read."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc']) or whole}: {first['msg']}"
 
 
 def _scrub(value: Any, depth: int) -> Any:

@@ -11,7 +11,6 @@ from random import Random
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import httpx
-from pydantic import TypeAdapter
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.clock import Clock
@@ -19,7 +18,7 @@ from api_client.errors import InvalidAnswer, RateLimited, RedirectRefused, Reque
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.connection import MAX_IN_FLIGHT, connect
-from api_client.http.decoding import NotDecodable, decode
+from api_client.http.decoding import Adapter, NotDecodable, decode
 from api_client.http.failures import RequestLine
 from api_client.http.readonly import only_reads, refusal
 from api_client.http.retry import RetryPolicy, retrying
@@ -109,7 +108,7 @@ class Transport:
         self,
         method: str,
         path: str,
-        adapter: TypeAdapter[T],
+        adapter: Adapter[T],
         *,
         query: Mapping[str, QueryValue] | None = None,
         body: Any = None,
@@ -157,7 +156,7 @@ class Transport:
         if http is not None:
             await http.aclose()
 
-    async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: TypeAdapter[T]) -> T:
+    async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: Adapter[T]) -> T:
         """Send once. Raises its RequestErrors outside of any handler, so that none holds the key."""
         call.attempt += 1
         host = self._shown_host(call.site)
@@ -240,7 +239,7 @@ class Transport:
             **call.line.details,
         )
 
-    async def _decoded(self, answer: _Answer, adapter: TypeAdapter[T], call: _Call) -> T:
+    async def _decoded(self, answer: _Answer, adapter: Adapter[T], call: _Call) -> T:
         try:
             if len(answer.content) >= DECODE_IN_THREAD_BYTES:
                 value = await asyncio.to_thread(decode, answer.content, adapter)

@@ -9,17 +9,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 TOLERANT = ConfigDict(extra="ignore", defer_build=True)  # built on first use: most commands need two or three
@@ -148,46 +140,3 @@ def answer_with(name: str, kind: type[T]) -> TypeAdapter[T]:
 def answer_with_list(name: str, kind: type[T]) -> TypeAdapter[list[T]]:
     """Return the same for a list of objects, which may be null."""
     return TypeAdapter(Annotated[TolerantList[kind], _Inside(name)], config=TOLERANT)  # type: ignore[arg-type, valid-type]
-
-
-class PartialList(NamedTuple):
-    """The records of a list that can be read, and for each of the others the reason why it cannot."""
-
-    records: list[Any]
-    unreadable: list[str]
-
-
-class _Readable:
-    """Validates a list record by record if it cannot be validated as a whole."""
-
-    def __init__(self, kind: type[Any]) -> None:
-        self._record = TypeAdapter(kind)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_wrap_validator_function(self._read, handler(source))
-
-    def _read(self, value: Any, read_all: Callable[[Any], list[Any]]) -> PartialList:
-        try:
-            return PartialList(read_all(value), [])
-        except ValidationError:
-            found = PartialList([], [])
-            for record in value if isinstance(value, list) else ():
-                try:
-                    found.records.append(self._record.validate_python(record))
-                except ValidationError as error:
-                    found.unreadable.append(describe(error, "the record"))
-            if not found.records:
-                raise
-            return found
-
-
-def answer_with_readable(name: str, kind: type[Any]) -> TypeAdapter[PartialList]:
-    """Return the same for the readable records of a list; one without any is not accepted."""
-    readable = Annotated[TolerantList[kind], _Readable(kind), _Inside(name)]  # type: ignore[valid-type]
-    return TypeAdapter(readable, config=TOLERANT)  # type: ignore[arg-type]
-
-
-def describe(error: ValidationError, whole: str) -> str:
-    """Describe the first finding without input values, which may be secrets; ``whole`` is what was read."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc']) or whole}: {first['msg']}"

@@ -6,27 +6,68 @@ decided by a list needs all of it; what is shown is better incomplete than missi
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from pydantic import TypeAdapter, ValidationError
+
+from api_client.http.decoding import describe
 from api_client.http.transport import Transport
-from api_client.models.base import answer_with_list, answer_with_readable
+from api_client.models.base import answer_with_list
 
 T = TypeVar("T")
+
+
+class PartialList(NamedTuple, Generic[T]):
+    """The records of a list that can be read, and for each of the others the reason why it cannot."""
+
+    records: list[T]
+    unreadable: list[str]
+
+
+class _PartialAdapter(Generic[T]):
+    """Reads a list record by record if it cannot be read as a whole; without any record it is an error."""
+
+    def __init__(self, name: str, kind: type[T]) -> None:
+        self.whole = answer_with_list(name, kind)
+        self._values = answer_with_list(name, object)
+        self._record = TypeAdapter(kind)
+
+    def validate_json(self, data: bytes, /) -> PartialList[T]:
+        try:
+            return PartialList(self.whole.validate_json(data), [])
+        except ValidationError as error:
+            return self._readable(self._values.validate_json(data), error)
+
+    def validate_python(self, value: Any, /) -> PartialList[T]:
+        try:
+            return PartialList(self.whole.validate_python(value), [])
+        except ValidationError as error:
+            return self._readable(self._values.validate_python(value), error)
+
+    def _readable(self, values: list[object], why_not_whole: ValidationError) -> PartialList[T]:
+        found = PartialList[T]([], [])
+        for value in values:
+            try:
+                found.records.append(self._record.validate_python(value))
+            except ValidationError as error:
+                found.unreadable.append(describe(error, "the record"))
+        if not found.records:
+            raise why_not_whole
+        return found
 
 
 class ListReader(Generic[T]):
     """Requests lists of ``kind`` that are in the field ``name`` of an answer."""
 
     def __init__(self, name: str, kind: type[T]) -> None:
-        self._whole = answer_with_list(name, kind)
-        self._readable = answer_with_readable(name, kind)
+        self._adapter = _PartialAdapter(name, kind)
 
     async def read(
         self, transport: Transport, method: str, path: str, unreadable: list[str] | None, **options: Any
     ) -> list[T]:
         """Return the list; the reasons why records were left out are added to ``unreadable``."""
         if unreadable is None:
-            return await transport.request(method, path, self._whole, **options)
-        found = await transport.request(method, path, self._readable, **options)
+            return await transport.request(method, path, self._adapter.whole, **options)
+        found = await transport.request(method, path, self._adapter, **options)
         unreadable += found.unreadable
         return found.records
