@@ -24,17 +24,16 @@ SIZE = (80, 24)
 
 async def at_once(app: BtTuiApp, pilot: Pilot[object], *keys: str) -> None:
     for key in keys:
-        app.post_message(events.Key(key, "\r" if key == "enter" else key))
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
     await settle(pilot)
 
 
 async def test_keys_take_effect_in_the_order_in_which_they_are_typed() -> None:
     app = job_view()
     async with opened(app, SIZE) as pilot:
-        await at_once(app, pilot, "2", "slash", "l", "o")
+        await at_once(app, pilot, "2", "slash", "l", "x", "backspace", "o")
         assert type(app.focused) is Input and app.focused.value == "lo" and app.screen.has_class("-tab-logs")
-        await pilot.press("escape")
-        await at_once(app, pilot, "E", "x")
+        await at_once(app, pilot, "escape", "E", "x")
         assert type(app.focused) is Input and app.focused.value == "x"
 
 

@@ -126,7 +126,8 @@ class BtTuiApp(App[WelcomeChoice]):
         changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
-        self._typed = TypedKeys(self, super().on_event)
+        self._typed = TypedKeys(self, self._take_key)
+        self._types_text = False
         self.outbox = Outbox()
         self.files = SavedFiles(self, self.outbox)
         self.navigation = Navigation(self, self._keys, self._share_with)
@@ -318,6 +319,10 @@ class BtTuiApp(App[WelcomeChoice]):
         else:
             await super().on_event(event)
 
+    async def _take_key(self, key: events.Key) -> None:
+        self._types_text = key.is_printable
+        await super().on_event(key)
+
     @on(events.DeliveryComplete)
     @on(events.DeliveryFailed)
     def _end_delivery(self, event: events.DeliveryComplete | events.DeliveryFailed) -> None:
@@ -364,14 +369,13 @@ class BtTuiApp(App[WelcomeChoice]):
     # Keys, and actions that work on all screens
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Run the action of a key before the next key, except in a text field, which takes keys as text.
+        """Run the action of a key before the next key, unless it is text for a field.
 
         Textual runs it once the key has passed all widgets around the focus, which the next key may overtake.
         """
+        is_text = isinstance(self.focused, TextArea) or (isinstance(self.focused, Input) and self._types_text)
         return await super()._check_bindings(key, priority) or (
-            priority
-            and not isinstance(self.focused, (Input, TextArea))
-            and await super()._check_bindings(key)
+            priority and not is_text and await super()._check_bindings(key)
         )
 
     async def run_action(

@@ -170,6 +170,8 @@ CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
     Column("path", "config files", lambda row: [(sanitize(_short(row.path)), "plain")], width=20, flex=1),
     Column("recent", "", lambda row: [("recent", "muted")] if row.recent else [], width=6, keep=1),
 )
+NO_CONFIGS = "No config.py here. Type a path, or run bt-tui init to create one."
+NO_MATCH = "No file of the list matches. Enter runs the file of this path."
 PATH_HINT = "path to a config.py; choosing it runs it"
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
@@ -200,9 +202,7 @@ class SubmitScreen(AppScreen):
         with Vertical(id="choosing"):
             yield Input(placeholder=PATH_HINT, id="path", compact=True)
             yield RowTable(CHOICE_COLUMNS, lambda row: str(row.path), id="configs")
-            yield WrappedText(
-                "No config.py here. Type a path, or run bt-tui init to create one.", id="no-configs"
-            )
+            yield WrappedText(id="no-configs")
         with Horizontal(id="reviewing"):
             with VerticalScroll(id="job", can_focus=True):
                 yield Static(id="facts")
@@ -229,7 +229,6 @@ class SubmitScreen(AppScreen):
         error.update(f"✗ {sanitize(snapshot.error)}")
         if snapshot.choices is not None:
             self._narrow_choices()
-            self.query_one("#no-configs").display = not snapshot.choices
         if snapshot.project is not None and stage == "reviewing":
             self._show_review(snapshot)
             if before != stage:
@@ -241,9 +240,15 @@ class SubmitScreen(AppScreen):
 
     @on(Input.Changed, "#path")
     def _narrow_choices(self) -> None:
+        choices = self.snapshot.choices
+        if choices is None:
+            return
         typed = self.query_one("#path", Input).value.strip().lower()
-        shown = [one for one in self.snapshot.choices or () if typed in _short(one.path).lower()]
+        shown = [one for one in choices if typed in _short(one.path).lower()]
         self.query_one("#configs", RowTable).set_rows(shown)
+        none = self.query_one("#no-configs", WrappedText)
+        none.display = not shown
+        none.update(NO_MATCH if choices else NO_CONFIGS)
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
         spans = [[("‹ ", "muted"), ("New job", "key")], [(f"on {self._place}", "muted")]]
