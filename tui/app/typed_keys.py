@@ -7,19 +7,25 @@ the background; if it does not open in time, they are dropped: elsewhere, an ans
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 from textual import events
 from textual.app import App
 from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
 from textual.worker import Worker
 
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""
 CHECK_EVERY_S = 0.02
+FIELD_WAIT_S = 0.2
+"""A field that is being removed may never handle its text."""
 
 
 class TypedKeys:
@@ -56,7 +62,10 @@ class TypedKeys:
         self._settling = None
         if self._keys:
             self._taken_at_s = monotonic()
+            focused = self._app.focused
             await self._take(self._keys.popleft())
+            if isinstance(focused, (Input, TextArea)):
+                await _has_taken_text(focused)
             self._settle()
 
     def _settle(self) -> None:
@@ -74,3 +83,11 @@ class TypedKeys:
             self._keys.clear()
         else:
             self._app.set_timer(CHECK_EVERY_S, self._next)
+
+
+async def _has_taken_text(field: Widget) -> None:
+    handled = asyncio.Event()
+    if field.call_later(handled.set):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIELD_WAIT_S):
+                await handled.wait()
