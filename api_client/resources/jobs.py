@@ -106,7 +106,7 @@ class Jobs:
                 return job
         method, path = "POST", route("training_jobs", "search")
         if unreadable:
-            problem = f"can't find job '{job_id}': the data of other jobs is invalid ({unreadable[0]})"
+            problem = f"can't find job '{job_id}': the data of some jobs is invalid ({unreadable[0]})"
             raise InvalidAnswer(problem, method=method, path=path)
         raise NotFound(
             f"no training job with id '{job_id}', or this key can't see it",
