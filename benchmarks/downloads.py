@@ -1,6 +1,6 @@
 """A large file over loopback: our downloads against curl and the plainest Python, in one run.
 
-Prints MiB/s and the ratio to curl's, and how far our memory grew. The acceptance is 70 % of curl's, memory
+Prints MiB/s and the ratio to curl's, and how far our memory grew. The acceptance is 70% of curl's, memory
 flat. The server sends files with ``sendfile`` in a process of its own, so that it is no part of what is
 measured; a checksum beside the file makes ours the only one that verifies what it wrote, in a second row.
 """

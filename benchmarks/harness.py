@@ -73,14 +73,18 @@ class Row:
         sign, bound = ("≤", self.at_most) if self.at_most is not None else ("≥", self.at_least)
         if bound is None:
             return ""
-        return f"{sign} {bound:g} {'×' if self.ratio is not None else self.unit}".rstrip()
+        return f"{sign} {bound:g}{_suffix('×' if self.ratio is not None else self.unit)}"
 
     def cells(self) -> tuple[str, ...]:
         """The row as text, under ``HEADINGS``."""
-        unit = f" {self.unit}" if self.unit else ""
+        unit = _suffix(self.unit)
         theirs = "" if self.theirs is None else f"{short(self.theirs)}{unit} ({self.against})"
         ratio = "" if self.ratio is None else f"{short(self.ratio)} ×"
         return (self.name, f"{short(self.ours)}{unit}", theirs, ratio, self.budget, self.verdict)
+
+
+def _suffix(unit: str) -> str:
+    return f" {unit}" if unit and not unit.startswith("%") else unit
 
 
 def short(value: float) -> str:

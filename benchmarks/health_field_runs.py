@@ -482,7 +482,7 @@ def slow_divergence(seed: int) -> Run:
 
 
 def fragmenting_memory(seed: int) -> Run:
-    """Steps take 60 % longer after five hours, as the allocator searches ever longer."""
+    """Steps take 60% longer after five hours, as the allocator searches ever longer."""
     pace = lambda at: 1 + 0.6 * min(1.0, max(0.0, at - HOUR) / (5 * HOUR))
     return Run(8, log(seed, 8, MEGATRON, pace=pace), nodes(seed, 2), {"slowdown": HOUR})
 

@@ -258,7 +258,7 @@ def slow_in_bursts(seed: int) -> Run:
 
 
 def slow_node(seed: int) -> Run:
-    """Each node prints its own step time; node-2 is 15 % slower from the second hour on."""
+    """Each node prints its own step time; node-2 is 15% slower from the second hour on."""
     draw = random.Random(seed)
     lines = []
     for n in range(1, 1600):
@@ -321,7 +321,7 @@ def save_interval_unkept(seed: int) -> Run:
 
 
 def pruned_checkpoints(seed: int) -> Run:
-    """A checkpoint of 6 % of the disk every 20 minutes; only three are kept."""
+    """A checkpoint of 6% of the disk every 20 minutes; only three are kept."""
     disk = lambda at: 0.15 + 0.06 * min(3, at // 1200)
     return Run(5, training(seed, 5 * HOUR), [Node(gpu=busy(seed), disk=disk)])
 

@@ -75,7 +75,7 @@ async def main() -> None:
         matrix, table = app.query_one(GpuMatrix), app.query_one(DataTable)
         charts = list(app.query(LineChart))
         columns = [table.add_column(str(gpu)) for gpu in range(GPUS)]
-        rows = [table.add_row(*["0 %"] * GPUS) for _ in range(NODES)]
+        rows = [table.add_row(*["0%"] * GPUS) for _ in range(NODES)]
         table.display = False
         took: dict[str, list[float]] = {"matrix": [], "charts": [], "both": [], "cursor": [], "table": []}
 

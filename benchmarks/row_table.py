@@ -119,7 +119,7 @@ async def main() -> None:
     report.compare(
         "10,000 rows filled", best["fill"], other["fill"], against=against, unit="ms", at_most=0.05
     )
-    report.compare("1 % of the rows updated", best["update"], other["update"], against=against, unit="ms")
+    report.compare("1% of the rows updated", best["update"], other["update"], against=against, unit="ms")
     report.compare("jump to the other end", best["jump"], other["jump"], against=against, unit="ms")
     report.figure("worst stall while filling", best["stall"], unit="ms", at_most=50)
     report.close()

@@ -1,6 +1,6 @@
 """Ten minutes against a server that fails three times in ten: ``python benchmarks/soak.py [--minutes 10]``.
 
-The server (``soak_server.py``, a process of its own that knows nothing of ours) answers 30 % of all requests
+The server (``soak_server.py``, a process of its own that knows nothing of ours) answers 30% of all requests
 with a fault and goes away for eight seconds every minute. Meanwhile the dashboard (headless, on the log of a
 running job), Home's feed, ``bt-tui logs --follow`` and now and then a ``bt-tui push`` live with it. Wanted:
 the dashboard alive, both logs exact, no push that creates two jobs, everything fresh again within five

@@ -112,7 +112,7 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         await to_screen(pilot, FilesScreen, "enter")
         await pilot.press("T")
         await sees(pilot, "Downloads", "✓ 1 done")  # the same again takes the failed one's place
-        await sees(pilot, "adapter_model.safetensors", "done", "100 %")
+        await sees(pilot, "adapter_model.safetensors", "done", "100%")
         (arrived,) = here.rglob("adapter_model.safetensors")
         content = arrived.read_bytes()
         (header_bytes,) = struct.unpack("<Q", content[:8])

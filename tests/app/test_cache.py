@@ -57,7 +57,7 @@ async def test_every_sight_in_turn_and_what_was_there_stays_where_a_refresh_fail
         assert "The cache is empty" in await refreshed(pilot)
         text = await refreshed(pilot)
         assert "17.0 GiB" in text and "6 files" in text and "captured" in text
-        assert "94 % models--meta-llama--Llama-3.1-8B" in text.replace("snapshots", "")
+        assert "94% models--meta-llama--Llama-3.1-8B" in text.replace("snapshots", "")
         assert text.index("huggingface/") < text.index("pip/")
         text = await refreshed(pilot)
         assert "huggingface/" in text

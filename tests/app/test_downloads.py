@@ -76,17 +76,17 @@ async def test_a_walk_through_the_list_at_every_size() -> None:
     app = home()
     async with app.run_test(size=SIZES[0], message_hook=heard) as pilot:
         assert "↓" not in (await listed(pilot, FAILED)).splitlines()[-1]
-        assert "↓ 2 files 43 % 112 MiB/s" in (await listed(pilot, GOING, FAILED)).splitlines()[-1]
+        assert "↓ 2 files 43% 112 MiB/s" in (await listed(pilot, GOING, FAILED)).splitlines()[-1]
         await pressed(pilot, "T")
         for size in SIZES:
             await pilot.resize_terminal(*size)
             text = await pressed(pilot, "g")
-            for words in ("✗ 1 failed", "loading", "43 %", "model-1.safetensors", "adapter_config.json"):
+            for words in ("✗ 1 failed", "loading", "43%", "model-1.safetensors", "adapter_config.json"):
                 assert words in text, size
-            assert "↓ 2 files 43 % 112 MiB/s" in text.splitlines()[-1]
+            assert "↓ 2 files 43% 112 MiB/s" in text.splitlines()[-1]
             await listed(pilot, stalled, FAILED)
             text = await pressed(pilot, "g")
-            assert "↓ 2 files 43 % stalled" in text.splitlines()[-1]
+            assert "↓ 2 files 43% stalled" in text.splitlines()[-1]
             assert "No data for 12s (the store broke off)." in text and "112 MiB/s" not in text
             text = await pressed(pilot, "G")
             assert "[bold]evil" in text and "\x1b" not in text and "press t to resume" in text

@@ -75,7 +75,7 @@ async def test_home_and_the_live_tab_work_with_half_the_routes_missing() -> None
             assert "teleport" in text_of(app) and "bare" in text_of(app)
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, JobScreen) and "step 19/20" in text_of(app))
-            await until(pilot, lambda: "80 %" in text_of(app))
+            await until(pilot, lambda: "80%" in text_of(app))
             assert "their-run" in text_of(app)
             await pilot.press(str(1 + TAB_IDS.index("details")))
             await until(pilot, lambda: "only organization admins can read the bill" in text_of(app))

@@ -86,8 +86,8 @@ def test_a_run_that_evaluates_says_so_and_since_when() -> None:
 @pytest.mark.parametrize(
     ("width", "words"),
     [
-        (128, "▲ node-2 lags behind the other nodes: GPUs at 58 %, others at 95 % · checkpoint-4000 12m ago"),
-        (78, "▲ node-2 slow: GPU 58 % vs 95 % · checkpoint-4000 12m ago"),
+        (128, "▲ node-2 lags behind the other nodes: GPUs at 58%, others at 95% · checkpoint-4000 12m ago"),
+        (78, "▲ node-2 slow: GPU 58% vs 95% · checkpoint-4000 12m ago"),
         (48, "▲ node-2 slow · checkpoint-4000 12m ago"),
     ],
 )

@@ -211,7 +211,7 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
     async with opened(app, WIDE) as pilot:
         text = await press(pilot, "n", "S")
         assert next(iter(nodes_of(text))) == "node-2"
-        assert "559 GiB" in text and "40 %" in text
+        assert "559 GiB" in text and "40%" in text
         assert "-1h" in await press(pilot, "H")
         text = await press(pilot, "enter")
         assert "gpu 7" in text and "GPU use, node-" in text
@@ -224,11 +224,11 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
 WORDS = {
     "healthy": "✓ healthy",
     "hang": "✗ no step, no log line for 24m",
-    "straggler": "▲ node-2 slow: GPU 58 % vs 95 %",
+    "straggler": "▲ node-2 slow: GPU 58% vs 95%",
     "nan": "✗ loss is NaN for 9m",
     "explode": "✗ loss diverging for 9m: 8.45, was 1.10",
     "leak": "▲ GPU memory of node-2 GPU 7 full in 52m",
-    "disk": "✗ disk of node-2 is 95 % full",
+    "disk": "✗ disk of node-2 is 95% full",
     "silent": "✗ node-2 silent for 15m",
     "idle": "▲ node-2: GPUs idle",
     "overdue": "▲ no checkpoint for 2h 42m",

@@ -62,7 +62,7 @@ NO_ROOM = Transfer(
     error=f"Can't write /home/somebody/experiments/{NAME}/optimizer.pt: No space left on device",
 )
 SLOW = Explanation(
-    "node-2 lags behind the other nodes: GPUs at 60 %, others at 96 %",
+    "node-2 lags behind the other nodes: GPUs at 60%, others at 96%",
     answer="node-2 logs: WARNING dataloader: /scratch reads at 0.25 GB/s, expected 1.7 GB/s (214×, no other)",
 )
 

@@ -27,7 +27,7 @@ def busy(baseten: FakeBaseten) -> FakeBaseten:
 def test_the_table_has_limits_teams_and_the_queue(cli: RunCli, busy: FakeBaseten) -> None:
     out = cli("capacity").out
     assert out == cli("capacity view").out
-    assert "50 %" in out and "=cmd()" in out
+    assert "50%" in out and "=cmd()" in out
     rows = [row for row in out.splitlines() if "H100" in row and ("pending" in row or "running" in row)]
     words = (("1. pending", "first"), ("2. pending", "late"), (" 16 ", "holds"))
     assert [all(word in row for word in pair) for row, pair in zip(rows, words, strict=True)] == [True] * 3

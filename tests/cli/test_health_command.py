@@ -39,7 +39,7 @@ def test_of_several_jobs_the_gravest_counts(cli: RunCli, baseten: FakeBaseten) -
     found = hangs["findings"][0]
     assert (hangs["verdict"], found["kind"]) == ("critical", "stalled")
     assert found["short"].startswith("no step, no log line for")
-    assert "100 %" in found["text"] or "95 %" in found["text"]
+    assert "100%" in found["text"] or "95%" in found["text"]
 
 
 def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(cli: RunCli, baseten: FakeBaseten) -> None:
@@ -62,11 +62,11 @@ def test_a_line_of_all_jobs_and_of_one(cli: RunCli, baseten: FakeBaseten) -> Non
     baseten.jobs = [job("waits", "PENDING"), job("over", "FAILED")]
     live_run(baseten, "runs")
     assert (cli("status").out, cli("status over").out) == ("● 1 running ◌ 1 pending\n", "✗ over failed\n")
-    assert cli("status runs").out.startswith("● runs 4 % loss 1.21 1d ")
+    assert cli("status runs").out.startswith("● runs 4% loss 1.21 1d ")
     told = cli("status runs -o json").json
     assert (told["job_id"], told["step"], told["loss"]) == ("runs", 360, 1.205)
     finished_run(baseten, "due", losses=[2.0] * 40, total=60, status="RUNNING")
-    assert "67 % loss 2" in (line := cli("status due").out) and "left" not in line, "it should have ended"
+    assert "67% loss 2" in (line := cli("status due").out) and "left" not in line, "it should have ended"
 
 
 def test_it_gives_up_in_time(cli: RunCli, baseten: FakeBaseten) -> None:

@@ -16,6 +16,7 @@ from tui.analysis.fleet.snapshot import JobRow, attention, brief
 from tui.analysis.run.finding import SIGNS, FindingId, HealthFinding, Severity, SnoozedFindings
 from tui.analysis.status import status_view
 from tui.text.sanitize import clip, sanitize
+from tui.text.units import percent
 
 if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
@@ -108,7 +109,7 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
         return f"{SIGNS[worst.severity]} {name} {brief(worst, run.server_now)} – {PROGRAM}"
     status, progress = run.status, run.progress
     if not run.job.is_finished and progress is not None and progress.fraction is not None:
-        return f"{status.sign} {name} {progress.fraction:.0%} – {PROGRAM}"
+        return f"{status.sign} {name} {percent(progress.fraction)} – {PROGRAM}"
     return f"{status.sign} {name} {status.word} – {PROGRAM}"
 
 

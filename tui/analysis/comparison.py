@@ -18,7 +18,7 @@ from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
 from tui.text.times import DATE_AND_MINUTE, iso_time, local_time, time_key
-from tui.text.units import UNKNOWN, count, duration, money, number, rate, significant
+from tui.text.units import UNKNOWN, count, duration, money, number, percent, rate, significant
 
 if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
@@ -287,7 +287,7 @@ def _row(
 
 
 def _change(first: Value, value: Value, place: int) -> str:
-    """Format the change from the first run, such as `` −12 %``."""
+    """Format the change from the first run, such as `` −12%``."""
     if not place or not isinstance(first, int | float) or not isinstance(value, int | float):
         return ""
     if not math.isfinite(first) or not math.isfinite(value) or first == 0:
@@ -297,7 +297,7 @@ def _change(first: Value, value: Value, place: int) -> str:
 
 
 def _share(change: float) -> str:
-    return f"{change:.0%}".replace("%", " %") if change < 10 else f"×{change + 1:.0f}"
+    return percent(change) if change < 10 else f"×{change + 1:.0f}"
 
 
 def _best_places(values: Sequence[Value], change: Change) -> frozenset[int]:

@@ -125,7 +125,7 @@ class Transfers:
         return tuple(item for item in self.items if item.is_running_or_queued)
 
     def indicator(self) -> str:
-        """Return the footer text: ``↓ 2 files 43 % 112 MiB/s``; empty if no download is active."""
+        """Return the footer text: ``↓ 2 files 43% 112 MiB/s``; empty if no download is active."""
         going = self.under_way
         if not going:
             return ""

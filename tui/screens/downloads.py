@@ -44,7 +44,7 @@ def _state(view: tuple[str, str, str]) -> list[Span]:
 def _progress(fraction: float | None) -> list[Span]:
     if fraction is None:
         return []
-    return [(share_bar(fraction, BAR_CELLS), "running"), (f" {percent(fraction):>5}", "plain")]
+    return [(share_bar(fraction, BAR_CELLS), "running"), (f" {percent(fraction):>4}", "plain")]
 
 
 def _of(done_bytes: int, size_bytes: int | None, *, whole: bool) -> str:

@@ -74,10 +74,10 @@ def bytes_decimal(size_bytes: int) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """Format ``0.463`` as ``46 %``; whole percents."""
+    """Format ``0.463`` as ``46%``; whole percents."""
     if fraction is None or _missing(fraction):
         return UNKNOWN
-    return f"{fraction * 100:.0f} %"
+    return f"{fraction:.0%}"
 
 
 def cores(value: float | None) -> str:

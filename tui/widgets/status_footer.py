@@ -29,7 +29,7 @@ from tui.widgets.tones import tone_styles
 
 
 class DownloadBadge(Widget):
-    """Summary such as ``↓ 2 files 43 % 112 MiB/s`` while downloads are running; a click opens the list."""
+    """Summary such as ``↓ 2 files 43% 112 MiB/s`` while downloads are running; a click opens the list."""
 
     DEFAULT_CSS = """
     DownloadBadge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }

@@ -58,8 +58,8 @@ def test_all_are_named_while_cut_names_still_differ_and_the_cursor_says_whose_th
     assert text(jobs, spec("loss"), 26, 6)[0].rstrip().endswith("+3")  # cut shorter, nobody knew them
     nodes = [ramp(f"node-{index}", 0.5 - index / 10, 0.5 - index / 10) for index in range(4)]
     reading = spec("GPU use", unit=percent, cursor=END - 60.0)
-    assert text(nodes, reading, 36, 6)[0].rstrip() == "GPU use  ━ 3 20 % … ━ 0 50 %"
-    assert text(nodes, reading, 24, 6)[0].rstrip() == "GPU use  20 % … 50 %"
+    assert text(nodes, reading, 36, 6)[0].rstrip() == "GPU use  ━ 3 20% … ━ 0 50%"
+    assert text(nodes, reading, 24, 6)[0].rstrip() == "GPU use  20% … 50%"
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 8), (60, 8), (120, 20)])

@@ -44,7 +44,7 @@ async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:
     app = MatrixApp(nodes, Frame(title="GPU use", facts=("cores",)))
     async with app.run_test(size=(44, 10)) as pilot:
         lines = shown(app.matrix)
-        assert lines[0] == "GPU use 96 %  ▲1  low 30 % node-17"
+        assert lines[0] == "GPU use 96%  ▲1  low 30% node-17"
         assert lines[3].split() == ["16", "⣿⣿⣿⣿", "⣤⣤⣤⡄▲⣿⣿⣿⣿", *["⣿⣿⣿⣿"] * 5]
         app.matrix.focus()
         await pilot.press("j", "l", "l", "k", "enter", "G", "enter")

@@ -9,7 +9,7 @@ from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert, AlertTracker
 from tui.analysis.run.finding import FindingKind, HealthFinding
 
-SLOW = HealthFinding(FindingKind.STRAGGLER, "warning", "61 % of the others", "node-2")
+SLOW = HealthFinding(FindingKind.STRAGGLER, "warning", "61% of the others", "node-2")
 RUNNING = job("llama70")
 
 

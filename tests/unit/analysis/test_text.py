@@ -127,7 +127,7 @@ def test_ranks_are_always_told_apart(count: int, cells: int) -> None:
 
 
 def test_a_finding_says_what_is_wrong_whatever_its_node_is_called():
-    node, what = f"{JOB}-2", "is slow: GPUs at 60 %, the others at 95 %"
+    node, what = f"{JOB}-2", "is slow: GPUs at 60%, the others at 95%"
     slow = HealthFinding(FindingKind.STRAGGLER, "warning", "", node, short=f"{node} {what}")
     assert len(slow.short) <= SHORT_CHARACTERS
     assert slow.short.startswith("basete…") and slow.short.endswith(f"-2 {what}")

@@ -160,7 +160,7 @@ def test_how_far_back_lines_are_read(kind: FindingKind, hours_read: int) -> None
 def test_a_filling_cache_has_a_chart() -> None:
     use = Series("cache", (1.0, 2.0), (0.8, 0.9))
     run = replace(RUN, health_metrics=MetricsSnapshot(cache_utilization=use))
-    found = explain(run, HealthFinding(FindingKind.CACHE_FILLING, "warning", "cache is 90 % full"), [])
+    found = explain(run, HealthFinding(FindingKind.CACHE_FILLING, "warning", "cache is 90% full"), [])
     assert [(one.unit, one.series) for one in found.figures] == [("%", (use,))]
 
 

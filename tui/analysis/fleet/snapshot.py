@@ -32,7 +32,7 @@ from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
-from tui.text.units import UNKNOWN, age, count, counted, duration, hardware
+from tui.text.units import UNKNOWN, age, count, counted, duration, hardware, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
     if progress.fraction is None:
         return f"step {count(progress.step)}", "plain"
     left = f"  {duration(progress.eta_s)} left" if (progress.eta_s or 0) >= 1 else ""
-    return f"{progress.fraction:.0%}{left}", "plain"
+    return f"{percent(progress.fraction)}{left}", "plain"
 
 
 def _steps(progress: ProgressSnapshot | None) -> str:

@@ -14,7 +14,7 @@ from tui.text.units import duration, percent
 
 _SURE_S = 900.0
 """A run may evaluate, compile or save for this long without a word, however short its steps are."""
-_PINNED = 0.99  # Ranks that wait in a collective keep their GPUs at 100 %, without variation.
+_PINNED = 0.99  # Ranks that wait in a collective keep their GPUs at 100%, without variation.
 _SELDOM = 0.2  # A run whose GPUs are often that busy may just work.
 _SAMPLE_S, _LEAST_S = 60.0, 120.0
 
@@ -106,7 +106,7 @@ def _is_idle(context: Context) -> bool:
 
 
 def _are_gpus_pinned(context: Context, since: float) -> bool:
-    """Return True if all GPUs have been at 100 % since then, without variation, but seldom before."""
+    """Return True if all GPUs have been at 100% since then, without variation, but seldom before."""
     held = context.is_held(FindingKind.STALLED)
     used = [node.mean_utilization for node in context.metrics.nodes if node.mean_utilization.values]
     return bool(used) and all(_is_pinned(series, since + _SAMPLE_S, held=held) for series in used)

@@ -76,7 +76,7 @@ def slowdown(context: Context) -> Iterator[HealthFinding]:
     cause = _cause(context, began, in_tokens=unit == "tok/s")
     if cause is None:
         return
-    short = f"{1 - now / usual:.0%} slower: {number(now)} {unit}, was {number(usual)}"
+    short = f"{percent(1 - now / usual)} slower: {number(now)} {unit}, was {number(usual)}"
     yield finding(FindingKind.SLOWDOWN, "warning", f"{short}; {cause}", short=short, since_s=began)
 
 

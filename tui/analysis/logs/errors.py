@@ -146,7 +146,7 @@ _NATIVE = re.compile(
     r"|PC: @|@ +0x|Extension modules:"
 )
 _TQDM = "%|"
-"""Marks a tqdm line, which begins with a space below 100 %: the run continued after the exception."""
+"""Marks a tqdm line, which begins with a space below 100%: the run continued after the exception."""
 _RULER = 20
 """Minimum number of equal signs in a ruler of torchrun's banner."""
 

@@ -55,7 +55,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
     )
     if choice is None:
         return
-    from tui.commands.app.demo import run_demo, run_local  # 4 % of the time to the dashboard's first picture
+    from tui.commands.app.demo import run_demo, run_local  # 4% of the time to the dashboard's first picture
 
     run = run_demo if choice == START_DEMO else run_local
     run(settings)

@@ -71,7 +71,7 @@ class ProgressLine:
 def progress_text(
     label: str, done_bytes: int, total_bytes: int, note: str = "", *, bar_cells: int = BAR_CELLS
 ) -> str:
-    """Return ``uploading  ██████░░░░░░  50 %  1.00 MiB of 2.00 MiB``, or the label without a total."""
+    """Return ``uploading  ██████░░░░░░  50%  1.00 MiB of 2.00 MiB``, or the label without a total."""
     if not total_bytes:
         return f"{label} …" + (f"  {note}" if note else "")
     fraction = min(1.0, done_bytes / total_bytes)

@@ -28,7 +28,7 @@ class TreeColumn:
 COLUMNS = (
     TreeColumn("size", "size", 9, 9, SortKey.SIZE),
     TreeColumn("share", "share", BAR_CELLS, 7, SortKey.SIZE),
-    TreeColumn("percent", "", 5, 4, SortKey.SIZE),
+    TreeColumn("percent", "", 4, 4, SortKey.SIZE),
     TreeColumn("count", "files", 7, 3),
     TreeColumn("age", "age", 5, 6, SortKey.TIME),
     TreeColumn("type", "type", 11, 5, SortKey.TYPE),
@@ -83,7 +83,7 @@ def row_spans(rows: VisibleRows, node: int, layout: TreeLayout, *, now_s: float,
             case "percent":
                 share = rows.share_of_parent(node)
                 small = 0 < share < 0.005
-                text, tone = ("< 1 %" if small else percent(share)).rjust(column.width), "muted"
+                text, tone = ("<1%" if small else percent(share)).rjust(column.width), "muted"
             case "count":
                 text = count(rows.file_count(node)) if is_directory else ""
                 text, tone = text.rjust(column.width), "muted"

@@ -173,7 +173,7 @@ def _round(across: int) -> int:
 MAX_NAME_CELLS = 20
 HEADER_LINES = 1
 SCROLL_BAR_CELLS = 1  # must match the widget's CSS
-VALUE_CELLS = 5  # fits "100 %"
+VALUE_CELLS = 4  # fits "100%"
 NOTE_CELLS = 6
 """Reserved for notes such as "▲ slow", so that cells don't move when a note comes or goes."""
 SIGN_CELLS = 2
