@@ -7,7 +7,6 @@ text from a server, escape sequences. The report of this app has neither.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -59,6 +58,7 @@ from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
 from tui.system.garbage import GarbageCollector, collect_by_hand
+from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
 from tui.text.times import local_time
@@ -300,11 +300,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def get_driver_class(self) -> type[Driver]:
         """Return the driver named by the environment (for web pages), else one that accepts any input."""
-        if constants.DRIVER is not None or sys.platform == "win32":
-            return super().get_driver_class()
-        from tui.system.keyboard import TerminalDriver  # needs modules that Windows lacks
-
-        return TerminalDriver
+        return super().get_driver_class() if constants.DRIVER is not None else TerminalDriver
 
     def write_to_terminal(self, sequence: str) -> None:
         """Write an escape sequence unchanged; do nothing if the app is headless."""

@@ -84,7 +84,7 @@ def watched_terminal(
     in an endless loop, and its writer would block forever. If the process has not ended ``last_words_s``
     seconds later, it is killed.
     """
-    if sys.__stdin__ is None or not sys.__stdin__.isatty() or sys.platform == "win32":
+    if sys.__stdin__ is None or not sys.__stdin__.isatty():
         yield
         return
     awake, wake = os.pipe()

@@ -6,6 +6,7 @@ A file appears under its name only once it is complete. Names from a server are 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import re
@@ -22,11 +23,6 @@ from api_client.files import PRIVATE_FILE_MODE, AtomicFile, write_file
 from api_client.models.logs import LogEntry
 from tui.analysis.export import ExportTable, csv_text, json_text
 from tui.text.log_entries import record_of, written
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 120
@@ -67,8 +63,6 @@ class Outbox:
 
 def _marked(root: Path) -> int | None:
     """Lock a new folder as in use; return the descriptor, or None where locks are not available."""
-    if fcntl is None:
-        return None
     unnamed = root / f"{_MARK}-soon"  # a lock file with the final name is always locked
     descriptor = os.open(unnamed, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     try:
@@ -83,7 +77,7 @@ def _marked(root: Path) -> int | None:
 def sweep_abandoned() -> None:
     """Delete this user's folders in the temporary directory whose process was killed."""
     for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        if fcntl is not None and _is_abandoned(root):
+        if _is_abandoned(root):
             shutil.rmtree(root, ignore_errors=True)
 
 

@@ -237,8 +237,7 @@ class DashboardServer(Server):
         over = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):  # Windows: ctrl-c raises KeyboardInterrupt
-                loop.add_signal_handler(number, over.set)
+            loop.add_signal_handler(number, over.set)
         runner = web.AppRunner(await self._make_app(), access_log=None, shutdown_timeout=END_TIMEOUT_S)
         await runner.setup()
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import subprocess
 import sys
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -130,7 +129,4 @@ def _command_line(arguments: list[str]) -> str:
     """
     root = str(Path(__file__).resolve().parents[3])
     program = f"import sys; sys.path.append({root!r}); from tui.cli import main; sys.exit(main())"
-    words = [sys.executable, "-P", "-c", program, *arguments]
-    if os.name == "nt":
-        return subprocess.list2cmdline(words)
-    return f"exec {shlex.join(words)}"
+    return f"exec {shlex.join([sys.executable, '-P', '-c', program, *arguments])}"

@@ -14,14 +14,11 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from api_client.files import WRONG_PLACE, why_not_written
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.text.sanitize import sanitize, sanitize_lines
-
-if TYPE_CHECKING:
-    pass
 
 DELETE = "\x7f"
 """The only control character that ASCII JSON does not escape."""
