@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from time import localtime
@@ -103,7 +105,7 @@ class LogTimes:
 def moment_of(typed: str, times: LogTimes) -> datetime:
     """Parse a typed time to a timezone-aware datetime. Raises ValueError with a reason if it is invalid.
 
-    A time of day without a date is the last such time before the end of the log.
+    A time of day, or a date without a year, is the last such time that is not after the end of the log.
     """
     text = " ".join(typed.split())
     if not text:
@@ -146,22 +148,43 @@ def _aware(day: date, clock: re.Match[str] | None, timezone: tzinfo | None) -> d
 
 
 def _time_of_day(clock: re.Match[str], times: LogTimes) -> datetime:
-    zone = UTC if clock[4] else times.timezone
     try:
-        day = times.newest.astimezone(zone).date()
-        moment = _aware(day, clock, zone)
-        return moment if moment <= times.newest else _aware(day - timedelta(days=1), clock, zone)
+        today = _last_day(clock, times)
+        return _last((today, today - timedelta(days=1)), clock, times)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"no such time: {clock[0]}") from error
 
 
+def _last_day(clock: re.Match[str] | None, times: LogTimes) -> date:
+    """Return the day of the log's end, in the time zone of what was typed."""
+    return times.newest.astimezone(UTC if clock is not None and clock[4] else times.timezone).date()
+
+
+def _last(days: Iterable[date], clock: re.Match[str] | None, times: LogTimes) -> datetime:
+    """Return the time on the first of these days, newest first, on which it is not after the log's end."""
+    for day in days:
+        moment = _aware(day, clock, times.timezone)
+        if moment <= times.newest:
+            return moment
+    raise ValueError
+
+
+def _anniversaries(month: int, day: int, last_year: int) -> Iterator[date]:
+    """Yield this date in the last years, newest first; there can be eight years between leap days."""
+    for year in range(last_year, last_year - 9, -1):
+        with suppress(ValueError):
+            yield date(year, month, day)
+
+
 def _on_a_date(text: str, times: LogTimes) -> datetime:
-    found = _DATE.fullmatch(text)
-    clock = _CLOCK.fullmatch(found[4]) if found is not None and found[4] else None
-    if found is not None and (found[4] is None or clock is not None):
-        year = int(found[1]) if found[1] else times.newest.astimezone(times.timezone).year
+    match = _DATE.fullmatch(text)
+    clock = _CLOCK.fullmatch(match[4]) if match is not None and match[4] else None
+    if match is not None and (match[4] is None or clock is not None):
+        month, day = int(match[2]), int(match[3])
         try:
-            return _aware(date(year, int(found[2]), int(found[3])), clock, times.timezone)
+            if match[1]:
+                return _aware(date(int(match[1]), month, day), clock, times.timezone)
+            return _last(_anniversaries(month, day, _last_day(clock, times).year), clock, times)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"no such date: {text[:40]}") from error
     try:

@@ -29,7 +29,52 @@ def test_a_moment_as_people_type_it_in_their_zone():
     assert moment_of("14:00", east) == moment_of("12:00Z", east) == at(12, 0)
 
 
-@pytest.mark.parametrize("typed", ["", "25:00", "2026-13-01", "foo", "-", "+9", "-999999w", "2026-11-20 x"])
+NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 50, tzinfo=UTC)
+ENDS_AND_DATES = {
+    ("2027-01-01T00:20Z", "12-31 23:50"): NEW_YEARS_EVE,
+    ("2027-01-01T00:20Z", "12-31 23:50Z"): NEW_YEARS_EVE,
+    ("2027-01-01T00:20Z", "12-31"): datetime(2026, 12, 31, tzinfo=UTC),
+    ("2027-01-01T00:20Z", "01-01"): datetime(2027, 1, 1, tzinfo=UTC),
+    ("2027-01-01T00:20Z", "01-01 00:21"): datetime(2026, 1, 1, 0, 21, tzinfo=UTC),
+    ("2026-12-31T23:50Z", "12-31 23:50"): NEW_YEARS_EVE,
+    ("2027-03-01T00:00Z", "02-29"): datetime(2024, 2, 29, tzinfo=UTC),
+    ("2104-02-28T00:00Z", "2-29 12:00"): datetime(2096, 2, 29, 12, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize(("newest", "typed"), ENDS_AND_DATES)
+def test_date_without_year_is_the_last_one_before_the_end(newest: str, typed: str) -> None:
+    end = datetime.fromisoformat(newest)
+    times = LogTimes(oldest=end, newest=end, here=end, timezone=UTC)
+    assert moment_of(typed, times) == ENDS_AND_DATES[newest, typed]
+
+
+def test_date_without_year_uses_the_year_of_its_own_zone() -> None:
+    end = datetime(2027, 1, 1, 0, 20, tzinfo=UTC)
+    times = LogTimes(oldest=end, newest=end, here=end, timezone=timezone(timedelta(hours=-5)))
+    assert moment_of("01-01 00:10Z", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
+    assert moment_of("12-31 19:10", times) == datetime(2027, 1, 1, 0, 10, tzinfo=UTC)
+
+
+@given(
+    st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+    st.dates().map("{:%m-%d}".format),
+    st.just("") | st.times().map(" {:%H:%M:%S}".format),
+    st.sampled_from(["", "Z"]),
+    st.integers(-12, 14),
+)
+def test_date_without_year_is_never_in_the_future(
+    end: datetime, day: str, clock: str, suffix: str, offset: int
+) -> None:
+    times = LogTimes(oldest=end, newest=end, here=end, timezone=timezone(timedelta(hours=offset)))
+    moment = moment_of(f"{day}{clock}{clock and suffix}", times)
+    years = 8 if day == "02-29" else 1
+    assert timedelta(0) <= end - moment <= timedelta(days=366 * years)
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "02-30", "25:00", "2026-13-01", "foo", "-", "+9", "-999999w", "2026-11-20 x"]
+)
 def test_what_is_no_time_says_so(typed):
     with pytest.raises(ValueError, match=r"\w"):
         moment_of(typed, TIMES)
