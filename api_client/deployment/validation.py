@@ -20,6 +20,7 @@ from api_client.servable import (
     rank_for,
 )
 from api_client.submission.findings import Finding, most_severe_first
+from api_client.words import counted
 
 _NAMED_AT_MOST = 12
 
@@ -161,7 +162,7 @@ def _compute_findings(
         problem = "checkpoints are deployed on one node"
         yield Finding("error", "compute.node_count", problem, "leave node_count at 1")
     if instances is not None and smallest_instance(instances, compute) is None:
-        asked = str(compute.accelerator or "") or f"{compute.cpu_count} CPUs and {compute.memory}"
+        asked = str(compute.accelerator or "") or f"{counted(compute.cpu_count, 'CPU')} and {compute.memory}"
         problem = f"no single-node instance type has {asked}"
         yield Finding("error", "compute.accelerator", problem, "choose one of the account's instance types")
 

@@ -25,6 +25,7 @@ from api_client.models import (
 from api_client.models.jobs import WAITING_STATUSES
 from api_client.submission.client import SubmissionClient
 from api_client.submission.findings import Finding
+from api_client.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +288,7 @@ def _queue(facts: AccountFacts, now: datetime) -> str:
         return "; no other job is queued"
     count = len(facts.waiting)
     gpus = sum(job.total_gpus for job in facts.waiting)
-    jobs = "1 job" if count == 1 else f"{count} jobs"
-    text = f"; {jobs} with {gpus} GPUs already queued"
+    text = f"; {counted(count, 'job')} with {counted(gpus, 'GPU')} already queued"
     since = [job.created_at for job in facts.waiting if job.created_at]
     if since:
         minutes = max(0, int((now - min(since)).total_seconds() // SECONDS_PER_MINUTE))

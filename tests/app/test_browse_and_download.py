@@ -149,7 +149,7 @@ async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_a
         await until(pilot, lambda: "↓ 1 file" in text_of(app).splitlines()[-1])
         await until(pilot, lambda: bool(list(here.rglob("*.part"))))
         await to_screen(pilot, ConfirmScreen, "q")
-        await sees(pilot, "A download is running")
+        await sees(pilot, "1 download is running")
         await to_screen(pilot, FilesScreen, "n")
         await to_screen(pilot, DownloadsScreen, "T")
         await pilot.press("x")

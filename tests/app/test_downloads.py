@@ -46,7 +46,7 @@ FAILED = Transfer(
     done_bytes=MIB,
     size_bytes=4 * MIB,
     files=(file("[bold]evil\x1b[31m.tgz", FileState.FAILED, MIB, 4 * MIB, "HTTP 403 \x1b[2J"),),
-    error="1 of 1 files failed",
+    error="1 of 1 file failed",
 )
 BOTH = Transfers((GOING, FAILED))
 

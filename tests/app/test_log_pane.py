@@ -445,5 +445,5 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
         await reader.press("enter")
         await settle(reader.pilot)
         assert [gap.reason for gap in asked] == ["the server answered 503"]
-        assert "Gap filled: 1 lines." in reader.notices
+        assert "Gap filled: 1 line." in reader.notices
         assert "found after all" in reader.screen and "── gap" not in reader.screen

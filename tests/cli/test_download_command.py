@@ -120,7 +120,7 @@ def test_a_store_that_is_gone(cli: RunCli, store: FakeObjectStore, tmp_path: Pat
     store.objects.server_close()
     result = cli(*DOWNLOAD, "--file", "a.json", "--to", str(tmp_path / "to"), environ=store.environ())
     assert result.code == 8
-    assert "files failed" in result.err
+    assert "1 of 1 file failed" in result.err
 
 
 def journaled_bytes(path: Path) -> int:

@@ -103,7 +103,7 @@ def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, basete
     host = baseten.url.removeprefix("http://")
     assert plain.code == 1
     assert plain.err == f"bt-tui: can't update job job1: {host}: only while it waits (400)\n"
-    assert "PATCH /v1/training_projects/proj1/jobs/job1, sent 1 times, status 400, id req-1" in detailed.err
+    assert "PATCH /v1/training_projects/proj1/jobs/job1, sent 1 time, status 400, id req-1" in detailed.err
 
 
 def test_an_empty_list_is_no_error_and_a_remark(cli: RunCli, baseten: FakeBaseten) -> None:

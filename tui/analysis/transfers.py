@@ -78,10 +78,10 @@ class DownloadRequest:
             path = self.files[0].relative_file_name
             return sanitize(f"{path.rpartition('/')[2] or path} of {self.checkpoints[0]}")
         if self.files:
-            return f"{count(len(self.files))} files of {name}"
+            return f"{counted(len(self.files), 'file')} of {name}"
         if len(self.checkpoints) == 1:
             return f"{sanitize(self.checkpoints[0])} of {name}"
-        return f"{count(len(self.checkpoints))} checkpoints of {name}"
+        return f"{counted(len(self.checkpoints), 'checkpoint')} of {name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import FleetChecked, Handlers, RunChecked, SnoozeRequested
 from tui.settings.model import NotificationSettings
-from tui.text.units import duration
+from tui.text.units import counted, duration
 from tui.widgets.background import run_in_background
 
 TOAST_S = 12.0
@@ -178,11 +178,9 @@ class Alerts:
         else:
             length = timedelta(minutes=self._settings.snooze_minutes)
             self._tracker.snooze(job.id, keys, _now() + length)
-            what = "1 alert" if len(keys) == 1 else f"{len(keys)} alerts"
             key = key_for("home.snooze", self._keys)
-            self._app.notify(
-                f"{what} snoozed for {duration(length.total_seconds())}; press {key} again to undo."
-            )
+            what = f"{counted(len(keys), 'alert')} snoozed for {duration(length.total_seconds())}"
+            self._app.notify(f"{what}; press {key} again to undo.")
         self._check_snoozes()
 
     def _check_snoozes(self) -> None:

@@ -19,7 +19,7 @@ from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflic
 from tui.screens.downloads import DownloadsScreen
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec
+from tui.text.units import bytes_iec, counted
 from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def quit_question(running: int, stops: int) -> ConfirmScreen:
     """Ask whether to quit although downloads are running, or jobs wait to be stopped."""
     parts = []
     if running:
-        what = "A download is" if running == 1 else f"{running} downloads are"
+        what = counted(running, "download is", "downloads are")
         parts.append(f"{what} running. Partial files are kept; download to the same folder to resume.")
     if stops:
         parts.append(f"{stop_words(stops)}, but only as long as this dashboard is open.")
@@ -159,8 +159,7 @@ def quit_question(running: int, stops: int) -> ConfirmScreen:
 
 
 def stop_words(stops: int) -> str:
-    what = "1 job stops" if stops == 1 else f"{stops} jobs stop"
-    return f"{what} after the next checkpoint"
+    return f"{counted(stops, 'job stops', 'jobs stop')} after the next checkpoint"
 
 
 def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:

@@ -98,7 +98,8 @@ class Teams:
             return
         teams = teams_of(fleet.projects)
         running = sum(row.running for row in fleet.jobs)
-        everything = f"{len(fleet.projects)} projects, {counted(len(fleet.jobs), 'job')}, {running} running"
+        projects, jobs = counted(len(fleet.projects), "project"), counted(len(fleet.jobs), "job")
+        everything = f"{projects}, {jobs}, {running} running"
         commands = [("all teams and projects", partial(self._show_team, ALL_TEAMS), everything)]
         commands += [
             (f"team {escape(team.name)}", partial(self._show_team, team.name), team.about) for team in teams

@@ -26,6 +26,7 @@ from api_client.transfers import (
 from tui.analysis.transfers import ENDED, RESUMABLE, DownloadRequest, Transfer, Transfers, TransferState
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
+from tui.text.units import counted
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_NAME = 80
@@ -213,7 +214,7 @@ class DownloadsFeed:
             report = task.result()
             problems = []
             if report.failed:
-                problems.append(f"{len(report.failed):,} of {len(report.files):,} files failed")
+                problems.append(f"{len(report.failed):,} of {counted(len(report.files), 'file')} failed")
                 problems.append(sanitize(report.failed[0].error))
             if report.refused:
                 first = report.refused[0]

@@ -24,7 +24,7 @@ from tui.screens.messages import ExportRequested, OpenJobRequested
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine
 from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
-from tui.text.units import age
+from tui.text.units import age, counted
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -107,7 +107,7 @@ class CapacityScreen(AppScreen):
             facts.append([("✗ queue not updated", "bad")])
         elif view.waiting:
             gpus = sum(one.gpus for one in view.waiting)
-            facts.append([(f"◌ {len(view.waiting)} waiting for {gpus} GPUs", "caution")])
+            facts.append([(f"◌ {len(view.waiting)} waiting for {counted(gpus, 'GPU')}", "caution")])
         elif view.jobs_known:
             facts.append([("queue empty", "good")])
         if view.at is not None and view.state != "loading":

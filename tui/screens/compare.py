@@ -38,7 +38,7 @@ from tui.screens.job.charts import LEAST_RANGE, ChartData
 from tui.screens.messages import ExportRequested
 from tui.tables.column import Column, Span
 from tui.text.sanitize import sanitize
-from tui.text.units import number, percent
+from tui.text.units import counted, number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import Window
@@ -239,9 +239,10 @@ class CompareRunsScreen(AppScreen):
         if self._pruning:  # closed before the layout; the parts are gone
             return
         runs = self.runs
-        facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (f"{len(runs)} jobs", "strong")]]
+        jobs = counted(len(runs), "job")
+        facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (jobs, "strong")]]
         rows = comparison_rows(self.ordered)
-        differing = f"{sum(row.differs for row in rows)} of {len(rows)} rows"
+        differing = f"{sum(row.differs for row in rows)} of {counted(len(rows), 'row')}"
         if self.differing_only:
             facts.append([(f"diffs only: {differing}", "accent")])
         shown = len(self.query_one(RowTable).columns_shown) - 2
@@ -252,7 +253,7 @@ class CompareRunsScreen(AppScreen):
         reading = [one for one in runs if one.state in ("waiting", "reading")]
         if reading:
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
-            logs = "1 log" if len(reading) == 1 else f"{len(reading)} logs"
+            logs = counted(len(reading), "log")
             facts.append([(f"↻ reading {logs}: {percent(sum(parts) / len(parts))}", "accent")])
         facts.append([(" · ".join([AXIS_LABELS[self.axis], *drawing_words(self.view)]), "plain")])
         if not self.differing_only:

@@ -22,7 +22,7 @@ from api_client.files import why_not_written
 from tui.analysis.export import ExportTable
 from tui.system.saved_files import landing, save_tables, typed_path
 from tui.text.sanitize import sanitize, sanitize_multiline
-from tui.text.units import count
+from tui.text.units import counted
 from tui.widgets.text_panel import WrappedText
 
 Answer = TypeVar("Answer")
@@ -209,8 +209,8 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
 
     def __init__(self, what: str, tables: Sequence[ExportTable], proposal: Path) -> None:
         rows = sum(len(table.rows) for table in tables)
-        several = f" in {len(tables)} tables; CSV writes one file each" if len(tables) > 1 else ""
-        about = f"{count(rows)} rows{several}. .json saves JSON, any other name CSV."
+        several = f" in {counted(len(tables), 'table')}; CSV writes one file each" if len(tables) > 1 else ""
+        about = f"{counted(rows, 'row')}{several}. .json saves JSON, any other name CSV."
         field = Input(str(proposal), id="file", compact=True)
         super().__init__(f"Export {sanitize(what)}", about, field, "Save")
         self._tables = tuple(tables)
@@ -258,7 +258,7 @@ class FileConflictScreen(Dialog[ExistingChoice]):
         shown = [sanitize(name) for name in names[:NAMES_SHOWN]]
         if number > NAMES_SHOWN:
             shown.append(f"and {number - NAMES_SHOWN:,} more")
-        what = "1 file already exists" if number == 1 else f"{number:,} files already exist"
+        what = counted(number, "file already exists", "files already exist")
         buttons = (
             Button("Skip (s)", id="skip", compact=True),
             Button("Keep both (b)", id="rename", compact=True),

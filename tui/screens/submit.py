@@ -26,7 +26,7 @@ from tui.screens.messages import JobSubmitted
 from tui.system.saved_files import own_path
 from tui.tables.column import Column
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, count, of_nodes
+from tui.text.units import bytes_iec, count, counted, of_nodes
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
@@ -121,7 +121,7 @@ def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple
     yield "cache", f"on, at {cache.mount_base_path}" if cache is not None and cache.enabled else "off"
     loading = job.runtime.load_checkpoint_config
     if loading is not None and loading.enabled:
-        yield "resume from", f"{len(loading.checkpoints)} checkpoint(s)"
+        yield "resume from", counted(len(loading.checkpoints), "checkpoint")
     yield "weights", ", ".join(weights.source for weights in job.weights)
     if plan is not None:
         files = len(plan.files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from api_client.words import counted as counted  # noqa: PLC0414 - exported: part of these units
 from tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -153,11 +154,6 @@ def count(value: float | None) -> str:
     if value is None or _missing(value):
         return UNKNOWN
     return f"{round(value):,}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``1 file``, ``1,204 files``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def money(usd: float | None) -> str:

@@ -15,6 +15,7 @@ from api_client.emulator.runner.node_queue import NodeQueue, WaitingJob, gpu_poo
 from api_client.emulator.runner.weights import parse_weights
 from api_client.emulator.store.jobs import StoredJob
 from api_client.models import JobStatus
+from api_client.words import counted
 
 CLOSE_TIMEOUT_S = 5.0
 STOPPED = JobOutcome(JobStatus.STOPPED)
@@ -116,7 +117,7 @@ class Dispatcher:
             raise CannotStart("runtime.start_commands is empty: nothing to run")
         if not 1 <= spec.node_count <= most:
             raise CannotStart(
-                f"compute.node_count is {spec.node_count}; this emulator runs 1 to {most} nodes"
+                f"compute.node_count is {spec.node_count}; this emulator runs at most {counted(most, 'node')}"
             )
         parse_weights(spec.weights)
         for source in spec.load_from or ():

@@ -35,6 +35,7 @@ from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.store.stores import Stores
 from api_client.files import write_private
 from api_client.models import JobStatus, ProjectSummary, TrainingJob
+from api_client.words import counted
 
 
 def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, blobs: BlobStore) -> None:
@@ -309,15 +310,12 @@ class JobRun:
 
     def _log_job_placement(self) -> None:
         spec = self._spec
-        plural = "s" if spec.node_count > 1 else ""
-        self._log(
-            f"[emulator] INFO running {spec.node_count} node{plural} as processes of this machine,"
-            f" unsandboxed, in {self._folders.root}"
-        )
+        nodes = counted(spec.node_count, "node as a process", "nodes as processes")
+        self._log(f"[emulator] INFO running {nodes} of this machine, unsandboxed, in {self._folders.root}")
         if spec.gpu_count:
             self._log(
                 f"[emulator] INFO {spec.gpu_count} × {spec.gpu_type} a node declared,"
-                f" {len(self._services.gpus.names())} GPUs found on this machine"
+                f" {counted(len(self._services.gpus.names()), 'GPU')} found on this machine"
             )
 
     def _log(self, message: str, rank: int = 0) -> None:

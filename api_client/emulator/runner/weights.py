@@ -32,6 +32,7 @@ from api_client.emulator.answers import first_problem
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.node_process import NodeProcess
 from api_client.environment import hidden_variables
+from api_client.words import counted
 
 HUGGING_FACE, LOCAL_FILES = "hf", "file"
 SCHEMES = (HUGGING_FACE, "s3", "gs", "r2", LOCAL_FILES)
@@ -125,7 +126,7 @@ class WeightsMirror:
             reason = without_secret(_reason(error), secret)
             raise CannotStart(f"can't fetch the weights {weights.source}: {reason}") from None
         log(
-            f"[emulator] INFO weights {weights.source}: {len(files)} file{'s' * (len(files) != 1)},"
+            f"[emulator] INFO weights {weights.source}: {counted(len(files), 'file')},"
             f" {_megabytes(size_bytes)}, delivered in {self._monotonic() - started_s:.1f} s"
         )
 

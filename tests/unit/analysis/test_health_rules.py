@@ -219,7 +219,7 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "straggler warning node-3 0: node-3 keeps the others waiting: GPUs at 97%, others at 31%"),
     "a node that is heard no more": (lambda: nodes(WELL, GONE), "node-missing critical node-1 2940"),
     "one that never was": (lambda: nodes(WELL, WELL, **THREE),
-        "node-missing warning run 0: one node has never sent metrics: 2 of 3 reporting"),
+        "node-missing warning run 0: 1 node has never sent metrics: 2 of 3 reporting"),
     "one that logs": (lambda: nodes(WELL, GONE, progress=heard("node-0", "node-1")),
         "metrics-missing warning node-1 2940: node-1: no metrics for 11m, still logging"),
     "one whose log stopped": (lambda: nodes(WELL, GONE, progress=heard("node-0", "node-1", quiet=("node-1",))),
@@ -358,7 +358,7 @@ def test_a_loss_that_rose_slowly_stays_diverged() -> None:
 
 def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:
     (found,) = nodes({**WELL, "gpu_utilization": {"0": samples(HOUR, 0.9), "1": samples(HOUR, 0.0)}})
-    assert (found.kind, found.text) == (FindingKind.GPU_IDLE, "node-0: GPU 1 idle while another works")
+    assert (found.kind, found.text) == (FindingKind.GPU_IDLE, "node-0: GPU 1 idle while 1 other works")
     assert brief(found, moment(HOUR[-1])).startswith("node-0 GPU 1 idle "), "not the whole node"
 
 

@@ -36,6 +36,11 @@ def test_readings(show):
     assert (show(None), show(math.nan)) == ("–", "nan" if show is units.number else "–")
 
 
+def test_counted_words_agree_with_the_number():
+    assert [units.counted(number, "file") for number in (0, 1, 1204)] == ["0 files", "1 file", "1,204 files"]
+    assert [units.counted(number, "job is", "jobs are") for number in (1, 2)] == ["1 job is", "2 jobs are"]
+
+
 @given(st.integers(0, 2**60))
 def test_bytes_are_true_to_three_digits(size):
     number, unit = units.bytes_iec(size).split()

@@ -9,6 +9,7 @@ from enum import StrEnum
 from api_client.models import TrainingJob
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
+from tui.text.units import counted
 
 NAMES_SHOWN = 6
 FAILURES_SHOWN = 4
@@ -79,7 +80,7 @@ class Batch:
         if len(self.jobs) == 1:
             job = self.jobs[0]
             return ask.format(f"{name_of(job)} ({job.id})")
-        return ask.format(f"{len(self.jobs)} jobs")
+        return ask.format(counted(len(self.jobs), "job"))
 
     @property
     def consequence(self) -> str:
@@ -142,14 +143,7 @@ class ProjectDeletion:
 
     @property
     def consequence(self) -> str:
-        number = len(self.jobs)
-        jobs = (
-            "no jobs"
-            if not number
-            else "1 job and its log"
-            if number == 1
-            else f"{number} jobs and their logs"
-        )
+        jobs = counted(len(self.jobs), "job and its log", "jobs and their logs") if self.jobs else "no jobs"
         return (
             f"Permanently deletes the project with {jobs}, checkpoints that aren't deployed, and its cache."
         )

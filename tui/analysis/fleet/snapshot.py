@@ -231,7 +231,7 @@ def attention(rows: Iterable[JobRow]) -> str:
     """Return ``✗ 1 ▲ 2 need attention``: the jobs with findings, by the sign of the worst; "" for none."""
     counts = Counter(row.note[:1] for row in rows if row.alarmed)
     signs = " ".join(f"{sign} {counts[sign]}" for one in SEVERITIES if counts[sign := SIGNS[one]])
-    return signs and f"{signs} need{'s' if counts.total() == 1 else ''} attention"
+    return signs and f"{signs} {'needs' if counts.total() == 1 else 'need'} attention"
 
 
 def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:

@@ -26,7 +26,7 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 from tui.text.times import time_key
-from tui.text.units import duration
+from tui.text.units import counted, duration
 
 _RECENT_CHECKPOINTS = 8  # The newest checkpoints determine the usual interval.
 _LISTED_AFTER_S = 900.0  # A large checkpoint may take this long to be written and listed.
@@ -56,14 +56,15 @@ def _never_came(context: Context) -> Iterator[HealthFinding]:
         ]
         if len(lost) >= _LOST and context.now_s - lost[_LOST - 1] > _LISTED_AFTER_S:
             ago = duration(context.now_s - newest)
-            text = f"{len(lost)} saves announced since the last checkpoint, {ago} ago"
-            short = f"{len(lost)} saves announced, none stored"
+            text = f"{counted(len(lost), 'save')} announced since the last checkpoint, {ago} ago"
+            short = f"{counted(len(lost), 'save')} announced, none stored"
             yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, short=short, since_s=lost[0])
             return
     if listed is not None and not listed and len(progress.saves) >= _LOST:
         since_s = progress.saves[0][1] / NS_PER_S
         if context.now_s - progress.saves[_LOST - 1][1] / NS_PER_S > _LISTED_AFTER_S:
-            text = f"{len(progress.saves)} saves in the log, none stored: not in $BT_CHECKPOINT_DIR?"
+            saves = counted(len(progress.saves), "save")
+            text = f"{saves} in the log, none stored: not in $BT_CHECKPOINT_DIR?"
             yield finding(FindingKind.CHECKPOINT_OVERDUE, "info", text, since_s=since_s)
         return
     since, every = context.training_since, progress.save_every
@@ -72,8 +73,9 @@ def _never_came(context: Context) -> Iterator[HealthFinding]:
     steps = progress.step_series
     due = bisect_left(steps.values, every)
     if progress.step >= _UNKEPT * every and due < len(steps.values) and steps.values[0] < every:
-        text = f"no checkpoint by step {progress.step}, though one was announced every {every} steps"
-        short = f"no checkpoint, announced every {every} steps"
+        announced = f"announced every {counted(every, 'step')}"
+        text = f"no checkpoint by step {progress.step}, though one was {announced}"
+        short = f"no checkpoint, {announced}"
         yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, short=short, since_s=steps.times[due])
 
 

@@ -12,7 +12,7 @@ from tui.analysis.node_metrics import NodeSnapshot, mean_known
 from tui.analysis.progress.phases import SINGLE_PAUSE_S
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.series import Series, mean_between, value_range
-from tui.text.units import duration, percent
+from tui.text.units import counted, duration, percent
 
 _LATE_SAMPLES_S = 300.0  # If a node has been silent for longer, there is no telling whether it is idle.
 _LOADING_FACTOR = 2.0  # A log that is written to, or that announced it, shows that something still loads …
@@ -230,10 +230,11 @@ def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterato
                 since, _idle_since_uninterrupted(series, rules.idle_below, rules.active_from) or since
             )
     if len(still) == 1:
-        others = "another works" if len(busy) == 1 else f"{len(busy)} others work"
+        others = counted(len(busy), "other works", "others work")
         text = f"{node.name}: GPU {still[0]} idle while {others}"
         short = f"{node.name} GPU {still[0]} idle for {duration(at - since)}"
     else:
-        text = f"{node.name}: {len(still)} of {len(node.gpus)} GPUs idle"
-        short = f"{node.name} {len(still)} of {len(node.gpus)} GPUs idle for {duration(at - since)}"
+        gpus = f"{len(still)} of {counted(len(node.gpus), 'GPU')} idle"
+        text = f"{node.name}: {gpus}"
+        short = f"{node.name} {gpus} for {duration(at - since)}"
     yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=node.name, since_s=since)

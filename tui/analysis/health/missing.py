@@ -13,7 +13,7 @@ from tui.analysis.health.context import Context, finding
 from tui.analysis.node_metrics import LEADER, NodeSnapshot
 from tui.analysis.progress.snapshot import ReplicaLog
 from tui.analysis.run.finding import FindingKind, HealthFinding
-from tui.text.units import duration
+from tui.text.units import counted, duration
 
 _STEPS = 4  # Samples or log lines that may be missed before a node counts as silent.
 # Metrics last requested longer ago than this are old only because nothing polls them.
@@ -96,12 +96,11 @@ def _never_measured(log: _NodeActivity, absent: int, wanted: int, first_at: floa
         return
     heard = wanted - absent
     if not log.names_nodes and log.count_logging() >= wanted:
-        text = f"{heard} of {wanted} nodes sent metrics, but all are logging"
+        text = f"{heard} of {counted(wanted, 'node')} sent metrics, but all are logging"
         yield finding(FindingKind.METRICS_MISSING, "warning", text, since_s=first_at)
         return
-    nodes = "one node has" if absent == 1 else f"{absent} nodes have"
-    text = f"{nodes} never sent metrics: {heard} of {wanted} reporting"
-    short = f"{heard} of {wanted} nodes reporting"
+    text = f"{counted(absent, 'node has', 'nodes have')} never sent metrics: {heard} of {wanted} reporting"
+    short = f"{heard} of {counted(wanted, 'node')} reporting"
     yield finding(FindingKind.NODE_MISSING, "warning", text, short=short, since_s=first_at)
 
 

@@ -11,7 +11,7 @@ from tui.analysis.health.context import Context, finding
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.waiting import waited, waiting_text
 from tui.text.sanitize import sanitize
-from tui.text.units import duration
+from tui.text.units import counted, duration
 
 _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
 """Fields that the API may have in the future (the platform counts BT_RETRY_COUNT)."""
@@ -32,19 +32,19 @@ def repeated_restarts(context: Context) -> Iterator[HealthFinding]:
     ][1:]
     logged = context.progress.restarts
     times = max((history, list(logged)), key=len)
-    counted = max((_counted(run.job.model_extra or {}), len(times)))
-    if counted < rules.restarts:
+    restarts = max(_reported(run.job.model_extra or {}), len(times))
+    if restarts < rules.restarts:
         return
     newest = max(times, default=None)
     if newest is not None and context.now_s - newest > rules.restarts_within_s:
         return
     last = f", last {duration(context.now_s - newest)} ago" if newest is not None else ""
-    severity: Severity = "critical" if counted >= _MANY_RESTARTS else "warning"
-    text = f"restarted {counted} times{last}"
+    severity: Severity = "critical" if restarts >= _MANY_RESTARTS else "warning"
+    text = f"restarted {counted(restarts, 'time')}{last}"
     yield finding(FindingKind.RESTARTS, severity, text, since_s=min(times, default=None))
 
 
-def _counted(fields: dict[str, object]) -> int:
+def _reported(fields: dict[str, object]) -> int:
     known = [fields.get(name) for name in _COUNT_FIELDS]
     return max((count for count in known if isinstance(count, int)), default=0)
 
@@ -61,11 +61,11 @@ def errors(context: Context) -> Iterator[HealthFinding]:
     first = recent[0]
     words = sanitize(first.text)
     ago = duration(max(0.0, context.now_s - first.at_ns / NS_PER_S))
-    text, counted = f"an error in the log, {ago} ago: {words}", ""
+    text, number = f"an error in the log, {ago} ago: {words}", ""
     if len(recent) > 1:
-        counted = f"{len(recent)} errors: "
-        text = f"{len(recent)} errors in the log, first {ago} ago: {words}"
-    short = f"{counted}{_LEVEL.sub('', words)}"
+        number = counted(len(recent), "error")
+        text = f"{number} in the log, first {ago} ago: {words}"
+    short = f"{number}: {_LEVEL.sub('', words)}" if number else _LEVEL.sub("", words)
     severity: Severity = "warning"
     if _survived(context, recent[-1].at_ns / NS_PER_S):
         repeated = len(recent) > 1 and not all(_RETRIED.search(error.text) for error in recent)

@@ -146,8 +146,8 @@ def _stall(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -
 def _late_words(lines: Sequence[LogLine]) -> str:
     late = late_ranks(lines)
     ranks = ", ".join(map(str, late))
-    plural = "s" if len(late) > 1 else ""
-    return f"rank{plural} {ranks} did not reach the collective that the others waited in" if late else ""
+    nouns = "rank" if len(late) == 1 else "ranks"
+    return f"{nouns} {ranks} did not reach the collective that the others waited in" if late else ""
 
 
 def late_ranks(lines: Sequence[LogLine]) -> list[int]:

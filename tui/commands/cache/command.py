@@ -32,7 +32,7 @@ from tui.commands.support.tables import print_rows
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.times import local_stamp
-from tui.text.units import bytes_decimal, bytes_iec, count, percent
+from tui.text.units import bytes_decimal, bytes_iec, count, counted, percent
 
 UNKNOWN = "Unknown"
 DIRECTORY = "directory"
@@ -270,7 +270,8 @@ def _print(
         _print_csv(output, listing)
     elif listing is not None:
         print_rows(output, COLUMNS, listing.file_summaries)
-        output.remark(f"{count(len(listing.file_summaries))} files and directories, {bytes_iec(total_bytes)}")
+        entries = counted(len(listing.file_summaries), "file or directory", "files and directories")
+        output.remark(f"{entries}, {bytes_iec(total_bytes)}")
 
 
 def _headline(listing: CacheListing, name: str) -> str:

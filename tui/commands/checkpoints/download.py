@@ -27,7 +27,7 @@ from tui.commands.support.terminal import can_ask
 from tui.tables.column import Column, text_column
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec
+from tui.text.units import bytes_iec, counted
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME = 120
@@ -57,7 +57,7 @@ async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> Non
         write_private(path, json.dumps(document, indent=2).encode("ascii"))
     except OSError as error:
         raise cannot_write(path, error) from error
-    output.remark(f"wrote {len(found):,} URLs to:")
+    output.remark(f"wrote {counted(len(found), 'URL')} to:")
     output.data(f"{path}\n")
 
 
@@ -208,9 +208,8 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
         + (f" at {bytes_iec(speed)}/s" if report.fetched_bytes else "")
     )
     if report.failed:
-        output.remark(
-            f"{len(report.failed)} of {len(report.files)} files failed; run the same command again to resume"
-        )
+        failed = f"{len(report.failed):,} of {counted(len(report.files), 'file')} failed"
+        output.remark(f"{failed}; run the same command again to resume")
 
 
 def _path(file: FileProgress) -> str:

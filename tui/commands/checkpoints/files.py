@@ -17,7 +17,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_rows
 from tui.tables.column import Column, text_column
 from tui.text.times import local_stamp
-from tui.text.units import bytes_iec, count
+from tui.text.units import bytes_iec, counted
 
 
 @examples(
@@ -65,7 +65,7 @@ async def print_files(
         output.data(csv_lines([titles, *([getattr(one, name) for name in shown] for one in found)]))
     else:
         print_rows(output, COLUMNS, found)
-        output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
+        output.remark(f"{counted(len(found), 'file')}, {bytes_iec(total_bytes)}")
 
 
 async def checkpoint_files(

@@ -20,7 +20,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, print_facts, print_rows
 from tui.tables.column import Column, text_column
-from tui.text.units import UNKNOWN, bytes_iec, count, number
+from tui.text.units import UNKNOWN, bytes_iec, count, counted, number
 
 LARGEST_TENSORS = 10
 LONGEST_VALUE = 200
@@ -185,7 +185,7 @@ def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
     read, whole = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
     facts = [
         ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
-        ("tensors", Cell(f"{count(weights['tensor_count'])} in {count(weights['files'])} files")),
+        ("tensors", Cell(f"{count(weights['tensor_count'])} in {counted(weights['files'], 'file')}")),
         ("read", Cell(f"{read} of headers for {whole} of weights")),
     ]
     return facts + [(f"metadata {name}", Cell(_shown(text))) for name, text in weights["metadata"].items()]
@@ -202,7 +202,7 @@ def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tu
             ("storage", Cell(known.sync, "caution" if known.sync == "uploading" else None)),
         ]
     ranks = document["node_ranks"]
-    nodes = f", of {len(ranks)} nodes" if len(ranks) > 1 else ""
+    nodes = f", of {counted(len(ranks), 'node')}" if len(ranks) > 1 else ""
     size = bytes_iec(document["total_size_bytes"])
     return [*facts, ("files", Cell(f"{count(document['total_files'])}, {size}{nodes}"))]
 

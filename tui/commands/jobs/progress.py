@@ -38,7 +38,7 @@ from tui.commands.support.tables import Cell, print_facts, table_of
 from tui.readers.run import LoadedRun
 from tui.tables.column import Column, text_column
 from tui.text.times import iso_time
-from tui.text.units import age, count, duration, number, percent, rate
+from tui.text.units import age, count, counted, duration, number, percent, rate
 
 SERIES_COLUMNS = ("series", "time", "step", "value", "unit")
 
@@ -192,7 +192,8 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         text = f": {newest.text}" if newest else ""
         words.append(("error lines", Cell(count(progress.errors.count) + text, "bad")))
     if len(progress.streams) > 1:
-        words.append(("source", Cell(f"{progress.stream} (of {len(progress.streams)} streams)", "muted")))
+        streams = counted(len(progress.streams), "stream")
+        words.append(("source", Cell(f"{progress.stream} (of {streams})", "muted")))
     return words
 
 

@@ -30,6 +30,7 @@ from tui.commands.support.tables import print_job
 from tui.commands.support.terminal import confirm
 from tui.readers.next_checkpoint import next_checkpoint
 from tui.text.names import listed
+from tui.text.units import counted
 
 NAMES_SHOWN = 10
 
@@ -113,9 +114,8 @@ async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all:
     if not active:
         raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
     if len(active) > 1 and not stop_all:
-        raise CommandFailed(
-            f"{len(active)} jobs are active: {_names(active)}; name one or give --all", ExitCode.USAGE
-        )
+        jobs = counted(len(active), "job is", "jobs are")
+        raise CommandFailed(f"{jobs} active: {_names(active)}; name one or give --all", ExitCode.USAGE)
     return active
 
 
@@ -151,7 +151,7 @@ def remark_failure(output: Output, error: RequestError, what: str, done: str) ->
 
 
 def _question(jobs: Sequence[TrainingJob]) -> str:
-    return f"stop {_names(jobs)}?" if len(jobs) == 1 else f"stop {len(jobs)} jobs: {_names(jobs)}?"
+    return f"stop {_names(jobs)}?" if len(jobs) == 1 else f"stop {counted(len(jobs), 'job')}: {_names(jobs)}?"
 
 
 def _names(jobs: Sequence[TrainingJob]) -> str:

@@ -95,7 +95,7 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
     with open_target(request.target, output, follows=request.follow) as target:
         code, line_count = await _print(client, job, request, output, target)
     if request.target.file is not None:
-        output.remark(f"saved {line_count:,} lines to {request.target.file}")
+        output.remark(f"saved {counted(line_count, 'line')} to {request.target.file}")
     return code
 
 

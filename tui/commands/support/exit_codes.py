@@ -21,6 +21,7 @@ from api_client.errors import (
 from api_client.files import FULL_DISK, why_not_written
 from tui.text.names import listed, natural_key
 from tui.text.sanitize import clip, sanitize
+from tui.text.units import counted
 
 MAX_LISTED_NAMES = 12
 LONGEST_NAME_CELLS = 60
@@ -169,7 +170,7 @@ def request_details(error: Exception) -> str:
     """Return which request failed, to find it in a server's log; empty for other errors."""
     if not isinstance(error, RequestError) or not error.method:
         return ""
-    parts = [f"{error.method} {error.path}", f"sent {error.attempts} times"]
+    parts = [f"{error.method} {error.path}", f"sent {counted(error.attempts, 'time')}"]
     if isinstance(error, ErrorAnswer):
         parts.append(f"status {error.status}")
         parts += [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.output import Output
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import bytes_iec, duration, percent
+from tui.text.units import bytes_iec, counted, duration, percent
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -110,7 +110,7 @@ async def run_plan(
 
 def progress_label(progress: DownloadProgress) -> str:
     count = len(progress.files)
-    return "downloading" if count == 1 else f"{progress.files_done}/{count} files"
+    return "downloading" if count == 1 else f"{progress.files_done}/{counted(count, 'file')}"
 
 
 def progress_note(progress: DownloadProgress) -> str:

@@ -17,7 +17,7 @@ from tui.commands.support.session import configuration_if_any
 from tui.feeds.checkpoint_evidence import Evidence, evidence_of
 from tui.readers.run import LoadedRun, read_run
 from tui.text.times import LogTimes, moment_of, span_of
-from tui.text.units import count, counted, percent
+from tui.text.units import counted, percent
 
 EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 """Digits of an epoch time of this century → its units per second."""
@@ -123,6 +123,6 @@ def _shown_on(line: ProgressLine, job: TrainingJob, place: str = "") -> Callable
 
     def on_part(part: float | None, lines: int) -> None:
         note = "" if part is None else f"{percent(part)}, "
-        line.show(label, 0, 0, f"{note}{count(lines)} lines")
+        line.show(label, 0, 0, f"{note}{counted(lines, 'line')}")
 
     return on_part

@@ -110,14 +110,14 @@ def _parameters(weights: SafetensorsHeader | Weights, stored: str) -> list[Line]
         f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
     )
     return [
-        [(f"{count(weights.parameter_count)} parameters", "strong"), (stored, "plain")],
+        [(counted(weights.parameter_count, "parameter"), "strong"), (stored, "plain")],
         _fact("by type", by_dtype or UNKNOWN),
     ]
 
 
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
     lines: list[Line] = [
-        *_parameters(header, f" in {count(len(header.tensors))} tensors"),
+        *_parameters(header, f" in {counted(len(header.tensors), 'tensor')}"),
         _fact("weights", bytes_iec(header.data_bytes)),
         _fact("read", f"{bytes_iec(header.header_bytes)} (header only)"),
     ]
@@ -204,7 +204,9 @@ def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
 
 def _shortened(line: str) -> str:
     rest = len(line) - LONGEST_LINE
-    return sanitize(line) if rest <= 0 else f"{sanitize(line[:LONGEST_LINE])} … {count(rest)} more characters"
+    if rest <= 0:
+        return sanitize(line)
+    return f"{sanitize(line[:LONGEST_LINE])} … {counted(rest, 'more character')}"
 
 
 def hex_lines(content: bytes) -> list[Line]:

@@ -51,7 +51,7 @@ def header_facts(
         facts.append([(f"{len(running)} running", "running" if running else "muted")])
         busy = sum(row.gpu_count for row in running)
         if busy:
-            facts.append([(f"{busy} GPUs busy", "muted")])
+            facts.append([(f"{counted(busy, 'GPU')} busy", "muted")])
         if spent := _total(rows, snapshot):
             facts.append(spent)
             if snapshot.bill is not None and snapshot.bill.why_not:

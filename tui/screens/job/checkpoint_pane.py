@@ -20,7 +20,7 @@ from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Span, chosen
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
-from tui.text.units import age, bytes_iec, count
+from tui.text.units import age, bytes_iec, counted
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -177,7 +177,7 @@ class CheckpointPane(Vertical):
         number = len(all_facts)
         facts: list[list[Span]] = [
             [
-                (f"{count(number)} checkpoint{'' if number == 1 else 's'}", "strong"),
+                (counted(number, "checkpoint"), "strong"),
                 (f" {bytes_iec(size)}", "plain"),
             ]
         ]

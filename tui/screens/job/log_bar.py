@@ -17,7 +17,7 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.tables.column import Span
 from tui.text.sanitize import clip, sanitize
 from tui.text.times import stamp_text
-from tui.text.units import count, percent
+from tui.text.units import count, counted, percent
 from tui.widgets.log_view.finder import MatchChanged
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
@@ -83,7 +83,7 @@ def filter_spans(options: LogOptions) -> list[list[Span]]:
         facts.append([(f"≥ {options.min_level}", "accent")])
     if options.hidden:
         names = sorted(filter(None, options.hidden))
-        what = clip(sanitize(names[0]), _PATTERN_CELLS) if len(names) == 1 else f"{len(names)} nodes"
+        what = clip(sanitize(names[0]), _PATTERN_CELLS) if len(names) == 1 else counted(len(names), "node")
         facts.append([(f"{what} hidden", "accent")])
     if options.span is not None:
         facts.append([(f"last {SPANS[options.span]}", "accent")])
@@ -216,12 +216,12 @@ class LogBar(StatusLine):
             facts.append([(f"{count(view.model.passing_count)} of {count(lines)}", "plain")])
         priority_count = len(facts)
         if view.store.dropped:
-            facts.append([(f"{count(view.store.dropped)} oldest lines dropped", "warn")])
+            facts.append([(f"{counted(view.store.dropped, 'oldest line')} dropped", "warn")])
         facts += _switched(options)
         if state.caught_up and state.is_reading:
             facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
         if not is_filtered and (lines or state.read_part == 1):
-            facts.append([(f"{count(lines)} lines", "muted")])
+            facts.append([(counted(lines, "line"), "muted")])
         if view.only_day:
             facts.append([(view.only_day, "plain")])
         self.set_facts(facts, priority_count)

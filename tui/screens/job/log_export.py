@@ -19,7 +19,7 @@ from tui.system.external_programs import LONGEST_COPY_BYTES, Program, program_of
 from tui.system.saved_files import landing, own_path, proposed_path, save_entries
 from tui.text.log_entries import message_text
 from tui.text.sanitize import sanitize
-from tui.text.units import count
+from tui.text.units import counted
 from tui.widgets.log_view.view import LogView
 
 MANY_LINES = 50_000
@@ -48,10 +48,10 @@ class LogExport:
         if not entries:
             self._pane.notify("No line to copy.")
         elif len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
-            what = "This line is" if len(entries) == 1 else f"{count(len(entries))} lines are"
+            what = counted(len(entries), "line is", "lines are")
             self._pane.notify(f"{what} too long for the clipboard; W saves lines to a file.")
         else:
-            what = "line" if len(entries) == 1 else f"{count(len(entries))} lines:"
+            what = "line" if len(entries) == 1 else f"{counted(len(entries), 'line')}:"
             self._pane.post_message(CopyRequested(text, what, lines=True))
 
     def suggested_path(self) -> str:
@@ -75,7 +75,7 @@ class LogExport:
         except ValueError as error:
             return f"not saved: {error}"
         where = f"as {path.name}" if self._pane.app.is_web else f"to {path}"
-        self._pane.notify(f"Saved {count(lines)} lines {where}.")
+        self._pane.notify(f"Saved {counted(lines, 'line')} {where}.")
         self._pane.post_message(FilesSaved((path,)))
         return ""
 
@@ -85,7 +85,7 @@ class LogExport:
             notify(f"No {kind} found; set ${kind.upper()}.", severity="warning")
             return
         if view.model.passing_count > MANY_LINES:
-            notify(f"Preparing {count(view.model.passing_count)} lines for {sanitize(command[0])}…")
+            notify(f"Preparing {counted(view.model.passing_count, 'line')} for {sanitize(command[0])}…")
         try:
             with self._hold():
                 await show_in_program(

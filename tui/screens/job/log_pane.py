@@ -37,7 +37,7 @@ from tui.screens.job.log_field import FieldSwitches, LogField
 from tui.system.external_programs import Program
 from tui.text.names import natural_key
 from tui.text.times import LogTimes, moment_at, moment_of
-from tui.text.units import count
+from tui.text.units import counted
 from tui.widgets.background import run_in_background
 from tui.widgets.log_view.finder import MatchChanged
 from tui.widgets.log_view.gutter import TIME_MODES
@@ -143,11 +143,11 @@ class LogPane(Vertical):
             state.caught_up = True
         if part.filled is not None:
             gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
-            lines = count(len(part.entries) - gaps)
+            lines = counted(len(part.entries) - gaps, "line")
             if gaps:
-                self.notify(f"{lines} lines recovered; some are still missing.", severity="warning")
+                self.notify(f"{lines} recovered; some are still missing.", severity="warning")
             else:
-                self.notify(f"Gap filled: {lines} lines.")
+                self.notify(f"Gap filled: {lines}.")
         state.ended, state.settled = state.ended or part.ended, state.settled or part.settled
         state.read_part = state.read_part if part.read_part is None else part.read_part
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tui.analysis.series import EMPTY, Range, Series, reduce_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import clip, sanitize
-from tui.text.units import UNKNOWN, percent
+from tui.text.units import UNKNOWN, counted, percent
 from tui.widgets.charts.legend import short_names
 from tui.widgets.charts.spec import BLOCKS, GAP, block, value_at
 from tui.widgets.charts.ticks import duration_label
@@ -269,7 +269,7 @@ class MatrixRenderer:
     def _summary(self) -> str:
         known = [row for row in self.rows if row.mean is not None]
         if not known:
-            return f"  {len(self.rows)} nodes"
+            return f"  {counted(len(self.rows), 'node')}"
         mean = sum(row.mean for row in known if row.mean is not None) / len(known)
         worst = (min if self.frame.low_is_bad else max)(known, key=lambda row: row.mean or 0.0)
         word = "low" if self.frame.low_is_bad else "high"

@@ -16,6 +16,7 @@ from rich.text import Span, Text
 
 from tui.analysis.logs.structured import pretty_rows
 from tui.text.sanitize import last_carriage_segment
+from tui.text.units import counted
 from tui.widgets.log_view.ansi import styled_spans
 
 LinesOf = Callable[[int], int]
@@ -120,7 +121,7 @@ def _cut(message: str) -> str:
     if "\r" in end.rstrip("\r\n") and "\n" not in message.rstrip("\r\n"):
         return last_carriage_segment(end)
     rest = len(message) - SHOWN_CHARACTERS
-    return f"{message[:SHOWN_CHARACTERS]} … {rest:,} more characters"
+    return f"{message[:SHOWN_CHARACTERS]} … {counted(rest, 'more character')}"
 
 
 def _row(text: str) -> TextRow:

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from api_client.models.logs import NS_PER_S, LogGap
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize
-from tui.text.units import duration
+from tui.text.units import counted, duration
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import TextRow, message_rows, thumb
@@ -265,11 +265,11 @@ class LogRenderer:
         if row_key.fold == "progress":
             # A bar held in place has the time of its position, while its text may be from a later line.
             place, now = self._times.clock(row_key.key.time_ns), self._times.clock(row_key.shown.time_ns)
-            states = f"{row_key.lines:,} states"
+            states = counted(row_key.lines, "state")
             later = f"({states}, now {now})"
             words = later if now != place and len(later) <= room else f"({states})"
             return words if len(words) <= room else f"×{row_key.lines:,}"
-        return f"({row_key.lines:,} lines)"
+        return f"({counted(row_key.lines, 'line')})"
 
     def _gap(self, gap: LogGap, flags: RowFlags) -> list[Segment]:
         width = self.geometry.width
