@@ -36,7 +36,7 @@ def test_orders() -> None:
     by_name = ["empty", "hub", "llama", "config.json", "model-2.safetensors", "model-10.safetensors"]
     assert shown(tree)[:6] == by_name
     assert shown(tree, Order(SortKey.SIZE, descending=True), open_all=False) == ["hub", "notes.txt", "empty"]
-    assert shown(tree, Order(SortKey.TIME), open_all=False) == ["empty", "notes.txt", "hub"]
+    assert shown(tree, Order(SortKey.TIME), open_all=False) == ["notes.txt", "hub", "empty"]
     assert shown(tree, Order(SortKey.TYPE), open_all=False) == ["empty", "hub", "notes.txt"]
 
 

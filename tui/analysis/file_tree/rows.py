@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from tui.analysis.file_tree.tree import ROOT, STEP_ITEMS, FileTree, Steps
+from tui.analysis.ordering import ordered
 
 GLOB_SIGNS = "*?["
 
@@ -149,14 +150,20 @@ def _key_of(tree: FileTree, key: SortKey) -> Callable[[int], Any]:
         return tree.sizes.__getitem__
     if key is SortKey.TIME:
         newest_s = tree.newest_s
-        return lambda node: newest_s[node] or 0.0
+        return newest_s.__getitem__
     if key is SortKey.TYPE:
-        return lambda node: f"{tree.children[node] is None:d}{tree.type_of(node)}"
+        return lambda node: _type_key(tree, node)
     return lambda node: name_key(tree.names[node])
 
 
+def _type_key(tree: FileTree, node: int) -> str | None:
+    """Return a key that puts directories first; None for a file without a type."""
+    kind = tree.type_of(node)
+    return f"{tree.children[node] is None:d}{kind}" if kind else None
+
+
 def _sorted_by(nodes: list[int], key_of: Callable[[int], Any], *, descending: bool) -> Steps[list[int]]:
-    """Sort stably in either direction: compute keys, sort runs, then sort it all, which merges the runs."""
+    """Sort stably in either direction, unknown values last: compute keys, sort runs, then merge the runs."""
     keys: dict[int, Any] = {}
     size = len(nodes)
     for start in range(0, size, STEP_ITEMS):
@@ -167,10 +174,10 @@ def _sorted_by(nodes: list[int], key_of: Callable[[int], Any], *, descending: bo
     if size > RUN_ITEMS:
         runs: list[int] = []
         for start in range(0, size, RUN_ITEMS):
-            runs += sorted(nodes[start : start + RUN_ITEMS], key=keys.__getitem__, reverse=descending)
+            runs += ordered(nodes[start : start + RUN_ITEMS], keys.__getitem__, descending=descending)
             yield 0.5 + start / size / 2
         nodes = runs
-    return sorted(nodes, key=keys.__getitem__, reverse=descending)
+    return ordered(nodes, keys.__getitem__, descending=descending)
 
 
 _STEP_NAMES = 8 * STEP_ITEMS

@@ -14,6 +14,7 @@ from api_client.models.cache import CacheListing, ListedPath
 from tui.analysis.checkpoints.facts import cache_entries
 from tui.analysis.export import csv_lines, without_formula
 from tui.analysis.file_tree.tree import ROOT, FileTree, build
+from tui.analysis.ordering import ordered
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import project_named
 from tui.commands.support.options import (
@@ -51,9 +52,9 @@ MAX_ANCESTORS = 100
 _KEYS: dict[str, Callable[[ListedPath], Any]] = {
     "filepath": lambda file: file.path,
     "size": lambda file: file.size_bytes,
-    "modified": lambda file: file.modified,
-    "type": lambda file: file.file_type,
-    "permissions": lambda file: file.permissions,
+    "modified": lambda file: file.modified or None,
+    "type": lambda file: file.file_type or None,
+    "permissions": lambda file: file.permissions or None,
 }
 
 BY_PATH = "path"
@@ -67,7 +68,7 @@ def _prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
     """
     total_bytes = sum(file.size_bytes for file in listing.file_summaries)
     _total_directories(listing)
-    listing.file_summaries.sort(key=_KEYS[sort], reverse=descending)
+    listing.file_summaries[:] = ordered(listing.file_summaries, _KEYS[sort], descending=descending)
     return total_bytes
 
 

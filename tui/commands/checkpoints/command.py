@@ -12,6 +12,7 @@ from api_client.client import TrainingClient
 from api_client.models import Checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts, Score, facts_of_run, fault_lines
 from tui.analysis.export import csv_lines, json_number
+from tui.analysis.ordering import ordered
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.checkpoints.files import files, print_files
 from tui.commands.checkpoints.show import show
@@ -33,7 +34,7 @@ from tui.commands.support.tables import table_of
 from tui.feeds.checkpoint_evidence import Evidence
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import chosen
-from tui.text.times import iso_time, local_time, time_key
+from tui.text.times import iso_time, local_time
 from tui.text.units import UNKNOWN, bytes_decimal
 
 SORTS = ("checkpoint-id", "size", "created", "type")
@@ -87,7 +88,7 @@ async def list_checkpoints(
         return
     job = await choice.find(client)
     found = await client.checkpoints.list(job.project_id, job.id)
-    found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
+    found = ordered(found, _KEYS[sort], descending=order == DESCENDING)
     if output_format == CSV:
         output.data(_csv(job.id, found))
     else:
@@ -105,9 +106,9 @@ async def list_checkpoints(
 
 _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
     "checkpoint-id": lambda one: one.checkpoint_id,
-    "size": lambda one: one.size_bytes or 0,
-    "created": lambda one: time_key(one.created_at),
-    "type": lambda one: one.checkpoint_type or "",
+    "size": lambda one: one.size_bytes,
+    "created": lambda one: one.created_at,
+    "type": lambda one: one.checkpoint_type or None,
 }
 
 

@@ -9,6 +9,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, full_status, short_status
+from tui.analysis.ordering import ordered
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
 from tui.commands.support.lookups import project_id_of
@@ -94,7 +95,7 @@ async def jobs(
         output.remark(left_out("job", unreadable))
     kept = running_first(job for job in found if not wanted or job.current_status in wanted)
     if direction is not None:
-        kept.sort(key=lambda job: time_key(job.created_at), reverse=direction == DESCENDING)
+        kept = ordered(kept, lambda job: job.created_at, descending=direction == DESCENDING)
     print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
 
 
