@@ -13,6 +13,7 @@ from tui.analysis.run.checkpoints import CheckpointFault, saved_key
 from tui.analysis.run.finding import FindingKind
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
+from tui.widgets.row_table import RowTable
 
 
 def checkpoint(name: str, minutes_ago: float | None = 10, **fields: Any) -> Checkpoint:
@@ -113,3 +114,22 @@ async def test_the_cursor_stays_where_it_was_put_and_else_is_on_the_newest() -> 
         newer = (*THREE, checkpoint("checkpoint-400", 1))
         assert await chosen("4", come=newer) == "checkpoint-100", "somebody moved it"
         assert [one.name for one in pane.marked] == ["checkpoint-200"]
+
+
+async def test_sort_key_walks_the_shown_columns_and_unknown_losses_stay_last() -> None:
+    found = tuple(checkpoint(f"checkpoint-{step}", 60 - step / 100) for step in (100, 200, 300, 5000))
+    logged = ProgressSnapshot(loss_by_step=((90, 2.0), (190, 1.0), (290, 1.5)))
+    app = tab(found, logged)
+    async with opened(app, (120, 30)) as pilot:
+        table = app.screen.query_one("#checkpoint-table", RowTable)
+        walked, losses = [], {}
+        for _ in range(len(table.columns_shown) - 1):  # marks have no order
+            await pilot.press("S")
+            assert table.sort_mark is not None
+            walked.append(table.sort_mark[0])
+            if walked[-1] == "loss":
+                for key in ("V", "V"):
+                    await pilot.press(key)
+                    losses[table.sort_mark[1]] = [row.facts.step for row in table.rows]
+        assert set(walked) == table.columns_shown - {"marks"}
+        assert losses == {False: [200, 300, 100, 5000], True: [100, 300, 200, 5000]}

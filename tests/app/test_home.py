@@ -1,19 +1,34 @@
+import math
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
+import pytest
 from textual import events
 from textual.widgets import Input
 
-from support.dashboard import Heard, home, loading_home, opened, pressed, settle, text_of
-from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
+from support.dashboard import (
+    Heard,
+    home,
+    loading_home,
+    opened,
+    pressed,
+    screen_view,
+    settle,
+    text_of,
+)
+from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
-from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.app import BtTuiApp
 from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
+from tui.screens.home.columns import job_columns
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenJobRequested
+from tui.settings.remembered import Memory
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)
@@ -110,7 +125,8 @@ async def test_trouble_before_the_first_answer_says_what_and_why_and_the_cursor_
 async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:
-        await pilot.press("S", "S")
+        while home_of(app).sort != ("name", False):
+            await pilot.press("S")
         assert names(app) == sorted(names(app))
         await pilot.press("V")
         assert names(app) == sorted(names(app), reverse=True)
@@ -120,6 +136,69 @@ async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> Non
         app.screen.query_one("#projects").focus()
         await pressed(pilot, "j")
         assert len({row.project for row in table_of(app).rows}) == 1
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 250])
+async def test_sort_key_walks_the_shown_columns_from_left_to_right(width) -> None:
+    app = home()
+    async with opened(app, (width, 24)) as pilot:
+        shown = table_of(app).columns_shown | {"status"}  # by status, even if only signs show it
+        while home_of(app).sort[0] != "name":
+            await pilot.press("S")
+        sorts, positions = [], []
+        for _ in shown:
+            sorts.append(home_of(app).sort[0])
+            heading = table_of(app).render_line(0).text
+            positions += [heading.index(arrow) for arrow in "▴▾" if arrow in heading]
+            await pilot.press("S")
+        assert set(sorts) == shown and home_of(app).sort[0] == "name"
+        assert positions == sorted(positions)
+
+
+COLUMN_IDS = [column.id for column in job_columns(lambda: None)]
+
+
+@pytest.mark.parametrize("column", COLUMN_IDS)
+async def test_sort_by_any_column_is_restored_after_a_restart(tmp_path, column) -> None:
+    memory = Memory(tmp_path / "layout.json")
+    before = screen_view(lambda: HomeScreen(partial(StubFleetFeed, fleet()), "acme", memory))
+    async with opened(before, SIZE):
+        home_of(before).sort = (column, True)
+    memory.save()
+    kept = Memory(tmp_path / "layout.json")
+    after = screen_view(lambda: HomeScreen(partial(StubFleetFeed, fleet()), "acme", kept))
+    async with opened(after, SIZE):
+        assert home_of(after).sort == table_of(after).sort_mark == (column, True)
+
+
+@pytest.mark.parametrize("column", COLUMN_IDS)
+async def test_rows_without_a_value_come_last_in_both_directions(column) -> None:
+    bare = job("bare", "PENDING", user=None, created_at=None, instance_type=None, training_project=None)
+    previews = {**JOB_PREVIEWS, "boot": JobPreview(ProgressSnapshot(step=3, loss=math.nan))}
+    prices = {"A10G:1": 0.1, "H200:8": 1.0}
+    snapshot = FleetFold().fold(PROJECTS, (bare, *JOBS), previews, ONE_O_CLOCK, prices)
+    app = home(snapshot)
+    async with opened(app, (250, 24)) as pilot:
+        shown = next(one for one in job_columns(lambda: snapshot) if one.id == column)
+        for descending in (False, True):
+            home_of(app).sort = (column, descending)
+            await settle(pilot)
+            cells = ["".join(text for text, _ in shown.cell(row)).strip("–") for row in table_of(app).rows]
+            if column == "note":
+                cells = [cell if "%" in cell or "step" in cell or "stalled" in cell else "" for cell in cells]
+            assert cells == [cell for cell in cells if cell] + [cell for cell in cells if not cell]
+
+
+async def test_losses_are_sorted_by_value_and_nan_is_the_worst() -> None:
+    losses = {"llama70": 0.9, "grpo7": math.nan, "whisper": -0.2, "boot": math.inf}
+    previews = {name: JobPreview(ProgressSnapshot(step=3, loss=loss)) for name, loss in losses.items()}
+    app = home(FleetFold().fold(PROJECTS, JOBS, previews, ONE_O_CLOCK))
+    async with opened(app, SIZE) as pilot:
+        for descending in (False, True):
+            home_of(app).sort = ("loss", descending)
+            await settle(pilot)
+            rising = ["whisper", "llama70", "boot", "grpo7"]
+            assert [row.id for row in table_of(app).rows][:4] == (rising[::-1] if descending else rising)
 
 
 async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_job() -> None:

@@ -1,8 +1,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
 from textual.app import App, ComposeResult
 
+from tui.screens.home.columns import job_columns
+from tui.tables.checkpoints import CHECKPOINTS
 from tui.tables.column import Column
 from tui.widgets.row_table import RowTable
 
@@ -17,7 +20,13 @@ PLANETS = [Planet(f"planet-{number:03}", number) for number in range(200)]
 COLUMNS = (
     Column[Planet]("name", "planet", lambda row: [(row.name, "plain")], width=10, flex=1, keep=2),
     Column[Planet](
-        "moons", "moons", lambda row: [(str(row.moons or ""), "muted")], width=5, align="right", keep=1
+        "moons",
+        "moons",
+        lambda row: [(str(row.moons or ""), "muted")],
+        width=5,
+        align="right",
+        keep=1,
+        value=lambda row: row.moons,
     ),
 )
 
@@ -67,4 +76,19 @@ async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign(
         assert "moons" in app.lines()[0]
         assert "a-planet-with-a-rather-long-name" in app.lines()[1]
         app.table.sort_mark = ("moons", True)
-        assert app.lines()[0].rstrip().endswith(" moon▾")
+        assert app.lines()[0].rstrip().endswith(" moons▾")
+
+
+@pytest.mark.parametrize("columns", [job_columns(lambda: None), CHECKPOINTS], ids=["jobs", "checkpoints"])
+async def test_heading_of_every_sorted_column_is_whole_at_every_width(columns) -> None:
+    app = TableApp(())
+    async with app.run_test(size=(60, 4)) as pilot:
+        table = RowTable(columns, str)
+        await app.mount(table)
+        for width in range(40, 200, 7):
+            await pilot.resize_terminal(width, 4)
+            for column in columns:
+                if column.id in table.columns_shown and column.value is not None:
+                    for descending, arrow in enumerate("▴▾"):
+                        table.sort_mark = (column.id, bool(descending))
+                        assert f" {column.title.strip()}{arrow}" in table.render_line(0).text

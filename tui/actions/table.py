@@ -261,7 +261,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
             "resume from",
             "Copy the LoadCheckpointConfig that resumes training from this checkpoint.",
         ),
-        ("sort_checkpoints", "S", "sort", "Sort by the next column: created, name, step, size, type."),
+        ("sort_checkpoints", "S", "sort", "Sort by the next column (or click a heading)."),
         ("reverse_checkpoints", "V", "reverse", "Reverse sort order.", RARE),
     ),
     Scope.STATUS: (("copy_status", "Y", "copy status", "Copy the job's status as Markdown."),),

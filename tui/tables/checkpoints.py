@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 
 from tui.analysis.checkpoints.facts import CheckpointFacts, SyncState
 from tui.analysis.run.finding import FindingKind
 from tui.tables.column import Column, Span
+from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 
@@ -40,6 +42,11 @@ class CheckpointRow:
         return age((self.now - created).total_seconds()) if created is not None else UNKNOWN
 
 
+def _created(row: CheckpointRow) -> float | None:
+    created = row.facts.checkpoint.created_at
+    return created.timestamp() if created is not None else None
+
+
 def _name(row: CheckpointRow) -> list[Span]:
     name = (sanitize(row.name), "strong")
     return [name] if row.is_marked is None else [("✓ " if row.is_marked else "  ", "good"), name]
@@ -63,17 +70,27 @@ def _marks(row: CheckpointRow) -> list[Span]:
     return spans
 
 
-def _loss(row: CheckpointRow) -> list[Span]:
-    fault = row.facts.fault
+def _training_loss(row: CheckpointRow) -> float | None:
+    fault, loss = row.facts.fault, row.facts.loss
     if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
-        return [("NaN", "bad")]
-    loss = row.facts.loss
-    return [(number(loss.value), "plain")] if loss is not None else [(UNKNOWN, "muted")]
+        return math.nan
+    return loss.value if loss is not None else None
+
+
+def _loss(row: CheckpointRow) -> list[Span]:
+    value = _training_loss(row)
+    if value is None:
+        return [(UNKNOWN, "muted")]
+    return [("NaN", "bad") if math.isnan(value) else (number(value), "plain")]
+
+
+def _evaluation_loss(row: CheckpointRow) -> float | None:
+    return row.facts.evaluation.value if row.facts.evaluation is not None else None
 
 
 def _evaluation(row: CheckpointRow) -> list[Span]:
-    found = row.facts.evaluation
-    return [(number(found.value), "plain")] if found is not None else []
+    value = _evaluation_loss(row)
+    return [(number(value), "plain")] if value is not None else []
 
 
 def _sync(row: CheckpointRow) -> list[Span]:
@@ -92,15 +109,66 @@ def _base(row: CheckpointRow) -> list[Span]:
 
 
 CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
-    Column("name", "  checkpoint", _name, 18, flex=3, keep=10, heading="CHECKPOINT", shrinks=True),
+    Column(
+        "name",
+        "  checkpoint",
+        _name,
+        width=18,
+        flex=3,
+        keep=10,
+        heading="CHECKPOINT",
+        shrinks=True,
+        value=lambda row: natural_key(row.name),
+    ),
     Column("marks", "", _marks, 19, keep=9, heading="MARK"),
-    Column("step", "step", lambda row: [(count(row.facts.step), "plain")], 7, align="right", keep=8),
-    Column("loss", "loss", _loss, 7, align="right", keep=6),
-    Column("evaluation", "eval", _evaluation, 7, align="right", keep=7),
-    Column("written", "written", _written, 8, align="right", keep=5),
-    Column("kind", "type", lambda row: [(sanitize(row.facts.kind), "plain")], 9, keep=3),
-    Column("size", "size", _size, 9, align="right", keep=4),
+    Column(
+        "step",
+        "step",
+        lambda row: [(count(row.facts.step), "plain")],
+        width=7,
+        align="right",
+        keep=8,
+        value=lambda row: row.facts.step,
+        descending=True,
+    ),
+    Column("loss", "loss", _loss, 7, align="right", keep=6, value=_training_loss),
+    Column("evaluation", "eval", _evaluation, 7, align="right", keep=7, value=_evaluation_loss),
+    Column("written", "written", _written, 8, align="right", keep=5, value=_created, descending=True),
+    Column(
+        "kind",
+        "type",
+        lambda row: [(sanitize(row.facts.kind), "plain")],
+        width=9,
+        keep=3,
+        value=lambda row: natural_key(row.facts.kind),
+    ),
+    Column(
+        "size",
+        "size",
+        _size,
+        width=9,
+        align="right",
+        keep=4,
+        value=lambda row: row.facts.checkpoint.size_bytes,
+        descending=True,
+    ),
     Column("age", "age", lambda row: [(row.age, "muted")], align="right"),
-    Column("sync", "storage", _sync, 11, keep=2),
-    Column("base", "base model", _base, 16, flex=2, keep=1, shrinks=True),
+    Column(
+        "sync",
+        "storage",
+        _sync,
+        width=11,
+        keep=2,
+        value=lambda row: row.facts.checkpoint.sync_status and row.facts.sync,
+    ),
+    Column(
+        "base",
+        "base model",
+        _base,
+        width=16,
+        flex=2,
+        keep=1,
+        shrinks=True,
+        value=lambda row: (row.facts.checkpoint.base_model or "").lower() or None,
+    ),
 )

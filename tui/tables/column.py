@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
+from tui.analysis.ordering import ordered
 from tui.text.sanitize import cell_width
 
 Row = TypeVar("Row")
@@ -16,16 +17,21 @@ Span = tuple[str, str]
 GAP = 1
 MARGIN = 1
 """Cells left of the first column and right of the last."""
+ARROW_CELLS = 1
+"""Cells of the arrow behind the title of the column that a table is sorted by."""
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
     """A table column: cell contents, and behavior when space is limited.
 
-    ``width`` is the minimum width in cells. ``flex`` is the column's share of spare width, up to ``most``
-    cells in all (0: no limit). ``clip`` is where a text that is too long is cut. Columns with the lowest
-    ``keep`` are dropped first when the table is too narrow. ``without`` maps IDs of other columns to the
-    cell to use while that column is left out.
+    ``width`` is the minimum width in cells, apart from the room that a column's title and sort arrow need.
+    ``flex`` is the column's share of spare width, up to ``most`` cells in all (0: no limit). ``clip`` is
+    where a text that is too long is cut. Columns with the lowest ``keep`` are dropped first when the table
+    is too narrow. ``without`` maps IDs of other columns to the cell to use while that column is left out.
+
+    ``value`` is what rows are sorted by, None for a row without a value; without it, the column cannot be
+    sorted by. ``descending`` is the direction of the first sort by it.
 
     Commands print the column under ``heading``, by default the title in capitals. On a narrow terminal they
     cut it if it ``shrinks``.
@@ -43,6 +49,16 @@ class Column(Generic[Row]):
     without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
     heading: str = ""
     shrinks: bool = False
+    value: Callable[[Row], Any] | None = None
+    descending: bool = False
+
+    @property
+    def least_cells(self) -> int:
+        return max(self.width, self.title_cells) if self.value is not None else self.width
+
+    @property
+    def title_cells(self) -> int:
+        return cell_width(self.title) + (ARROW_CELLS if self.value is not None else 0)
 
 
 def text_column(
@@ -60,7 +76,7 @@ def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: in
     cells = [[sum(cell_width(text) for text, _ in column.cell(row)) for row in rows] for column in columns]
     needs = [max(column, default=0) for column in cells]
     sized = [
-        replace(column, width=min(column.width, max(need, cell_width(column.title))))
+        replace(column, width=min(column.least_cells, max(need, column.title_cells)))
         for column, need in zip(columns, needs, strict=True)
         if need
     ]
@@ -79,7 +95,7 @@ def fitted_columns(all_columns: Sequence[Column[Row]], width: int) -> tuple[tupl
     room = width - 2 * MARGIN
 
     def needed() -> int:
-        return sum(column.width for column in columns) + GAP * (len(columns) - 1)
+        return sum(column.least_cells for column in columns) + GAP * (len(columns) - 1)
 
     while len(columns) > 1 and needed() > room:
         columns.remove(min(reversed(columns), key=lambda column: column.keep))
@@ -88,7 +104,7 @@ def fitted_columns(all_columns: Sequence[Column[Row]], width: int) -> tuple[tupl
     extras = [spare * column.flex // shares if shares else 0 for column in columns]
     greediest = max(range(len(columns)), key=lambda position: columns[position].flex)
     extras[greediest] += spare - sum(extras) if shares else 0
-    widths = [min(column.width, room) + extra for column, extra in zip(columns, extras, strict=True)]
+    widths = [min(column.least_cells, room) + extra for column, extra in zip(columns, extras, strict=True)]
     widths = [
         min(width, column.most) if column.most else width
         for column, width in zip(columns, widths, strict=True)
@@ -107,3 +123,39 @@ def chosen(columns: Iterable[Column[Row]], ids: str) -> tuple[Column[Row], ...]:
     """Return the columns with these ids, separated by spaces, in this order."""
     by_id = {column.id: column for column in columns}
     return tuple(by_id[name] for name in ids.split())
+
+
+Sort = tuple[str, bool]
+"""The id of the column that rows are sorted by, and True if descending."""
+
+
+def sortable(columns: Iterable[Column[Row]]) -> dict[str, Column[Row]]:
+    """Return the columns that rows can be sorted by, by id, in the order in which they are shown."""
+    return {column.id: column for column in columns if column.value is not None}
+
+
+def first_sort(column: Column[Row]) -> Sort:
+    return column.id, column.descending
+
+
+def next_sort(columns: Iterable[Column[Row]], sort: Sort, shown: Collection[str]) -> Sort:
+    """Return the sort by the next of the columns that are shown; after the last, by the first."""
+    by_id = sortable(columns)
+    ids = [column_id for column_id in by_id if column_id in {*shown, sort[0]}]
+    following = ids[(ids.index(sort[0]) + 1) % len(ids)]
+    return first_sort(by_id[following])
+
+
+def pressed_sort(columns: Iterable[Column[Row]], sort: Sort, column_id: str) -> Sort:
+    """Return the sort after a click on the heading of a column: by it, or in the other direction."""
+    if column_id == sort[0]:
+        return column_id, not sort[1]
+    column = sortable(columns).get(column_id)
+    return sort if column is None else first_sort(column)
+
+
+def sorted_rows(columns: Iterable[Column[Row]], rows: Iterable[Row], sort: Sort) -> list[Row]:
+    """Sort stably by a column; rows without a value come last in both directions."""
+    value = sortable(columns)[sort[0]].value
+    assert value is not None
+    return ordered(rows, value, descending=sort[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
 from rich.cells import cell_len, set_cell_size
@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from tui.tables.column import GAP, MARGIN, Column, Row, Span, fitted_columns, sized_columns
+from tui.tables.column import GAP, MARGIN, Column, Row, Sort, Span, fitted_columns, sized_columns
 from tui.text.names import clip_middle
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
@@ -33,8 +33,8 @@ class RowTable(CursorRows, Generic[Row]):
     DEFAULT_CSS = "RowTable.-empty { max-height: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "open")]
 
-    sort_mark: reactive[tuple[str, bool] | None] = reactive(None)
-    """The sort column and True if descending. Display only: the caller sorts the rows."""
+    sort_mark: reactive[Sort | None] = reactive(None)
+    """Display only: the caller sorts the rows."""
 
     @dataclass
     class TableMessage(Message):
@@ -156,7 +156,6 @@ class RowTable(CursorRows, Generic[Row]):
         self.refresh()
 
     def watch_sort_mark(self) -> None:
-        self._layout_width = -1
         self.refresh()
 
     # Drawing
@@ -174,17 +173,15 @@ class RowTable(CursorRows, Generic[Row]):
     def _fit(self, width: int) -> None:
         if width == self._layout_width:
             return
-        columns: Sequence[Column[Row]] = [self._headed(column) for column in self._all_columns]
+        columns: Sequence[Column[Row]] = self._all_columns
         if self._sized:
             columns = sized_columns(columns, self._rows[:_MAX_CACHED_LINES], width)
         self._layout, self._layout_width = fitted_columns(columns, width), width
         self._lines.clear()
 
-    def _headed(self, column: Column[Row]) -> Column[Row]:
-        """Return the column with the sort arrow in its title if the table is sorted by it."""
-        if self.sort_mark is None or self.sort_mark[0] != column.id:
-            return column
-        return replace(column, title=column.title + SORT_ARROWS[self.sort_mark[1]])
+    def _arrow(self, column: Column[Row]) -> str:
+        is_sorted = self.sort_mark is not None and self.sort_mark[0] == column.id
+        return SORT_ARROWS[self.sort_mark[1]] if self.sort_mark is not None and is_sorted else ""
 
     def _row_strip(self, index: int, width: int) -> Strip:
         row = self._rows[index]
@@ -254,9 +251,8 @@ class RowTable(CursorRows, Generic[Row]):
         style = self._component("heading")
         parts = []
         for column, cells in self._layout:
-            fitted = clip_middle(column.title, cells)
-            if fitted != column.title and column.title.endswith(SORT_ARROWS):
-                fitted = set_cell_size(column.title, cells - 1) + column.title[-1]
+            arrow = self._arrow(column)
+            fitted = clip_middle(column.title, max(1, cells - len(arrow))) + arrow
             parts.append(fitted.rjust(cells) if column.align == "right" else fitted.ljust(cells))
         return Strip([Segment(" " * MARGIN + (" " * GAP).join(parts), style)]).adjust_cell_length(
             width, style

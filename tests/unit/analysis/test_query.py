@@ -1,11 +1,10 @@
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.worlds import fleet
-from tui.analysis.fleet.query import filter_and_sort, parse
+from tui.analysis.fleet.query import parse
 from tui.analysis.status import StatusView, status_view
 
 RUNNING = status_view("TRAINING_JOB_RUNNING")
@@ -70,14 +69,6 @@ def test_a_status_is_known_by_its_beginning_and_from_the_jobs():
     assert "pending, queued, created, deploying, running" in problem
     for text in ("status:archived", "status:finished", "-status:active"):
         assert parse(text).matches(Row(status=status_view("TRAINING_JOB_ARCHIVED")))
-
-
-@pytest.mark.parametrize("down", [False, True])
-@pytest.mark.parametrize(("by", "order"), [("loss", ["llama70"]), ("cost", ["whisper", "grpo6", "grpo7"])])
-def test_what_is_unknown_is_sorted_last(by, order, down):
-    all_ = replace(fleet(), prices={"A10G:1": 0.1, "H200:8": 1.0})
-    rows = filter_and_sort(all_.jobs, all_, project_id="", query=parse(""), sort_by=by, descending=down)
-    assert [row.id for row in rows][: len(order)] == order[:: -1 if down else 1]
 
 
 def test_failed_does_not_find_deploy_failed():

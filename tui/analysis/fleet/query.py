@@ -1,4 +1,4 @@
-"""Filter and sort job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
+"""Filter job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
 
 Terms are combined with "and"; a comma inside a field's value means "or"; ``-`` or ``!`` before a term
 negates it. Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
@@ -11,11 +11,9 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
-from typing import Any
 
 from api_client.models.jobs import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow
+from tui.analysis.fleet.snapshot import JobRow
 from tui.text.units import DAY_S, HOUR_S, MINUTE_S
 
 FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
@@ -193,38 +191,7 @@ def _letters_in_order(word: str, text: str) -> bool:
     return all(letter in letters for letter in word)
 
 
-SortKey = Callable[[JobRow], Any]
-
-_SORT_KEYS: dict[str, SortKey] = {
-    "status": attrgetter("rank"),
-    "name": lambda row: row.name.lower(),
-    "gpus": lambda row: (row.gpu_count, row.gpu),
-    "step": lambda row: row.progress_fraction,
-    "spot": lambda row: row.spot,
-    "note": lambda row: (row.progress_fraction, row.note),
-    "loss": lambda row: row.loss if row.loss is not None and math.isfinite(row.loss) else None,
-    "trace": lambda row: sum(value or 0.0 for value in row.trace),
-    "project": lambda row: (row.project.lower(), row.status.order),
-    "user": lambda row: row.user.lower(),
-    "priority": lambda row: row.priority,
-    "age": lambda row: row.age_s,
-}
-
-
-def filter_and_sort(
-    rows: Sequence[JobRow],
-    fleet: FleetSnapshot,
-    *,
-    project_id: str,
-    query: Query,
-    sort_by: str,
-    descending: bool,
-) -> tuple[JobRow, ...]:
-    """Return a project's jobs (all if "") that match the query, in this order; unknown values go last."""
+def filtered(rows: Sequence[JobRow], *, project_id: str, query: Query) -> Sequence[JobRow]:
+    """Return a project's jobs (all if "") that match the query, in the same order."""
     kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
-    if query:
-        kept = [row for row in kept if query.matches(row)]
-    key = fleet.cost_of if sort_by == "cost" else _SORT_KEYS[sort_by]
-    keyed = [(key(row), row) for row in kept]
-    known = sorted((pair for pair in keyed if pair[0] is not None), key=itemgetter(0), reverse=descending)
-    return tuple(row for _, row in known) + tuple(row for value, row in keyed if value is None)
+    return [row for row in kept if query.matches(row)] if query else kept

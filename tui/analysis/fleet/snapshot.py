@@ -113,7 +113,8 @@ class JobRow:
     """The usage that counts toward its cost so far; None if it has not run."""
     note: str
     note_tone: str
-    progress_fraction: float
+    progress: tuple[float, int] | None
+    """The fraction done (0 if the total is unknown) and the step; None for a job that reports no step."""
     steps: str
     loss: float | None
     trace: tuple[float | None, ...]
@@ -187,7 +188,7 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
         charge=charge(job, now),
         note=note,
         note_tone=tone,
-        progress_fraction=(job_preview.progress.fraction if job_preview.progress else None) or 0.0,
+        progress=_done(job_preview.progress),
         steps=_steps(job_preview.progress),
         loss=job_preview.progress.loss if job_preview.progress else None,
         trace=job_preview.trace,
@@ -262,6 +263,12 @@ def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime
         return f"step {count(progress.step)}", "plain"
     left = f"  {duration(progress.eta_s)} left" if (progress.eta_s or 0) >= 1 else ""
     return f"{percent(progress.fraction)}{left}", "plain"
+
+
+def _done(progress: ProgressSnapshot | None) -> tuple[float, int] | None:
+    if progress is None or progress.step is None:
+        return None
+    return progress.fraction or 0.0, progress.step
 
 
 def _steps(progress: ProgressSnapshot | None) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from tui.analysis.cost import total_cost
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, attention
-from tui.tables.column import Column, Span
+from tui.tables.column import Column, Sort, Span
 from tui.text.sanitize import sanitize
-from tui.text.units import count, counted, money, number
+from tui.text.units import UNKNOWN, count, counted, money, number
 from tui.widgets.charts.spec import trace
 
 MIN_GPU_HOURS = 1.0
@@ -111,11 +111,18 @@ def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRo
         known = snapshot.cost_of(row) if snapshot is not None else None
         return [(f"{'≤' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
 
+    def usd(row: JobRow) -> float | None:
+        snapshot = fleet()
+        known = snapshot.cost_of(row) if snapshot is not None else None
+        return known[0] if known is not None else None
+
     columns: list[Column[JobRow]] = []
     for column in JOB_COLUMNS:
         columns.append(column)
         if column.id == "trace":
-            columns.append(Column("cost", "cost", cost, width=8, align="right", keep=4))
+            columns.append(
+                Column("cost", "cost", cost, width=8, align="right", keep=4, value=usd, descending=True)
+            )
     return tuple(columns)
 
 
@@ -123,22 +130,96 @@ def _loss(row: JobRow) -> list[Span]:
     return [(number(row.loss) if row.loss is not None else "", "muted")]
 
 
+def _mean_use(row: JobRow) -> float | None:
+    known = [value for value in row.trace if value is not None]
+    return sum(known) / len(known) if known else None
+
+
 # Problems of a job take precedence over other columns; where the status word does not fit, sign and note show
 # the status.
 JOB_COLUMNS: tuple[Column[JobRow], ...] = (
-    Column("name", "  job", _name, width=22, flex=4, keep=9, clip="middle"),
-    Column("status", "status", lambda row: [(row.status.word, row.status.tone)], width=13, keep=5),
-    Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
-    Column("note", "progress", _note, width=21, flex=4, keep=8, without={"status": _note_without_status}),
-    Column("step", "step", lambda row: [(row.steps, "muted")], width=13, align="right", keep=3),
-    Column("loss", "loss", _loss, width=7, align="right", keep=4),
-    Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
-    Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),
-    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=3, keep=1),
-    Column("priority", "prio", lambda row: [(str(row.priority), "muted")], width=4, align="right", keep=1),
-    Column("spot", "", _spot, width=4, keep=0),
-    Column("age", "age", lambda row: [(row.age, "muted")], width=3, align="right", keep=7),
+    Column("name", "  job", _name, 22, 4, keep=9, clip="middle", value=lambda row: row.name.lower()),
+    Column(
+        "status",
+        "status",
+        lambda row: [(row.status.word, row.status.tone)],
+        width=13,
+        keep=5,
+        value=lambda row: row.rank,
+    ),
+    Column(
+        "gpus",
+        "gpus",
+        lambda row: [(row.gpu, "plain")],
+        width=8,
+        keep=6,
+        value=lambda row: (row.gpu_count, row.gpu) if row.gpu != UNKNOWN else None,
+        descending=True,
+    ),
+    Column(
+        "note",
+        "progress",
+        _note,
+        width=21,
+        flex=4,
+        keep=8,
+        without={"status": _note_without_status},
+        value=lambda row: row.progress,
+        descending=True,
+    ),
+    Column(
+        "step",
+        "step",
+        lambda row: [(row.steps, "muted")],
+        width=13,
+        align="right",
+        keep=3,
+        value=lambda row: row.progress[1] if row.progress is not None else None,
+        descending=True,
+    ),
+    Column("loss", "loss", _loss, width=7, align="right", keep=4, value=lambda row: row.loss),
+    Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4, value=_mean_use),
+    Column(
+        "project",
+        "project",
+        lambda row: [(row.project, "muted")],
+        width=12,
+        flex=2,
+        keep=2,
+        value=lambda row: (row.project.lower(), row.status.order) if row.project else None,
+    ),
+    Column(
+        "user",
+        "user",
+        lambda row: [(row.user, "muted")],
+        width=14,
+        flex=3,
+        keep=1,
+        value=lambda row: row.user.lower() or None,
+    ),
+    Column(
+        "priority",
+        "prio",
+        lambda row: [(str(row.priority), "muted")],
+        width=4,
+        align="right",
+        keep=1,
+        value=lambda row: row.priority,
+        descending=True,
+    ),
+    Column("spot", "", _spot, width=4, keep=0, value=lambda row: row.spot or None),
+    Column(
+        "age",
+        "age",
+        lambda row: [(row.age, "muted")],
+        width=3,
+        align="right",
+        keep=7,
+        value=lambda row: row.age_s if row.age != UNKNOWN else None,
+    ),
 )
+
+FIRST_SORT: Sort = ("status", False)
 
 ALL_PROJECTS = ""
 """Row key of the line that selects all projects."""
@@ -152,13 +233,4 @@ def _jobs(row: ProjectRow) -> list[Span]:
 PROJECT_COLUMNS: tuple[Column[ProjectRow], ...] = (
     Column("name", "projects", lambda row: [(row.name, "plain")], width=8, flex=1, keep=2),
     Column("jobs", "", _jobs, width=6, align="right", keep=1),
-)
-
-SORT_ORDERS: tuple[tuple[str, bool], ...] = (
-    ("status", False),
-    ("age", False),
-    ("name", False),
-    ("gpus", True),
-    ("project", False),
-    ("note", True),
 )

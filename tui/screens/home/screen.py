@@ -19,7 +19,7 @@ from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.cost import price_of
 from tui.analysis.fleet.batches import ProjectDeletion, Verb
-from tui.analysis.fleet.query import Query, filter_and_sort, parse
+from tui.analysis.fleet.query import Query, filtered, parse
 from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
     JobRow,
@@ -36,12 +36,13 @@ from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.home.columns import (
     ALL_PROJECTS,
     ATTENTION,
+    FIRST_SORT,
     PROJECT_COLUMNS,
-    SORT_ORDERS,
     header_facts,
     job_columns,
 )
 from tui.settings.remembered import Memory
+from tui.tables.column import Sort, next_sort, pressed_sort, sortable, sorted_rows
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
 from tui.widgets.cursor_rows import HEADING_LINES
@@ -75,7 +76,7 @@ class HomeScreen(AppScreen):
     marked: var[tuple[str, ...]] = var((), init=False)
     """Ids of the marked jobs, in the order in which they were marked."""
     query_text: var[str] = var("", init=False)
-    sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
+    sort: var[Sort] = var(FIRST_SORT, init=False)
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the bookmarked jobs, the newest last; kept across starts."""
 
@@ -89,6 +90,7 @@ class HomeScreen(AppScreen):
         self._attended = ""
         """The job that the key for attention went to last."""
         self._feed = feed_with(self.publish)
+        self._columns = job_columns(lambda: self.snapshot)
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -96,7 +98,7 @@ class HomeScreen(AppScreen):
             with Vertical(id="jobs-pane"):
                 yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
                 yield WrappedText(id="problem")
-                yield RowTable(job_columns(lambda: self.snapshot), lambda row: row.id, id="jobs")
+                yield RowTable(self._columns, lambda row: row.id, id="jobs")
                 yield WrappedText(id="cut")
                 yield WrappedText(id="empty")
                 yield WrappedText("Loading projects and jobs…", id="loading")
@@ -124,7 +126,7 @@ class HomeScreen(AppScreen):
     def _recall(self) -> None:
         found = self._memory.table(MEMORY_NAME)
         column, text = found.get("sort"), found.get("filter")
-        if column in {order for order, _ in SORT_ORDERS}:
+        if isinstance(column, str) and column in sortable(self._columns):
             self.sort = (column, found.get("descending") is True)
         if isinstance(text, str) and text and len(text) <= MAX_FILTER_CHARACTERS:
             self.query_one("#filter", Input).value = text
@@ -224,7 +226,6 @@ class HomeScreen(AppScreen):
         self._read_query()
         snapshot = self.snapshot
         if snapshot is not None:
-            column, descending = self.sort
             project_id = self._projects.cursor_key or ALL_PROJECTS
             self._jobs.sort_mark = self.sort
             jobs = (
@@ -237,14 +238,8 @@ class HomeScreen(AppScreen):
                 jobs = [replace(row, bookmarked=True) if row.id in starred else row for row in jobs]
             if self.stopping:
                 jobs = [replace(row, stopping=True) if row.id in self.stopping else row for row in jobs]
-            rows = filter_and_sort(
-                jobs,
-                snapshot,
-                project_id=project_id,
-                query=self._query,
-                sort_by=column,
-                descending=descending,
-            )
+            kept = filtered(jobs, project_id=project_id, query=self._query)
+            rows = tuple(sorted_rows(self._columns, kept, self.sort))
             marked = frozenset(self.marked)
             self._jobs.set_rows(
                 tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
@@ -331,8 +326,7 @@ class HomeScreen(AppScreen):
 
     @on(RowTable.HeadingPressed, "#jobs")
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
-        column, descending = self.sort
-        self.sort = (message.column_id, not descending if message.column_id == column else False)
+        self.sort = pressed_sort(self._columns, self.sort, message.column_id)
 
     @on(Input.Changed, "#filter")
     def _filter_typed(self, event: Input.Changed) -> None:
@@ -501,10 +495,7 @@ class HomeScreen(AppScreen):
 
     def action_sort(self) -> None:
         shown = self._jobs.columns_shown | {"status"}  # sign and note show the status where it has no column
-        orders = [order for order in SORT_ORDERS if order[0] in shown]
-        known = [column for column, _ in orders]
-        position = known.index(self.sort[0]) if self.sort[0] in known else -1
-        self.sort = orders[(position + 1) % len(orders)]
+        self.sort = next_sort(self._columns, self.sort, shown)
 
     def action_reverse_sort(self) -> None:
         column, descending = self.sort

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,7 +16,7 @@ from tui.analysis.transfers import DownloadRequest
 from tui.screens import messages
 from tui.screens.base import key_on
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import Span, chosen
+from tui.tables.column import Sort, Span, chosen, next_sort, pressed_sort, sorted_rows
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted
@@ -25,17 +24,8 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-ORDERS = (
-    ("written", True),
-    ("name", False),
-    ("step", True),
-    ("size", True),
-    ("kind", False),
-    ("loss", False),
-    ("evaluation", False),
-)
-"""Columns to sort by, and True if the column sorts descending at first."""
-SHOWN = "name marks step loss evaluation written kind size sync base"
+COLUMNS = chosen(CHECKPOINTS, "name marks step loss evaluation written kind size sync base")
+FIRST_SORT: Sort = ("written", True)
 
 
 def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
@@ -48,37 +38,6 @@ def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
             key = f"{one.name}\0{again}"
         found[key] = one
     return found
-
-
-def arranged(facts: dict[str, CheckpointFacts], order: tuple[str, bool]) -> list[str]:
-    """Return the keys in sort order; unknown values come last in both directions."""
-    column, descending = order
-    value = _VALUES[column]
-    values = {key: value(one) for key, one in facts.items()}
-    known = [key for key in facts if values[key] is not None]
-    unknown = [key for key in facts if values[key] is None]
-    known.sort(key=values.__getitem__, reverse=descending)  # type: ignore[arg-type]
-    placed: list[str] = []
-    for _, group in groupby(known, key=values.__getitem__):
-        equal = list(group)  # compare the names of equal rows only, because parsing names is slow
-        placed += sorted(equal, key=lambda key: natural_key(facts[key].name)) if len(equal) > 1 else equal
-    return placed + unknown
-
-
-def _created(facts: CheckpointFacts) -> float | None:
-    created = facts.checkpoint.created_at
-    return created.timestamp() if created is not None else None
-
-
-_VALUES: dict[str, Callable[[CheckpointFacts], object]] = {
-    "written": _created,
-    "name": lambda facts: natural_key(facts.name),
-    "step": lambda facts: facts.step,
-    "size": lambda facts: facts.checkpoint.size_bytes,
-    "kind": lambda facts: facts.kind.lower(),
-    "loss": lambda facts: facts.loss.value if facts.loss else None,
-    "evaluation": lambda facts: facts.evaluation.value if facts.evaluation else None,
-}
 
 
 LOADING = "Loading checkpoints…"
@@ -99,10 +58,12 @@ class CheckpointPane(Vertical):
         super().__init__(id=id)
         self._job = job
         self._facts: dict[str, CheckpointFacts] = {}
+        self._by_name: tuple[str, ...] = ()
+        """The keys of the facts: the order of rows whose values are equal."""
         self._marked: list[str] = []
         self._reads = False
         """True while the log that the checkpoints are judged by is still being read."""
-        self._order = ORDERS[0]
+        self._sort = FIRST_SORT
         self._now: datetime | None = None
         self._made_of: tuple[object, ...] = ()
         self._made_at: datetime | None = None
@@ -111,7 +72,7 @@ class CheckpointPane(Vertical):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="checkpoint-summary")
-        yield RowTable(chosen(CHECKPOINTS, SHOWN), lambda row: row.key, sized=True, id="checkpoint-table")
+        yield RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
         yield WrappedText(LOADING, id="no-checkpoints")
 
     @property
@@ -138,8 +99,11 @@ class CheckpointPane(Vertical):
         )
         is_new = is_new and not self._awaits_more(run)
         if is_new:
+            has_same_names = bool(self._made_of) and self._made_of[0] == run.checkpoints
             self._made_of, self._made_at = made_of, run.at
             self._facts = rows_by_key(facts_of_run(run))
+            if not has_same_names:
+                self._by_name = tuple(sorted(self._facts, key=natural_key))
             self._reads = progress is not None and bool(progress.loss_by_step) and not run.log_read
             self._marked = [key for key in self._marked if key in self._facts]
         if is_new or self._now is None or run.at - self._now >= AGE_INTERVAL:
@@ -159,9 +123,10 @@ class CheckpointPane(Vertical):
             return
         table = self._table
         unmoved = table.cursor_key == self._left_on
-        table.sort_mark = self._order
-        keys, marked = arranged(self._facts, self._order), frozenset(self._marked)
-        rows = [CheckpointRow(key, self._facts[key], self._now, key in marked) for key in keys]
+        table.sort_mark = self._sort
+        marked = frozenset(self._marked)
+        unsorted = [CheckpointRow(key, self._facts[key], self._now, key in marked) for key in self._by_name]
+        rows = sorted_rows(COLUMNS, unsorted, self._sort)
         table.set_rows(rows)
         # Put the cursor on the best checkpoint, else on the newest, not on the first one written, but move it
         # only while the tab is hidden.
@@ -203,24 +168,17 @@ class CheckpointPane(Vertical):
 
     @on(RowTable.HeadingPressed)
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
-        firsts = dict(ORDERS)
-        if message.column_id == self._order[0]:
-            self.action_reverse_checkpoints()
-        elif message.column_id in firsts:
-            self._set_order((message.column_id, firsts[message.column_id]))
+        self._sort_by(pressed_sort(COLUMNS, self._sort, message.column_id))
 
     def action_sort_checkpoints(self) -> None:
-        shown = self._table.columns_shown
-        orders = [order for order in ORDERS if order[0] in shown]
-        columns = [column for column, _ in orders]
-        place = columns.index(self._order[0]) if self._order[0] in columns else -1
-        self._set_order(orders[(place + 1) % len(orders)])
+        self._sort_by(next_sort(COLUMNS, self._sort, self._table.columns_shown))
 
     def action_reverse_checkpoints(self) -> None:
-        self._set_order((self._order[0], not self._order[1]))
+        column_id, descending = self._sort
+        self._sort_by((column_id, not descending))
 
-    def _set_order(self, order: tuple[str, bool]) -> None:
-        self._order = order
+    def _sort_by(self, sort: Sort) -> None:
+        self._sort = sort
         self._fill()
 
     def action_mark_checkpoint(self) -> None:
