@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from widget_text import draw
 
+from tui.analysis.series import Series
+from tui.text.units import bytes_iec, cores, number, percent
+from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.charts.ticks import duration_label, exact_duration, time_ticks, value_ticks
 
 HOUR_S = 3600.0
@@ -67,3 +72,72 @@ def test_durations_are_short_or_exact() -> None:
     labels = [duration_label(seconds) for seconds in (30, 90, 300, 5400, 7200, 172800)]
     assert labels == ["30s", "1m30s", "5m", "1h30m", "2h", "2d"]
     assert [exact_duration(seconds) for seconds in (9065, 249, 12)] == ["2h31m05s", "4m09s", "12s"]
+
+
+def is_distinct(labels: list[str]) -> bool:
+    return len(labels) == len(set(labels))
+
+
+CLOCKS = [UTC, timezone(timedelta(hours=5, minutes=30)), ZoneInfo("America/New_York")]
+
+
+@given(
+    st.floats(0, 4e9),
+    st.floats(-3, 9.5).map(lambda power: 10.0**power),
+    st.integers(1, 400),
+    st.sampled_from(["relative", "clock", "elapsed", "step"]),
+    st.sampled_from(CLOCKS),
+    st.floats(-1e6, 1e6),
+)
+def test_no_two_ticks_of_a_time_axis_have_one_label(start, span, cells, axis, clock, before) -> None:
+    ticks = time_ticks(start, start + span, cells, axis=axis, timezone=clock, origin=start - before)
+    assert is_distinct([label for _, label in ticks])
+    assert [at for at, _ in ticks] == sorted({at for at, _ in ticks})
+
+
+@given(
+    st.floats(-1e15, 1e15),
+    st.floats(-12, 15).map(lambda power: 10.0**power),
+    st.integers(4, 40),
+    st.sampled_from([None, number, percent, bytes_iec, cores]),
+    st.booleans(),
+)
+def test_no_two_ticks_of_a_value_axis_have_one_label(low, span, height, unit, log) -> None:
+    values = (low, low + span)
+    chart = ChartSpec("values", 0.0, 10.0, unit=unit, log=log, tick_base=2 if unit is bytes_iec else 10)
+    lines = draw([Series("one", (1.0, 9.0), values)], chart, 60, height)
+    labels = [text.rstrip("┤").strip() for text, role in (line[0] for line in lines[1:]) if "┤" in text]
+    assert is_distinct(labels)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (0.91312, 0.91318, ["0.91318", "0.91315", "0.91312"]),
+        (1_234_500.0, 1_234_600.0, ["1.2346e+06", "1.23455e+06", "1.2345e+06"]),
+    ],
+)
+def test_values_that_hardly_differ_have_labels_that_do(low, high, labels) -> None:
+    chart = ChartSpec("loss", 0.0, 10.0, unit=number)
+    lines = draw([Series("loss", (1.0, 9.0), (low, high))], chart, 60, 12)
+    found = [text.rstrip("┤").strip() for text, role in (line[0] for line in lines[1:]) if "┤" in text]
+    assert found == labels
+
+
+@pytest.mark.parametrize(
+    ("start", "hours", "width", "how", "labels"),
+    [
+        (
+            0,
+            0.05,
+            60,
+            {"axis": "elapsed", "origin": -12300},
+            "3h25m 3h25m30s 3h26m 3h26m30s 3h27m 3h27m30s 3h28m",
+        ),
+        (BEGIN_S, 48, 50, UTC_CLOCK, "15 Nov Wed 12:00 16 Nov Thu 12:00"),
+        (BEGIN_S, 24 * 365 * 2.5, 20, UTC_CLOCK, "13 Nov 2024 13 Nov 2025"),
+        (4, 0.003, 50, {"axis": "step"}, "5 10"),
+    ],
+)
+def test_labels_tell_close_and_distant_ticks_apart(start, hours, width, how, labels) -> None:
+    assert " ".join(label for _, label in time_ticks(start, start + hours * HOUR_S, width, **how)) == labels

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from tui.analysis.series import Series, extent, reduce_columns
 from tui.commands.support.output import Output
+from tui.text.labels import labeled, number_formats
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import number
 
@@ -112,8 +113,10 @@ def _drawn(
     up = [low + (high - low) * place / (TICKS - 1) for place in range(TICKS)]
     figure.ruler("x").lim(start, end)
     figure.ruler("y").lim(low, high)
-    figure.ruler("x").ticks(across, [(x_label or number)(place) for place in across])
-    figure.ruler("y").ticks(up, [unit(place) for place in up])
+    for axis, places, label in (("x", across, x_label or number), ("y", up, unit)):
+        formats = (number, *number_formats(places)) if label is number else (label,)
+        ticks = labeled(places, formats)
+        figure.ruler(axis).ticks([place for place, _ in ticks], [text for _, text in ticks])
     return str(figure.build())
 
 

@@ -5,38 +5,44 @@ Parts that do not fit are dropped in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isinf, log10
 
 from rich.cells import cell_len
 
 from tui.analysis.series import Series, Shaper, latest
+from tui.text.labels import Label, labeled, number_formats
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.raster import draw_raster, is_crowd
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, trace
-from tui.widgets.charts.ticks import default_label, log_ticks, place_label, time_ticks, value_ticks
+from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
 
 _SEVERITY = {"good": 0, "caution": 1, "bad": 2}
 
 
-def value_labels(
-    ticks: tuple[float, ...], unit: Callable[[float], str], rows: int, widest: int
-) -> dict[int, str]:
+def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, widest: int) -> dict[int, str]:
+    """Return the labels of the value axis by row, all of them different."""
     bottom, top = ticks[0], ticks[-1]
-    labels: dict[int, str] = {}
-    seen: set[str] = set()
-    ordered = [ticks[0], ticks[-1], *ticks[1:-1]]  # on a shared row the end ticks take precedence
-    for tick in ordered:
-        row = round((top - tick) / (top - bottom) * (rows - 1))
-        text = clip(unit(tick), max(1, widest))
-        if row not in labels and text not in seen:
-            labels[row] = text
-            seen.add(text)
-    return labels
+    by_row: dict[int, float] = {}
+    for tick in (bottom, top, *ticks[1:-1]):  # on a shared row the end ticks take precedence
+        by_row.setdefault(round((top - tick) / (top - bottom) * (rows - 1)), tick)
+    values = {float(f"{10.0**tick:.6g}") if spec.log else tick: row for row, tick in by_row.items()}
+    labels = labeled(tuple(values), _value_formats(sorted(values), spec))
+    clipped: dict[str, int] = {}
+    for value, text in labels:
+        clipped.setdefault(clip(text, max(1, widest)), values[value])
+    return {row: text for text, row in clipped.items()}
+
+
+def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[Label]:
+    if spec.unit is None and not spec.log:
+        return number_formats(values)
+    unit = spec.unit or number
+    return (number, *number_formats(values)) if unit is number else (unit,)
 
 
 def time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list[Line]:
@@ -158,7 +164,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
         shown = () if all(not one.values for one in series) else series
         title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
         return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
-    labels = value_labels(ticks, _tick_unit(ticks, spec), rows, width // _LABEL_SHARE)
+    labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
     margin = max(cell_len(text) for text in labels.values()) + 1
     unit = spec.unit or number
     order = _order(series, spec)
@@ -197,13 +203,6 @@ def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper)
     if missing > 0:
         low, high = low - missing / 2, high + missing / 2
     return value_ticks(low, high, most, fixed_low=spec.y_min, fixed_high=spec.y_max, base=spec.tick_base)
-
-
-def _tick_unit(ticks: tuple[float, ...], spec: ChartSpec) -> Callable[[float], str]:
-    if spec.log:
-        unit = spec.unit or number
-        return lambda tick: unit(float(f"{10.0**tick:.6g}"))
-    return spec.unit or default_label(ticks[1] - ticks[0])
 
 
 def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:

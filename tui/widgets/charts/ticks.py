@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from math import ceil, floor, log2, log10
 from typing import Literal
+
+from tui.text.labels import labeled
 
 MIN_WINDOW_SPAN = 10.0
 """Minimum length in seconds or steps."""
@@ -107,7 +109,6 @@ _EXTRA_STEPS = 1  # fine steps by which an axis may extend to get even ticks
 _ROUNDING = 1e-6
 _CLEARANCE = 0.4  # a tick closer to an end than this fraction of a step is left out
 _TICK_CELLS = 10  # at least about as far apart are the labels of the x axis
-_MAX_DECIMALS = 9
 _FLAT_MARGIN = 0.5
 """Margin above and below a series of one value, as a fraction of it."""
 
@@ -187,36 +188,14 @@ def _around(
     return bottom, top
 
 
-def default_label(step: float) -> Callable[[float], str]:
-    """Return a formatter with enough decimals to distinguish adjacent ticks."""
-    decimals = max(0, -floor(log10(step) + 1e-9)) if step > 0 else 0
-    scaled = step * 10**decimals
-    while (
-        abs(scaled - round(scaled)) > _ROUNDING and decimals < _MAX_DECIMALS
-    ):  # 2.5 needs one more, 1.25 two
-        scaled, decimals = scaled * 10, decimals + 1
-
-    def label(value: float) -> str:
-        if abs(value) >= 1e6 or (value and abs(value) < 1e-4):
-            return f"{value:.3g}"
-        return f"{value:,.{decimals}f}"
-
-    return label
-
-
-def duration_label(seconds: float) -> str:
-    """Format a whole time step in its largest units: "30s", "5m", "1h30m", "2d"."""
-    whole = round(seconds)
-    if whole < _MINUTE_S:
-        return f"{whole}s"
-    if whole < _HOUR_S:
-        minutes, rest = divmod(whole, _MINUTE_S)
-        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
-    if whole < _DAY_S:
-        hours, rest = divmod(whole, _HOUR_S)
-        return f"{hours}h{rest // _MINUTE_S}m" if rest else f"{hours}h"
-    days, rest = divmod(whole, _DAY_S)
-    return f"{days}d{rest // _HOUR_S}h" if rest else f"{days}d"
+def duration_label(seconds: float, units: int = 4) -> str:
+    """Format whole seconds in the largest units that are not zero: "30s", "5m", "1h30m", "2d"; "-5m"."""
+    parts, rest = [], abs(round(seconds))
+    for unit_s, sign in ((_DAY_S, "d"), (_HOUR_S, "h"), (_MINUTE_S, "m"), (1, "s")):
+        amount, rest = divmod(rest, unit_s)
+        if amount:
+            parts.append(f"{amount}{sign}")
+    return ("-" if seconds < 0 else "") + "".join(parts[:units] or ["0s"])
 
 
 def time_ticks(
@@ -229,7 +208,7 @@ def time_ticks(
     timezone: tzinfo | None = None,
     origin: float = 0.0,
 ) -> tuple[tuple[float, str], ...]:
-    """Return positions and labels for an axis of `cells` cells, at least about ten cells apart."""
+    """Return positions and labels, all of them different, at least about ten cells apart."""
     span_s = end - start
     if span_s <= 0 or cells <= 0:
         return ()
@@ -237,16 +216,15 @@ def time_ticks(
     if axis == "step":
         return _step_ticks(start, end, most)
     step_s = next((step for step in _TIME_STEPS_S if span_s / step <= most), _TIME_STEPS_S[-1])
+    if axis == "clock":
+        return _clock_ticks(start, end, step_s, timezone)
     if axis == "relative":
-        count = floor(span_s / step_s + 1e-9)
-        back = [(end - index * step_s, f"-{duration_label(index * step_s)}") for index in range(count, 0, -1)]
-        return (*back, (end, end_label))
-    if axis == "elapsed":
+        origin, first, last = end, -floor(span_s / step_s + 1e-9), -1
+    else:
         first, last = ceil((start - origin) / step_s - 1e-9), floor((end - origin) / step_s + 1e-9)
-        return tuple(
-            (origin + index * step_s, duration_label(index * step_s)) for index in range(first, last + 1)
-        )
-    return tuple(_clock_ticks(start, end, step_s, timezone))
+    steps = [index * step_s for index in range(first, last + 1)]
+    ticks = tuple((origin + seconds, duration_label(seconds)) for seconds in steps)
+    return (*ticks, (end, end_label)) if axis == "relative" else ticks
 
 
 def place_label(x: float, axis: XAxis, *, origin: float = 0.0) -> str:
@@ -298,26 +276,35 @@ _HALVES = (0.0, log10(2.0), log10(5.0))
 
 
 def _step_ticks(start: float, end: float, most: int) -> tuple[tuple[float, str], ...]:
-    step = max(1.0, nice_step(end - start, most))
-    return tuple(
-        (index * step, f"{round(index * step):,}")
-        for index in range(ceil(start / step - 1e-9), floor(end / step + 1e-9) + 1)
-    )
+    step = nice_step(max(end - start, 1.0), most)
+    whole = max(1, round(step if step.is_integer() else 2 * step))  # 5 for 2.5
+    ticks = range(whole * ceil(start / whole - 1e-9), floor(end + 1e-9) + 1, whole)
+    return tuple((float(tick), f"{tick:,}") for tick in ticks)
 
 
-def _clock_ticks(start: float, end: float, step_s: int, timezone: tzinfo | None) -> list[tuple[float, str]]:
+def _clock_ticks(
+    start: float, end: float, step_s: int, timezone: tzinfo | None
+) -> tuple[tuple[float, str], ...]:
     # Count steps from local midnight so that labels are round in local time. Around a daylight saving change
     # they are off by an hour but still correct: each label is formatted from its own time.
     begin = datetime.fromtimestamp(start, timezone).astimezone(timezone)
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+    moments: dict[float, datetime] = {}
     index = ceil((begin - midnight).total_seconds() / step_s)
-    pattern = "%H:%M:%S" if step_s < _MINUTE_S else "%H:%M" if step_s < _DAY_S else "%d %b"
-    ticks: list[tuple[float, str]] = []
-    while True:
-        moment = midnight + timedelta(seconds=index * step_s)
-        stamp = moment.timestamp()
-        if stamp > end:
-            return ticks
-        is_midnight = moment.hour == moment.minute == moment.second == 0
-        ticks.append((stamp, moment.strftime("%d %b" if is_midnight else pattern)))
+    while (stamp := (moment := midnight + timedelta(seconds=index * step_s)).timestamp()) <= end:
+        moments[stamp] = moment
         index += 1
+
+    def label(stamp: float, at_midnight: str, other: str) -> str:
+        moment = moments[stamp]
+        is_midnight = moment.hour == moment.minute == moment.second == 0
+        return moment.strftime(at_midnight if is_midnight else other)
+
+    time = "%H:%M:%S" if step_s < _MINUTE_S else "%H:%M"
+    formats = [
+        partial(label, at_midnight="%d %b", other=time),
+        partial(label, at_midnight="%d %b", other=f"%a {time}"),
+        partial(label, at_midnight="%d %b %Y", other=f"%d %b {time}"),
+        partial(label, at_midnight="%Y-%m-%d", other=f"%Y-%m-%d {time}"),
+    ]
+    return labeled(tuple(moments), formats)

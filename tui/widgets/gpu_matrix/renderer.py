@@ -287,7 +287,7 @@ class MatrixRenderer:
         if self.frame.over_time:
             left = self._left_cells()
             cells = self._cell_room(left)
-            begin = f"-{duration_label(self.frame.end - self.frame.start)}"
+            begin = f"-{duration_label(self.frame.end - self.frame.start, units=2)}"
             gap = cells - len(begin) - len(self.frame.end_label)
             axis = begin + " " * gap + self.frame.end_label if gap > 0 else ""
             return [(" " * left + axis, "header")]

@@ -1,0 +1,53 @@
+"""Label the ticks of an axis so that no two labels are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from math import floor, log10
+
+_MORE_DECIMALS = 2  # 2.5 needs one more, 1.25 two
+_ROUNDING = 1e-6
+_SHORT_DIGITS = 3
+_FLOAT_DIGITS = 17
+
+Label = Callable[[float], str]
+
+
+def labeled(ticks: Sequence[float], formats: Iterable[Label]) -> tuple[tuple[float, str], ...]:
+    """Return the ticks with the labels of the first format by which all differ.
+
+    If none tells them all apart, the last is used, and of ticks with the same label only the first is kept.
+    """
+    found: dict[str, float] = {}
+    for label in formats:
+        found = {}
+        for tick in ticks:
+            found.setdefault(label(tick), tick)
+        if len(found) == len(ticks):
+            break
+    return tuple((tick, text) for text, tick in found.items())
+
+
+def decimal_label(step: float) -> Label:
+    """Return a formatter with enough digits to distinguish numbers that are ``step`` apart."""
+    decimals = -floor(log10(step) + 1e-9) if step > 0 else 0
+    for _ in range(_MORE_DECIMALS):
+        scaled = step * 10.0**decimals
+        if abs(scaled - round(scaled)) <= _ROUNDING:
+            break
+        decimals += 1
+
+    def label(value: float) -> str:
+        if abs(value) >= 1e6 or (value and abs(value) < 1e-4):
+            digits = floor(log10(abs(value))) + 1 + decimals
+            return f"{value:.{min(max(digits, _SHORT_DIGITS), _FLOAT_DIGITS)}g}"
+        return f"{value:,.{max(0, decimals)}f}"
+
+    return label
+
+
+def number_formats(ticks: Sequence[float]) -> tuple[Label, ...]:
+    """Return formatters with enough digits to distinguish the ticks, the shortest first."""
+    least = min((abs(after - before) for before, after in pairwise(ticks) if after != before), default=0.0)
+    return decimal_label(least), decimal_label(least / 100)
