@@ -1,18 +1,21 @@
-"""Write files safely: completely or not at all, never through a link, with errors that say what to do.
+"""Read and write files safely: completely or not at all, never through a link, with readable errors.
 
-All file writes of this program go through here. A file is written under a temporary name in the same
-folder and renamed when it is complete, so nobody sees a partial file. New names are created exclusively,
-so a link or file created by someone else is never written to.
+All file writes of this program go through here, and reads of its own small files: settings, credentials,
+state. A file is written under a temporary name in the same folder and renamed when it is complete, so nobody
+sees a partial file. New names are created exclusively, so a link or file created by someone else is never
+written to.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,6 +48,32 @@ WRONG_PLACE = frozenset(_REASONS) - FULL_DISK
 
 def why_not_written(error: OSError) -> str:
     return _REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
+
+
+MAX_SMALL_FILE_BYTES = 1_000_000
+
+
+def read_small_file(path: Path) -> bytes:
+    """Read a file of settings, credentials or state, following links. The null device is an empty file.
+
+    Raises OSError with a readable ``strerror``, also for a file that is too large, and for a pipe or a
+    device, which could block forever.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+        if not (stat.S_ISREG(found.st_mode) or os.path.samestat(found, os.stat(os.devnull))):  # noqa: PTH116
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        content = b""
+        while chunk := os.read(descriptor, MAX_SMALL_FILE_BYTES + 1 - len(content)):
+            content += chunk
+    finally:
+        os.close(descriptor)
+    if len(content) > MAX_SMALL_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {MAX_SMALL_FILE_BYTES:,} bytes", str(path))
+    return content
 
 
 def new_file(path: Path | str, mode: int, *, folder: int | None = None, readable: bool = False) -> int:
@@ -151,6 +180,80 @@ def write_file(path: Path, content: bytes, *, mode: int = USUAL_FILE_MODE, repla
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that is never readable by others, not even for a moment. Raises OSError."""
     write_file(path, content, mode=PRIVATE_FILE_MODE)
+
+
+LOCK_WAIT_S = 5.0
+"""Longest wait for another process that changes a file in the same folder; it usually takes milliseconds."""
+
+
+def update_private_file(
+    path: Path,
+    change: Callable[[bytes], bytes | None],
+    *,
+    wait_s: float = LOCK_WAIT_S,
+    replace_unreadable: bool = False,
+) -> None:
+    """Replace a small file with what ``change`` returns for its content, or keep it for None.
+
+    A missing file counts as empty, and so does an unreadable one with ``replace_unreadable``. Processes that
+    update files of one folder take turns. Other programs do not: if one of them writes meanwhile, ``change``
+    is called again with the new content. Raises OSError; TimeoutError if it is not our turn within
+    ``wait_s``.
+    """
+    with _locked(path.parent, wait_s):
+        for _ in range(10):
+            before = _content(path, replace_unreadable=replace_unreadable)
+            after = change(before)
+            if after is None:
+                return
+            with suppress(_ContentChanged), AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=True) as file:
+                file.write(after)
+                if _content(path) != before:
+                    raise _ContentChanged
+                return
+    raise OSError(errno.EBUSY, "another program keeps changing it; try again later", str(path))
+
+
+class _ContentChanged(Exception):
+    """Another program has written the file since it was read."""
+
+
+def _content(path: Path, *, replace_unreadable: bool = False) -> bytes:
+    try:
+        return read_small_file(path)
+    except FileNotFoundError:
+        return b""
+    except OSError:
+        if not replace_unreadable:
+            raise
+    path.unlink()
+    return b""
+
+
+@contextmanager
+def _locked(folder: Path, wait_s: float) -> Iterator[None]:
+    """Hold the lock of a folder, which leaves no file behind. Network file systems may lack such locks."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        until_s = time.monotonic() + wait_s
+        while not _has_lock(descriptor):
+            if time.monotonic() >= until_s:
+                problem = f"another program is changing a file in {folder}; try again"
+                raise TimeoutError(errno.ETIMEDOUT, problem)
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _has_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # no locks here: the check for other programs' changes has to do
+    return True
 
 
 def make_private_folder(path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from api_client.errors import ConfigurationError
-from api_client.files import why_not_written, write_private
+from api_client.files import read_small_file, update_private_file, why_not_written
 from api_client.remotes.remote import (
     Environment,
     OAuthLogin,
@@ -179,15 +179,23 @@ class Profiles:
             write_entry(PROFILE_SERVICE, name, json.dumps(fields), self._environ)
             return
         assert self.path is not None
-        content = _read(self.path)
-        content["profiles"][name][_TOKENS_FIELD] = fields
+        path = self.path
+
+        def change(before: bytes) -> bytes:
+            content = _parsed(before, path)
+            profiles = content.get("profiles")
+            profile = profiles.get(name) if isinstance(profiles, dict) else None
+            if not isinstance(profile, dict):
+                raise ConfigurationError(f"{path} no longer has the profile '{name}'")
+            profile[_TOKENS_FIELD] = fields
+            return (json.dumps(content, indent=2) + "\n").encode()
+
         try:
-            write_private(self.path.resolve(), (json.dumps(content, indent=2) + "\n").encode())
+            update_private_file(path.resolve(), change)
+            return
         except OSError as error:
             problem = why_not_written(error)
-        else:
-            return
-        raise ConfigurationError(f"can't write {self.path}: {problem}")
+        raise ConfigurationError(f"can't write {path}: {problem}")
 
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:
@@ -206,18 +214,23 @@ def profiles_path(environ: Mapping[str, str]) -> Path | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
+        return _parsed(read_small_file(path), path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         problem = error.strerror or "it cannot be opened"
-    except (ValueError, RecursionError):
-        problem = "it is not JSON"
-    else:
-        if isinstance(content, dict):
-            return content
-        problem = "it is not a JSON object"
     raise ConfigurationError(f"{path} cannot be read: {problem}")
+
+
+def _parsed(text: bytes, path: Path) -> dict[str, Any]:
+    problem = "it is not a JSON object"
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content, problem = None, "it is not JSON"
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path} cannot be read: {problem}")
+    return content
 
 
 def _tokens_of(text: str, where: str) -> OAuthTokens:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -69,13 +68,15 @@ class TokenFields:
 
 def _moment(value: object) -> datetime | None:
     """Parse epoch seconds or an RFC 3339 timestamp; None if it is neither, or Go's zero time."""
-    with suppress(ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(float(str(value)), UTC)
     try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None and moment.year > 1 else None
+        moment = datetime.fromtimestamp(float(str(value)), UTC)
+    except (ValueError, OverflowError, OSError):
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            return None
+    # At the edges of the calendar, converting to another time zone overflows.
+    return moment if moment.tzinfo is not None and 1 < moment.year < 9999 else None
 
 
 @dataclass(frozen=True)

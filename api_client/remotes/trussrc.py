@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from configparser import ConfigParser
 from configparser import Error as IniError
 from pathlib import Path
 
 from api_client.errors import ConfigurationError
-from api_client.files import why_not_written, write_private
+from api_client.files import read_small_file, update_private_file, why_not_written
 
 TRUSSRC_VARIABLE = "USER_TRUSSRC_PATH"
 DEFAULT_PATH = "~/.trussrc"
@@ -26,6 +26,11 @@ def trussrc_path(environ: Mapping[str, str]) -> Path:
     return Path(configured or DEFAULT_PATH).expanduser()
 
 
+class _Parser(ConfigParser):
+    OPTCRE = re.compile(r"(?P<option>[^=:]*)(?P<vi>[=:])\s*(?P<value>.*)$")
+    """As the base class has it, but in linear time: there, a long run of spaces takes quadratic time."""
+
+
 def read_sections(path: Path) -> dict[str, Section]:
     """Read the sections of the file; none without a file. Raises ConfigurationError; quotes no content."""
     return sections_of(_read(path), path)
@@ -33,7 +38,7 @@ def read_sections(path: Path) -> dict[str, Section]:
 
 def sections_of(content: bytes, path: Path) -> dict[str, Section]:
     """Parse the sections in a file's content. Raises ConfigurationError, which names only ``path``."""
-    parser = ConfigParser(interpolation=None)
+    parser = _Parser(interpolation=None)
     problem = ""
     try:
         parser.read_string(content.decode("utf-8-sig"))
@@ -59,7 +64,7 @@ def readable_by_others(path: Path) -> str | None:
 
 # Classify lines as configparser does with its default prefixes.
 _HEADER = re.compile(r"\s*\[(?P<name>.+)\]")
-_OPTION = re.compile(r"(?P<name>[^\s=:#;\[][^=:]*?)\s*[=:].*")
+_OPTION = re.compile(r"(?P<name>[^\s=:#;\[][^=:]*)[=:]")
 _NAME = re.compile(r"[^\[\]\x00-\x1f\x7f\s](?:[^\[\]\x00-\x1f\x7f]*[^\[\]\x00-\x1f\x7f\s])?")
 
 
@@ -74,31 +79,40 @@ def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Co
     Raises ConfigurationError if the file cannot be read or written; it is left unchanged then.
     """
     check_section_name(name)
-    content = _read(path)
-    before = sections_of(content, path)
-    lines = _lines(content)
-    newline = "\r\n" if any(line.endswith("\r\n") for line in lines) else "\n"
-    start, end = _span(lines, name)
-    if start is None:
-        added = _appended(lines, name, values, newline)
-    else:
-        added = [*lines[:start], *_changed(lines[start:end], values, without, newline), *lines[end:]]
-    wanted = {option: value for option, value in before.get(name, {}).items() if option not in without}
-    _write(path, added, before | {name: {**wanted, **values}})
+
+    def change(content: bytes) -> bytes:
+        before = sections_of(content, path)
+        lines = _lines(content)
+        newline = "\r\n" if any(line.endswith("\r\n") for line in lines) else "\n"
+        start, end = _span(lines, name)
+        if start is None:
+            added = _appended(lines, name, values, newline)
+        else:
+            added = [*lines[:start], *_changed(lines[start:end], values, without, newline), *lines[end:]]
+        wanted = {option: value for option, value in before.get(name, {}).items() if option not in without}
+        return _checked(added, before | {name: {**wanted, **values}}, path)
+
+    _update(path, change)
 
 
 def remove_section(path: Path, name: str) -> bool:
     """Delete a section except for its comments; return True if it existed. Raises ConfigurationError."""
-    content = _read(path)
-    before = sections_of(content, path)
-    lines = _lines(content)
-    start, end = _span(lines, name)
-    if start is None:
-        return False
-    comments = [line for line in lines[start:end] if line.lstrip().startswith(("#", ";"))]
-    after = {other: options for other, options in before.items() if other != name}
-    _write(path, [*lines[:start], *comments, *lines[end:]], after)
-    return True
+    existed = False
+
+    def change(content: bytes) -> bytes | None:
+        nonlocal existed
+        before = sections_of(content, path)
+        lines = _lines(content)
+        start, end = _span(lines, name)
+        existed = start is not None
+        if start is None:
+            return None
+        comments = [line for line in lines[start:end] if line.lstrip().startswith(("#", ";"))]
+        after = {other: options for other, options in before.items() if other != name}
+        return _checked([*lines[:start], *comments, *lines[end:]], after, path)
+
+    _update(path, change)
+    return existed
 
 
 def _changed(
@@ -170,7 +184,7 @@ def _lines(content: bytes) -> list[str]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_small_file(path)
     except FileNotFoundError:
         return b""
     except OSError as error:
@@ -178,17 +192,22 @@ def _read(path: Path) -> bytes:
     raise ConfigurationError(f"{path} cannot be read: {problem}")
 
 
-def _write(path: Path, lines: list[str], expected: Mapping[str, Section]) -> None:
-    """Replace the file after checking that it then has the intended values. Raises ConfigurationError."""
-    content = "".join(lines).encode()
-    if sections_of(content, path) != expected:
-        raise ConfigurationError(f"{path} can't be changed safely in its current format: edit it yourself")
-    problem = ""
+def _update(path: Path, change: Callable[[bytes], bytes | None]) -> None:
+    """Change the file while no other process of ours does. Raises ConfigurationError."""
+    _read(path)  # say what is wrong with the file before anything is created
     try:
         target = path.resolve()  # keep a symbolic link, for example into a dotfiles folder
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_private(target, content)
+        update_private_file(target, change)
         return
     except OSError as error:
         problem = why_not_written(error)
     raise ConfigurationError(f"can't write {path}: {problem}")
+
+
+def _checked(lines: list[str], expected: Mapping[str, Section], path: Path) -> bytes:
+    """Return the new content if it has the intended values. Raises ConfigurationError."""
+    content = "".join(lines).encode()
+    if sections_of(content, path) != expected:
+        raise ConfigurationError(f"{path} can't be changed safely in its current format: edit it yourself")
+    return content

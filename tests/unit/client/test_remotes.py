@@ -1,11 +1,15 @@
 """Where to connect and with whose key: variables, the file, profiles, the keyring, and which goes first."""
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import keyring
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
 from remote_world import APP, IN_ORDER, Change, World, profile, section, subsets
 
@@ -248,3 +252,45 @@ def test_the_go_cli_s_secrets_are_there_too(world: World, entries: MemoryKeyring
 )
 def test_the_rest_base_of_an_app_host(app_url: str, api_url: str) -> None:
     assert rest_url(app_url) == api_url
+
+
+@pytest.mark.parametrize("source", ["trussrc", "go/auth.json"])
+def test_pipe_in_place_of_a_file_of_remotes_is_refused(world: World, source: str) -> None:
+    path = world.trussrc.parent / source
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(ConfigurationError, match="cannot be read: it is not a regular file"):
+        world.resolve()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = st.dictionaries(
+    st.sampled_from(["remote_url", "auth_type", "api_key", "oauth_credential"]), JSON | st.just("oauth")
+)
+TOKENS = st.dictionaries(st.sampled_from(["access_token", "refresh_token", "expiry"]), JSON | st.just("a"))
+PROFILE = st.builds(lambda fields, tokens: fields | {"oauth_credential": tokens}, FIELDS, TOKENS) | FIELDS
+
+
+@given(JSON | st.fixed_dictionaries({"profiles": JSON | st.fixed_dictionaries({"me": PROFILE | JSON})}))
+def test_profile_of_any_shape_is_a_remote_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: object
+) -> None:
+    world = World(tmp_path_factory.mktemp("home"))
+    world.go_folder.mkdir()
+    (world.go_folder / "auth.json").write_text(json.dumps(content))
+    assert list_remotes(environ=world.environ)
+    with suppress(ConfigurationError):
+        world.resolve("me")
+
+
+@pytest.mark.parametrize("expiry", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00", 253402300799, 1e300])
+def test_expiry_at_the_edge_of_the_calendar_is_unknown(world: World, expiry: object) -> None:
+    tokens = {"access_token": "a", "expiry": expiry}
+    world.add_profile("me", auth_type="oauth", oauth_credential=tokens)
+    login = world.resolve("me").login
+    assert login is not None
+    assert login.tokens.expires_at is None

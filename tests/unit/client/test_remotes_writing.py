@@ -1,6 +1,9 @@
 """Writing one section of the credentials file: what is not meant stays as it is, byte for byte."""
 
+import os
 import stat
+import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -9,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client import ConfigurationError
-from api_client.remotes.trussrc import remove_section, set_section
+from api_client.remotes import trussrc
+from api_client.remotes.trussrc import read_sections, remove_section, set_section
 
 FILE = b"""# my remotes
 ; kept too
@@ -81,6 +85,76 @@ def test_a_file_that_cannot_be_read_is_left_alone(path: Path, content: bytes) ->
         remove_section(path, "one")
     assert path.read_bytes() == content
     assert sorted(path.parent.iterdir()) == [path]
+
+
+SECOND_LOGIN = """
+import sys, time
+from pathlib import Path
+from api_client.remotes.trussrc import set_section
+
+time.sleep = lambda _seconds: print("waiting", flush=True)
+set_section(Path(sys.argv[1]), "second", {"api_key": "k2"})
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_second_login_at_the_same_time_loses_no_section(
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_link: bool
+) -> None:
+    if is_link:
+        path.symlink_to(path.with_name("dotfile"))
+    others: list[subprocess.Popen[str]] = []
+    parse = trussrc.sections_of
+
+    def parse_while_another_logs_in(content: bytes, at: Path) -> dict[str, dict[str, str]]:
+        if not others:
+            command = [sys.executable, "-c", SECOND_LOGIN, str(path)]
+            others.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            assert others[0].stdout is not None
+            others[0].stdout.readline()
+        return parse(content, at)
+
+    monkeypatch.setattr(trussrc, "sections_of", parse_while_another_logs_in)
+    set_section(path, "first", {"api_key": "k1"})
+    assert others[0].communicate()[0].endswith("done\n")
+    assert read_sections(path) == {"first": {"api_key": "k1"}, "second": {"api_key": "k2"}}
+    assert path.is_symlink() == is_link
+
+
+def test_login_keeps_what_truss_writes_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = trussrc.sections_of
+
+    def parse_while_truss_writes(content: bytes, at: Path) -> dict[str, dict[str, str]]:
+        if not path.exists():
+            path.write_bytes(FILE)
+        return parse(content, at)
+
+    monkeypatch.setattr(trussrc, "sections_of", parse_while_truss_writes)
+    set_section(path, "three", {"api_key": "k3"})
+    assert path.read_bytes() == FILE + b"\n[three]\napi_key = k3\n"
+
+
+def test_pipe_in_place_of_the_file_is_refused(path: Path) -> None:
+    os.mkfifo(path)
+    for use in (
+        lambda: read_sections(path),
+        lambda: set_section(path, "one", {}),
+        lambda: remove_section(path, "one"),
+    ):
+        with pytest.raises(ConfigurationError, match="cannot be read: it is not a regular file"):
+            use()
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize("line", ["a" + " " * 900_000 + "b", "[" * 900_000, "a" + " \t" * 400_000 + "= b"])
+def test_a_line_of_almost_a_megabyte_is_parsed_in_linear_time(path: Path, line: str) -> None:
+    path.write_text(f"[one]\nkey = value\n{line}\n")
+    try:
+        set_section(path, "two", {"api_key": "k"})
+    except ConfigurationError:
+        return
+    assert list(read_sections(path)) == ["one", "two"]
 
 
 @pytest.mark.parametrize("name", ["", " a", "a]", "[a", "a\nb", "DEFAULT", "<environment>", "a\x00"])
