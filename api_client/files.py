@@ -53,7 +53,7 @@ def why_not_written(error: OSError) -> str:
 MAX_SMALL_FILE_BYTES = 1_000_000
 
 
-def read_small_file(path: Path) -> bytes:
+def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
     """Read a file of settings, credentials or state, following links. The null device is an empty file.
 
     Raises OSError with a readable ``strerror``, also for a file that is too large, and for a pipe or a
@@ -67,12 +67,12 @@ def read_small_file(path: Path) -> bytes:
         if not (stat.S_ISREG(found.st_mode) or os.path.samestat(found, os.stat(os.devnull))):  # noqa: PTH116
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         content = b""
-        while chunk := os.read(descriptor, MAX_SMALL_FILE_BYTES + 1 - len(content)):
+        while chunk := os.read(descriptor, max_bytes + 1 - len(content)):
             content += chunk
     finally:
         os.close(descriptor)
-    if len(content) > MAX_SMALL_FILE_BYTES:
-        raise OSError(errno.EFBIG, f"it is larger than {MAX_SMALL_FILE_BYTES:,} bytes", str(path))
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {max_bytes:,} bytes", str(path))
     return content
 
 

@@ -1,6 +1,7 @@
 """Load the settings from the file, environment variables and flags, with the origin of each value.
 
-Every problem is reported with its line, which tomllib does not provide.
+Every problem is reported with its line, which tomllib does not provide. A file of any content costs linear
+time.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from api_client.files import read_small_file
 from tui.settings.model import Configuration
 from tui.settings.paths import CONFIG_VARIABLE, config_path
 from tui.settings.problems import Problem, as_lines, fields_of, path_of, problems_of
@@ -25,8 +27,7 @@ KeyPath = tuple[str | int, ...]
 def lines_of(text: str) -> dict[KeyPath, int]:
     """Return line numbers (from 1) by path for a valid text; a table has the line of its header.
 
-    Statements are found by asking tomllib if the text is complete yet, so that no TOML rule is
-    duplicated. An element of an array of tables has its index in the path.
+    An element of an array of tables has its index in the path.
     """
     found: dict[KeyPath, int] = {}
     table: KeyPath = ()
@@ -53,19 +54,36 @@ def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
     return None
 
 
+_TOKEN = re.compile(
+    r"""
+    \"{3} (?:\\.|.)*? (?:\"{3,5}|\Z)  # strings of several lines, which may end with two quotes of their own
+    | '{3} .*? (?:'{3,5}|\Z)
+    | " (?:\\[^\n]|[^"\\\n])*+ "?    # others
+    | ' [^'\n]* '?
+    | \#[^\n]*
+    | [^"'#\[\]{}.\n]+
+    | .
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""Outside strings and comments, each of ``[ ] { } .`` and line ends is a token."""
+
+
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    pending, begin = "", 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not pending and (not line.strip() or line.lstrip().startswith("#")):
-            continue
-        begin = begin if pending else number
-        pending += line + "\n"
-        try:
-            tomllib.loads(pending)
-        except tomllib.TOMLDecodeError:
-            continue
-        yield begin, pending
-        pending = ""
+    """Yield the statements with their lines. A statement ends with a line that leaves no bracket open."""
+    depth = begin = 0
+    first = line = 1
+    for token in _TOKEN.finditer(f"{text}\n"):
+        word = token[0]
+        line += word.count("\n")
+        depth += (word in "[{") - (word in "]}")
+        if word == "\n" and depth <= 0:
+            statement = text[begin : token.end()]
+            if statement.strip() and not statement.lstrip().startswith("#"):
+                yield first, statement
+            begin, first = token.end(), line
+    if text[begin:].strip():
+        yield first, text[begin:]  # invalid: a bracket stays open
 
 
 def _heading(parsed: dict[str, Any]) -> tuple[KeyPath, bool]:
@@ -140,15 +158,47 @@ def _value(raw: str, kind: Any) -> Any:
     if "Literal" in str(kind):
         return raw
     try:
-        return tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
+        return _parsed(f"value = {raw}")["value"]
+    except ValueError:
         return raw
 
 
+MAX_DOTS = 2_000
+"""Dots of dotted keys, for which tomllib takes quadratic time. A file that sets everything has under 100."""
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises TOMLDecodeError, or another ValueError for what no settings need."""
+    if text.count(".") > MAX_DOTS and sum(token[0] == "." for token in _TOKEN.finditer(text)) > MAX_DOTS:
+        raise ValueError("too many dots outside strings")
+    try:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # Python refuses to convert this many digits
+        raise ValueError("a number is too large") from None
+    level: list[Any] = [values]
+    for _ in range(10):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if any(isinstance(one, int) and not -(2**63) <= one < 2**63 for one in level):
+            raise ValueError("a number is too large")
+    if level:
+        raise ValueError("nested too deeply")
+    return values
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
 DEFAULT = "default"
-LARGEST_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = 250_000
+MAX_PROBLEMS = 100
+"""Problems to report; more would only scroll by."""
 READONLY = "readonly"
-_FORBIDS = re.compile(rb"^\s*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
+_FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
 Tree = dict[str, Any]
 
@@ -215,16 +265,20 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
 
 
 def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
-    """Return where invalid settings appear to set ``readonly``; empty if they do not."""
+    """Return where invalid settings appear to set ``readonly``; empty if they do not.
+
+    A file that cannot be read may set it, so it counts.
+    """
     variable = variable_of(READONLY)
     text = environ.get(variable, "").strip().lower()
     if text:
         return "" if text in FALSE_TEXTS else f"environment {variable}"
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES)
-    except OSError:
+        content = read_small_file(path, MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
         return ""
+    except OSError:
+        return f"unreadable {path}"
     match = _FORBIDS.search(content)
     if match is None:
         return ""
@@ -239,31 +293,29 @@ def check_file(path: Path) -> list[Problem]:
 def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[Problem]]:
     """Return values, origins and problems of the file; it may be absent unless `required`."""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-    except FileNotFoundError:
+        content = read_small_file(path, MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
         missing = [Problem(str(path), "", "no such file; bt-tui config edit creates one")]
         return {}, {}, missing if required else []
     except OSError as error:
         return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror or error}")]
-    if len(content) > LARGEST_FILE_BYTES:
-        return {}, {}, [Problem(str(path), "", "is too large for a settings file")]
     try:
         text = content.decode("utf-8-sig")
-        values = tomllib.loads(text)
+        values = _parsed(text)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         return {}, {}, [Problem(f"{path}:{line}", "", "is not UTF-8 text")]
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         return {}, {}, [_syntax_problem(path, str(error), len(content.splitlines()))]
+    except ValueError as error:
+        return {}, {}, [Problem(f"{path}:{_refused_line(text)}", "", f"invalid TOML: {error}")]
     lines = lines_of(text)
     try:
         _validated(values)
     except ValidationError as invalid:
-        errors = _errors(invalid)
+        errors = sorted(_errors(invalid), key=lambda one: _line(lines, path_of(one)))[:MAX_PROBLEMS]
         numbers = [_line(lines, path_of(one)) for one in errors]
-        found = problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
-        return {}, {}, [found[place] for place in sorted(range(len(found)), key=numbers.__getitem__)]
+        return {}, {}, problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
     origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
     return values, origins, []
 
@@ -273,6 +325,16 @@ def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...
     if path[:1] == ("keys",) and len(path) > 1 and path not in lines:
         path = ("keys", *str(path[1]).split("."))
     return line_of(lines, path) or 1
+
+
+def _refused_line(text: str) -> int:
+    """Return the line of the first statement that cannot be used on its own, else 1."""
+    for number, statement in _statements(text):
+        try:
+            _parsed(statement)
+        except ValueError:
+            return number
+    return 1
 
 
 def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:

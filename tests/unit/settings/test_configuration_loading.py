@@ -1,14 +1,18 @@
 """Flags over environment over file over defaults, what is said of settings that are wrong, and a new file."""
 
+import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from textual.theme import BUILTIN_THEMES
 
 from tui.app.theme import THEMES
-from tui.settings.loading import ConfigurationBroken, check_file, load, load_or_defaults
+from tui.settings.loading import ConfigurationBroken, check_file, lines_of, load, load_or_defaults
 from tui.settings.model import Configuration, ThemeSettings
 from tui.settings.reference import entries, template
 from tui.widgets.log_view.gutter import TIME_MODES
@@ -121,12 +125,117 @@ def test_what_is_no_configuration_at_all_is_a_problem_and_no_crash(file: Path) -
     for content in (b"\xff\xfe", b"x" * 1_500_000, b"[" * 100_000):
         file.write_bytes(content)
         assert check_file(file)
-    assert "cannot be read" in str(check_file(file.parent)[0])
+    assert "cannot be read: it is a folder" in str(check_file(file.parent)[0])
     with pytest.raises(ConfigurationBroken, match="no such file"):
         load(environ(file.with_name("none.toml")))
     file.write_text("[refresh]\nfleet_s = 4\n")
     with pytest.raises(ConfigurationBroken, match=r"environment BT_TUI_REFRESH_FLEET_S: refresh\.fleet_s"):
         load(environ(file, BT_TUI_REFRESH_FLEET_S="soon"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[theme]\n" + "a." * 100_000 + "a = 1\n", 2, "too many dots"),
+        ("[" + "a." * 100_000 + "a]\n", 1, "too many dots"),
+        ("\nx = {" + "a." * 1_000 + "a = 1}\n", 2, "nested too deeply"),
+        ("\n[keys]\n" + "a." * 50 + "a = 'x'\n", 3, "nested too deeply"),
+        ("\nx = " + "[" * 20_000, 2, "nested too deeply"),
+        ("\nx = [\n1,\n" + "9" * 5_000 + "]\n", 2, "a number is too large"),
+        ("[demo]\n\nspeed = 0x" + "f" * 200_000, 3, "a number is too large"),
+        ("x = " + "9" * 5_000 + '\n"' + '\\"' * 100_000, 1, "a number is too large"),
+        ("x = [\n" + "1,\n" * 60_000 + "]\nnoname = 1\n", 1, "x: no such setting"),
+        ("[[x]]\n" * 40_000, 1, "x: no such setting"),
+        ("".join(f"x{number} = 1\n" for number in range(20_000)), 1, "x0: no such setting"),
+        ("readonly = 7" + "\n" * 200_000, 1, "must be true or false"),
+        ("\n" * 200_000 + "x", 200_001, "invalid TOML"),
+    ],
+    ids=range(13),
+)
+def test_any_content_is_read_in_linear_time(file: Path, text: str, line: int, words: str) -> None:
+    file.write_text(text)
+    problem = check_file(file)[0]
+    assert (problem.where, words in str(problem)) == (f"{file}:{line}", True)
+    assert load_or_defaults(environ(file)).problems
+
+
+ABSURD = {
+    "digits": "9" * 5_000,
+    "hex": "0x" + "f" * 5_000,
+    "[": "[" * 20_000,
+    "dots": f"{{{'a.' * 50_000}a = 1}}",
+}
+
+
+@pytest.mark.parametrize("value", ABSURD)
+@pytest.mark.parametrize(
+    "name", ["REFRESH_FLEET_S", "KEYS", "PRICES", "HEALTH_OFF", "LOGS_MAX_LINES_IN_MEMORY"]
+)
+def test_variable_with_an_absurd_value_is_a_problem(file: Path, name: str, value: str) -> None:
+    file.write_text("")
+    with pytest.raises(ConfigurationBroken, match=f"environment BT_TUI_{name}"):
+        load(environ(file, **{f"BT_TUI_{name}": ABSURD[value]}))
+
+
+LINES_OF_STRINGS = r"""command = [ # ]
+  'a]', "b\"]", QQQd']QQQQQ,
+  { x = ["[", '{'] },
+]
+wrap = true
+"""
+
+
+def test_lines_are_right_below_strings_with_brackets_and_quotes() -> None:
+    text = LINES_OF_STRINGS.replace("Q", "'")
+    text += LINES_OF_STRINGS.replace("Q", '"').replace("command", "c").replace("wrap", "w")
+    tomllib.loads(text)
+    assert lines_of(text) == {("command",): 1, ("wrap",): 5, ("c",): 6, ("w",): 10}
+
+
+@pytest.mark.parametrize("unusable", ["pipe", "huge file", "folder"])
+def test_unusable_file_is_a_problem_and_keeps_the_dashboard_read_only(file: Path, unusable: str) -> None:
+    if unusable == "pipe":
+        os.mkfifo(file)
+    elif unusable == "folder":
+        file.mkdir()
+    else:
+        file.write_text("x" * 300_000)
+    loaded = load_or_defaults(environ(file))
+    [problem] = loaded.problems
+    assert (problem.where, "cannot be read" in problem.why) == (str(file), True)
+    assert (loaded.configuration.readonly, loaded.origin("readonly")) == (True, f"unreadable {file}")
+
+
+VALUES = st.recursive(
+    st.booleans() | st.integers() | st.floats() | st.text(sorted('ab."\n'), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+NAMES = st.sampled_from(["job", "job.stop_job", "home", "name", "regex", "off", "command", "H100"])
+TABLES = st.dictionaries(NAMES, VALUES, max_size=3)
+
+
+def as_toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {as_toml(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(as_toml, value)) + "]"
+    return str(value) if isinstance(value, float) else json.dumps(value)
+
+
+@given(st.sampled_from([*Configuration.model_fields, "else"]), VALUES | TABLES | st.lists(TABLES, max_size=2))
+def test_setting_of_any_shape_is_valid_or_a_problem(
+    tmp_path_factory: pytest.TempPathFactory, name: str, value: Any
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "config.toml"
+    file.write_text(f"\n{name} = {as_toml(value)}\n")
+    loaded = load_or_defaults(environ(file))
+    assert all(problem.where == f"{file}:2" and problem.why for problem in loaded.problems)
+    variable = {f"BT_TUI_{name.upper()}": as_toml(value)}
+    file.write_text("")
+    load_or_defaults(environ(file, **variable))
 
 
 def test_the_dashboard_gets_defaults_and_flags_where_the_file_is_broken(file: Path) -> None:
