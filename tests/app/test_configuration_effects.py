@@ -27,7 +27,7 @@ from tui.screens.job.layout import JobLayout
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.settings.loading import Loaded, load_or_defaults
-from tui.settings.remembered import Memory
+from tui.settings.remembered import JobState, Memory
 from tui.widgets.row_table import RowTable
 
 SIZE = (100, 24)
@@ -232,14 +232,11 @@ async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[
     ],
 )
 def test_another_job_opens_on_what_its_status_makes_a_person_ask(status: str, tab: str) -> None:
-    left = JobLayout().recalled({"tab": "checkpoints", "job_id": "last"})
+    left = JobLayout().recalled(JobState(tab="checkpoints", job_id="last"))
     assert left.first_tab(job("another", status)) == tab
     assert left.first_tab(job("last", status)) == "checkpoints"
 
 
 def test_a_memory_that_makes_no_sense_changes_nothing() -> None:
     layout = JobLayout()
-    assert (
-        layout.recalled({"tab": "nowhere", "span_s": -3, "wrap": "yes", "time": 7, "memory_in_matrix": 1})
-        == layout
-    )
+    assert layout.recalled(JobState(tab="nowhere", span_s=-3.0, time="never")) == layout

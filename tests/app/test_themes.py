@@ -11,7 +11,7 @@ from support.dashboard import Dashboard, home, job_view, pressed, settle, text_o
 from support.waiting import until
 from tui.settings.loading import Loaded, load
 from tui.settings.model import ThemeName
-from tui.settings.remembered import Memory
+from tui.settings.remembered import Memory, ThemeState
 from tui.widgets.row_table import RowTable
 
 LEAST_DIFFERENCE = 0.3
@@ -86,6 +86,5 @@ async def test_a_theme_is_tried_on_in_its_list_and_stays_for_the_next_start_unle
 
 async def test_what_was_remembered_of_a_theme_that_is_no_more_is_ignored() -> None:
     memory = Memory()
-    for name in ("gone", ["nord"]):
-        memory.put("theme", {"name": name})
-        assert home(memory=memory).theme == "bt-dark"
+    memory.put(theme=ThemeState(name="gone"))
+    assert home(memory=memory).theme == "bt-dark"

@@ -8,7 +8,7 @@ from support.dashboard import home, text_of
 from support.waiting import until
 from support.worlds import fleet
 from tui.actions import ACTIONS
-from tui.app.tips import MAX_TIMES_SHOWN, TIP_MEMORY, TIPS
+from tui.app.tips import MAX_TIMES_SHOWN, TIPS
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
@@ -41,7 +41,7 @@ async def test_what_was_done_is_not_shown_again(tmp_path: Path) -> None:
 
 async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
     memory = Memory()
-    memory.put(TIP_MEMORY, {next(iter(TIPS)): MAX_TIMES_SHOWN})
+    memory.put(tips={next(iter(TIPS)): MAX_TIMES_SHOWN})
     app = home(tips=True, memory=memory)
     async with app.run_test(size=(60, 20)) as pilot:
         await until(pilot, lambda: "tip " in text_of(app))

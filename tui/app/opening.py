@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings, RecordedRun
     from tui.screens.job.layout import JobLayout
 
-JOB_MEMORY = "job"
-
 
 class ScreenOpener:
     """Opens the screens of a session."""
@@ -125,10 +123,10 @@ class ScreenOpener:
             max_lines=wanted.max_lines_in_memory,
         )
         explicit = frozenset(name for name in asdict(log) if self._settings.is_given(f"logs.{name}"))
-        return JobLayout(log=log).recalled(self._memory.table(JOB_MEMORY), explicit)
+        return JobLayout(log=log).recalled(self._memory.state.job, explicit)
 
     def _remember(self, layout: JobLayout) -> None:
-        self._memory.put(JOB_MEMORY, layout.as_data())
+        self._memory.put(job=layout.as_state())
 
     def find_job(self, job_id: str, tab: str | None) -> None:
         """Open a job by its id, retrying while the server is unreachable."""

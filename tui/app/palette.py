@@ -26,7 +26,7 @@ from tui.actions import Scope, actions_of
 from tui.actions.keymap import key_signs, keys_of
 from tui.screens.base import AppScreen, PaletteItem
 from tui.settings.loading import Loaded
-from tui.settings.remembered import Memory
+from tui.settings.remembered import Memory, ThemeState
 
 ITEMS_BETWEEN_YIELDS = 200
 """Number of names to match before yielding to other tasks: takes some milliseconds."""
@@ -79,7 +79,6 @@ class PaletteProvider(Provider):
             yield from screen.palette_items()
 
 
-THEME_MEMORY = "theme"
 MARK = "● "
 
 
@@ -147,9 +146,9 @@ class Themes:
     @property
     def initial(self) -> str:
         wanted = self._settings.configuration.theme.name
-        chosen = self._memory.table(THEME_MEMORY).get("name")
-        known = isinstance(chosen, str) and chosen in self._app.available_themes
-        return wanted if self._settings.is_given("theme.name") or not known else str(chosen)
+        chosen = self._memory.state.theme.name
+        known = chosen in self._app.available_themes
+        return wanted if self._settings.is_given("theme.name") or not known else chosen
 
     def search(self) -> None:
         current = self._app.theme
@@ -161,7 +160,7 @@ class Themes:
     def _choose(self, name: str) -> None:
         """Switch to a theme; later starts use it too, unless the settings name one."""
         self._app.theme = name
-        self._memory.put(THEME_MEMORY, {"name": name})
+        self._memory.put(theme=ThemeState(name=name))
         if self._settings.is_given("theme.name"):
             origin = self._settings.origin("theme.name")
             self._app.notify(f"{name} until you quit; {origin} sets the theme at startup.")

@@ -245,7 +245,7 @@ class BtTuiApp(App[WelcomeChoice]):
     async def on_unmount(self) -> None:
         self._garbage.stop()
         self.alerts.stop()
-        self._memory.save()
+        self._memory.save(wait_s=1.0)
         if self.session is not None:
             await self.session.aclose()
 

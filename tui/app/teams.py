@@ -23,7 +23,6 @@ from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
 from tui.text.units import counted
 
-TEAM_MEMORY = "teams"
 ALL_TEAMS = ""
 FINDINGS_MAX_AGE = timedelta(minutes=2)
 """Maximum age of Home's findings to pass to a job screen; Home polls less often while it is hidden."""
@@ -52,8 +51,7 @@ class Teams:
         """The newest listing, including all teams."""
         self._publish: Publish | None = None
         self._place = session.place if session is not None else ""
-        kept = memory.table(TEAM_MEMORY).get(self._place)
-        self.team = kept if isinstance(kept, str) else ALL_TEAMS
+        self.team = memory.state.teams.get(self._place, ALL_TEAMS)
 
     def home(self) -> HomeScreen:
         return HomeScreen(self._feed, self._location_label(), self._memory)
@@ -127,8 +125,8 @@ class Teams:
 
     def _choose_team(self, team: str) -> None:
         self.team = team
-        kept = {place: name for place, name in self._memory.table(TEAM_MEMORY).items() if name}
-        self._memory.put(TEAM_MEMORY, {**kept, self._place: team})
+        kept = {place: name for place, name in self._memory.state.teams.items() if name}
+        self._memory.put(teams={**kept, self._place: team})
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
                 screen.show_place(self._location_label())

@@ -68,7 +68,6 @@ def next_tip(scopes: Collection[Scope], gone: Collection[str]) -> str | None:
     return next((name for name in TIPS if name.partition(".")[0] in scopes and name not in gone), None)
 
 
-TIP_MEMORY = "tips"
 TIP_CHECK_S = 1.0
 _WITH_TIPS = frozenset({Scope.HOME, Scope.JOB})
 """Screens with tips, by a scope of theirs."""
@@ -111,12 +110,11 @@ class Tips:
         return None  # it is mounted by the next poll
 
     def _times(self, name: str) -> int:
-        times = self._memory.table(TIP_MEMORY).get(name)
-        return times if isinstance(times, int) else 0
+        return self._memory.state.tips.get(name, 0)
 
     def _put(self, name: str, times: int) -> None:
         known = {one: self._times(one) for one in TIPS} | {name: times}
-        self._memory.put(TIP_MEMORY, {name: count for name, count in known.items() if count})
+        self._memory.put(tips={name: count for name, count in known.items() if count})
 
     def _gone(self) -> set[str]:
         """Return the names of the tips that were followed, or shown in enough earlier starts."""

@@ -6,21 +6,18 @@ Listing config files never runs them; loading one does, in a process of its own.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal
 
-import platformdirs
-
 from api_client.definitions import TrainingProject
 from api_client.errors import ApiClientError
-from api_client.files import PRIVATE_FOLDER_MODE, write_private
 from api_client.models import TrainingJob
 from api_client.submission.archive import ArchivePlan, plan_archive
 from api_client.submission.config_file import load_training_project
@@ -29,6 +26,7 @@ from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.preflight import preflight
 from api_client.submission.submitting import SubmissionProgress, submit
 from tui.readers.session import Session
+from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.system.saved_files import own_path
 from tui.text.failures import creation_doubt
 
@@ -51,8 +49,13 @@ class ConfigChoice:
     recent: bool
 
 
+class RecentConfigs(State):
+    paths: list[str] = []
+    """The newest first."""
+
+
 def recent_configs_file() -> Path:
-    return platformdirs.user_state_path("bt-tui") / FILE_NAME
+    return state_path(FILE_NAME)
 
 
 def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
@@ -61,7 +64,8 @@ def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
     Those that contain a TrainingProject come first, since many programs have their own ``config.py``. The
     others are kept, because a config may import its project.
     """
-    recent = [path for path in _remembered(memory) if path.is_file()]
+    kept = read_state(memory, RecentConfigs).paths
+    recent = [Path(path) for path in kept if os.path.isfile(path)]  # noqa: PTH113 - never raises
     near = (path for path in _walk(below) if path not in recent)
     found = sorted(islice(near, FOUND_AT_MOST), key=lambda path: not _names_a_project(path))
     return (
@@ -72,20 +76,13 @@ def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
 
 def remember_config(path: Path, memory: Path) -> None:
     """Move a config to the top of the recent ones. Write errors are ignored."""
-    kept = [str(other) for other in _remembered(memory) if other != path][: REMEMBERED - 1]
-    try:
-        memory.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
-        write_private(memory, json.dumps([str(path), *kept]).encode())
-    except OSError:
-        return
 
+    def move_to_top(kept: RecentConfigs) -> RecentConfigs:
+        others = [other for other in kept.paths if other != str(path)]
+        return RecentConfigs(paths=[str(path), *others[: REMEMBERED - 1]])
 
-def _remembered(memory: Path) -> list[Path]:
-    try:
-        names = json.loads(memory.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    return [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    with suppress(OSError):
+        change_state(memory, RecentConfigs, move_to_top)
 
 
 def _names_a_project(path: Path) -> bool:

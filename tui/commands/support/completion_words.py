@@ -10,6 +10,10 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
 
 from api_client import RetryPolicy, TrainingClient
 from api_client.remotes import Remote, resolve_remote
@@ -18,7 +22,7 @@ from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remo
 from tui.commands.support.options import CommandSettings
 from tui.commands.support.session import remote_name
 from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, PROJECT_IDS, PROJECTS, REMOTES, is_harmless
-from tui.settings.remembered import Memory, memory_path
+from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
 
 ASK_TIMEOUT_S = 2.0
@@ -28,6 +32,21 @@ FRESH_S = 15.0
 MAX_COMPLETIONS = 300
 MAX_COMPLETION_CHARACTERS = 120
 ABOUT_CELLS = 50
+
+
+class CachedWords(State):
+    """The server's last answer; ``job_id`` is set for the checkpoints of a job."""
+
+    asked_s: float = 0.0
+    job_id: str | None = None
+    words: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+
+
+class CachedCompletions(State):
+    jobs: CachedWords = CachedWords.model_construct()
+    projects: CachedWords = CachedWords.model_construct()
+    checkpoints: CachedWords = CachedWords.model_construct()
+
 
 Words = Sequence[tuple[str, str]]
 """Pairs of a word and its description."""
@@ -72,23 +91,20 @@ def _remote_names() -> Words:
 def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Words:
     """Return cached or fresh words; only ids and names are cached, in a private file for each remote."""
     place = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
-    memory = Memory(memory_path().with_name(f"completion-{place}.json"))
-    kept = memory.table(topic)
-    if kept.get("job_id") != job_id:
-        kept = {}
-    now_s, asked_s = time.time(), kept.get("asked_s")
-    if not isinstance(asked_s, float) or not 0 <= now_s - asked_s < FRESH_S:
+    path = state_path(f"completion-{place}.json")
+    kept: CachedWords = getattr(read_state(path, CachedCompletions), topic)
+    if kept.job_id != job_id:
+        kept = CachedWords()
+    now_s = time.time()
+    if not 0 <= now_s - kept.asked_s < FRESH_S:
         found = _asked(remote, topic, job_id)
         if found is not None:
             words = [list(one) for one in found[:MAX_COMPLETIONS] if len(one[0]) <= MAX_COMPLETION_CHARACTERS]
-            kept = {"asked_s": now_s, "job_id": job_id, "words": words}
-            memory.put(topic, kept)
-            memory.save()
-    return [
-        (one[0], one[1])
-        for one in kept.get("words", [])
-        if isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one)
-    ]
+            kept = CachedWords(asked_s=now_s, job_id=job_id, words=words)
+            with suppress(OSError):
+                change = partial(CachedCompletions.model_copy, update={topic: kept})
+                change_state(path, CachedCompletions, change)
+    return [(word, about) for word, about in kept.words]
 
 
 def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:

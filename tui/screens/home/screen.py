@@ -41,7 +41,7 @@ from tui.screens.home.columns import (
     header_facts,
     job_columns,
 )
-from tui.settings.remembered import Memory
+from tui.settings.remembered import Bookmarks, HomeState, Memory
 from tui.tables.column import Sort, next_sort, pressed_sort, sortable, sorted_rows
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
@@ -54,8 +54,6 @@ NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init creates 
 NO_MATCH = "No matching jobs.\n\n{key} clears the filter; choose “all” to see every project.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
-MEMORY_NAME = "home"
-BOOKMARKS_MEMORY = "bookmarks"
 MAX_BOOKMARKS = 200
 MAX_FILTER_CHARACTERS = 200
 
@@ -124,26 +122,23 @@ class HomeScreen(AppScreen):
         )  # connecting imports more: the picture comes first
 
     def _recall(self) -> None:
-        found = self._memory.table(MEMORY_NAME)
-        column, text = found.get("sort"), found.get("filter")
-        if isinstance(column, str) and column in sortable(self._columns):
-            self.sort = (column, found.get("descending") is True)
-        if isinstance(text, str) and text and len(text) <= MAX_FILTER_CHARACTERS:
-            self.query_one("#filter", Input).value = text
-        self.set_class(found.get("projects_flipped") is True, "-projects-flipped")
-        kept = self._memory.table(BOOKMARKS_MEMORY).get("jobs")
-        if isinstance(kept, list):
-            self.bookmarks = tuple(one for one in kept if isinstance(one, str))[-MAX_BOOKMARKS:]
+        kept = self._memory.state.home
+        if kept.sort in sortable(self._columns):
+            self.sort = (kept.sort, kept.descending)
+        if kept.filter and len(kept.filter) <= MAX_FILTER_CHARACTERS:
+            self.query_one("#filter", Input).value = kept.filter
+        self.set_class(kept.projects_flipped, "-projects-flipped")
+        self.bookmarks = tuple(self._memory.state.bookmarks.jobs[-MAX_BOOKMARKS:])
 
     def _remember(self) -> None:
         column, descending = self.sort
-        layout = {
-            "sort": column,
-            "descending": descending,
-            "filter": self.query_text,
-            "projects_flipped": self.has_class("-projects-flipped"),
-        }
-        self._memory.put(MEMORY_NAME, layout)
+        layout = HomeState(
+            sort=column,
+            descending=descending,
+            filter=self.query_text,
+            projects_flipped=self.has_class("-projects-flipped"),
+        )
+        self._memory.put(home=layout)
 
     def on_screen_suspend(self) -> None:
         self._feed.watched = False
@@ -209,7 +204,7 @@ class HomeScreen(AppScreen):
         self._show_jobs()
 
     def watch_bookmarks(self) -> None:
-        self._memory.put(BOOKMARKS_MEMORY, {"jobs": list(self.bookmarks)})
+        self._memory.put(bookmarks=Bookmarks(jobs=list(self.bookmarks)))
         self._show_jobs()
 
     def toggle_bookmark(self, job_id: str) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rich.text import Text
 from textual import events
@@ -15,6 +14,7 @@ from textual.widget import Widget
 from api_client.models import JobStatus, TrainingJob
 from tui.actions import JOB_TABS
 from tui.screens.job.chart_view import FIRST_SPAN, PRESETS
+from tui.settings.remembered import JobState
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
 
@@ -92,33 +92,33 @@ class JobLayout:
             return self.tab
         return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
-    def recalled(self, stored: Mapping[str, Any], explicit: frozenset[str] = frozenset()) -> JobLayout:
-        """Return the layout updated from stored data, ignoring invalid values.
+    def recalled(self, kept: JobState, explicit: frozenset[str] = frozenset()) -> JobLayout:
+        """Return the layout updated from what was remembered, ignoring values that make no sense.
 
         ``explicit`` names the log options set explicitly, which are kept. A minimum level is not restored:
         lines missing silently would be misleading.
         """
-        tab, span_s, job_id = stored.get("tab"), stored.get("span_s"), stored.get("job_id")
-        log_options = {name: stored[name] for name in _SWITCHES if isinstance(stored.get(name), bool)}
-        if stored.get("time") in TIME_MODES:
-            log_options["time"] = stored["time"]
+        switches = {name: getattr(kept, name) for name in _SWITCHES}
+        log_options = {name: value for name, value in switches.items() if value is not None}
+        if kept.time in TIME_MODES:
+            log_options["time"] = kept.time
         return replace(
             self,
-            tab=tab if tab in TAB_IDS else self.tab,
-            job_id=job_id if isinstance(job_id, str) else self.job_id,
-            span_s=span_s if span_s in _SPANS_S else self.span_s,
-            memory_in_matrix=stored.get("memory_in_matrix") is True,
+            tab=kept.tab if kept.tab in TAB_IDS else self.tab,
+            job_id=kept.job_id,
+            span_s=kept.span_s if kept.span_s in _SPANS_S else self.span_s,
+            memory_in_matrix=kept.memory_in_matrix,
             log=replace(
                 self.log, **{name: value for name, value in log_options.items() if name not in explicit}
             ),
         )
 
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "tab": self.tab,
-            "job_id": self.job_id,
-            "span_s": self.span_s,
-            "memory_in_matrix": self.memory_in_matrix,
-            "time": self.log.time,
+    def as_state(self) -> JobState:
+        return JobState(
+            tab=self.tab,
+            job_id=self.job_id,
+            span_s=self.span_s,
+            memory_in_matrix=self.memory_in_matrix,
+            time=self.log.time,
             **{name: getattr(self.log, name) for name in _SWITCHES},
-        }
+        )

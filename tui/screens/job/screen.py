@@ -182,7 +182,7 @@ class JobScreen(AppScreen):
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
         log = self.query_one(LogPane).options
         layout = JobLayout(self.tab, self.job.id, self._span_s, self.metrics.matrix.memory, log)
-        if layout.as_data() != self._job_layout.as_data():
+        if layout.as_state() != self._job_layout.as_state():
             self._job_layout = layout
             self._remember(layout)
 
