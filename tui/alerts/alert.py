@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
@@ -138,8 +138,8 @@ class AlertTracker:
 
     def __init__(self, started: datetime) -> None:
         self._started = started
-        self._ended: dict[str, bool] = {}
-        self._first_updates: dict[tuple[str, str], datetime] = {}
+        self._first_updates: dict[str, dict[str, datetime]] = {}
+        """Job that has not ended → source → time of its first update."""
         self._seen: dict[FindingId, datetime] = {}
         self._snoozed: dict[FindingId, datetime] = {}
 
@@ -148,11 +148,13 @@ class AlertTracker:
     ) -> tuple[Alert, ...]:
         """Return the new events of a job, its end first; some ``source``s see more than others."""
         news: list[Alert] = []
-        ended = self._ended.get(job.id)
-        self._ended[job.id] = job.is_finished
-        if ended is False and job.is_finished:
-            news.append(Alert(job, severity_of_end(job), now))
-        first_at = self._first_updates.setdefault((job.id, source), now)
+        if job.is_finished:
+            first_updates = self._first_updates.pop(job.id, {})
+            if first_updates:
+                news.append(Alert(job, severity_of_end(job), now))
+        else:
+            first_updates = self._first_updates.setdefault(job.id, {})
+        first_at = first_updates.setdefault(source, now)
         news += [
             Alert(job, found.severity, now, found)
             for found in findings
@@ -189,6 +191,12 @@ class AlertTracker:
 
     def snoozed(self, now: datetime) -> SnoozedFindings:
         return frozenset(key for key, until in self._snoozed.items() if now < until)
+
+    def keep_only(self, job_ids: Set[str]) -> None:
+        """Forget the jobs that no longer exist."""
+        self._first_updates = {key: at for key, at in self._first_updates.items() if key in job_ids}
+        self._seen = {key: at for key, at in self._seen.items() if key[0] in job_ids}
+        self._snoozed = {key: until for key, until in self._snoozed.items() if key[0] in job_ids}
 
     def _forget(self, now: datetime) -> None:
         self._seen = {key: at for key, at in self._seen.items() if now - at < FORGET_AFTER}

@@ -1,5 +1,6 @@
 """What is news, and that nothing is told twice."""
 
+import pickle
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -62,6 +63,37 @@ def test_a_snooze_is_for_a_finding_and_a_while_and_only_its_end_is_told() -> Non
     book.snooze(RUNNING.id, ["stalled"], at(63))
     book.wake(RUNNING.id, ["stalled"])
     assert told(book.update(RUNNING, (STALL, SLOW), at(34), source="run")) == []
+
+
+def test_memory_of_jobs_does_not_grow_with_jobs_that_ended() -> None:
+    tracker = AlertTracker(ONE_O_CLOCK)
+    sizes = []
+    for number in range(300):
+        running, ended = job(f"job-{number}"), job(f"job-{number}", "COMPLETED")
+        tracker.update(running, (), at(number), source="list")
+        tracker.update(running, (), at(number), source="preview")
+        assert len(tracker.update(ended, (), at(number), source="list")) == 1
+        sizes.append(size_of(tracker))
+    assert sizes[-1] == sizes[0]
+
+
+def test_memory_keeps_only_jobs_that_exist() -> None:
+    tracker = AlertTracker(ONE_O_CLOCK)
+    for name in ("deleted", "kept"):
+        tracker.update(job(name), (SLOW,), at(1), source="list")
+        tracker.snooze(name, ["stalled"], at(30))
+    tracker.keep_only({"kept"})
+    assert tracker.snoozed(at(2)) == {("kept", "stalled")}
+    assert told(tracker.update(job("kept", "COMPLETED"), (), at(3), source="list")) == [
+        "TRAINING_JOB_COMPLETED"
+    ]
+    assert told(tracker.update(job("deleted", "COMPLETED"), (), at(3), source="list")) == []
+    tracker.keep_only(set())
+    assert size_of(tracker) == size_of(AlertTracker(ONE_O_CLOCK))
+
+
+def size_of(tracker: AlertTracker) -> int:
+    return len(pickle.dumps(tracker))
 
 
 def test_the_end_of_a_job_is_told_if_it_was_seen_running() -> None:
