@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
+from itertools import chain, count
 from typing import Literal
 from zlib import crc32
 
@@ -39,12 +40,12 @@ class NodeLabels:
 
     A replica whose name ends in a number, as in node-3, is labeled "n" and that number, which also picks
     its color. Any other is labeled by the beginning of its name, which picks its color. If a label is
-    taken, a longer part of the name is used.
+    taken, it is a longer part of the name, with the place of the replica among all if that is taken, too.
     """
 
     def __init__(self) -> None:
         self._labels: dict[str, tuple[str, int]] = {}
-        self._taken: set[str] = set()
+        self._taken = {""}  # the label of lines without a replica
         self.width = 0
 
     def get(self, replica: str | None) -> tuple[str, int]:
@@ -64,8 +65,9 @@ class NodeLabels:
         else:
             color = crc32(replica.encode("utf-8", "surrogatepass")) % SERIES_COLORS
             label = clip(sanitize(replica), _LABEL_CELLS)
-        if label in self._taken:
-            label = clip(sanitize(replica), 2 * _LABEL_CELLS)
+        longer = clip(sanitize(replica), 2 * _LABEL_CELLS)
+        candidates = chain((label, longer), (f"{longer}·{place}" for place in count(len(self._taken))))
+        label = next(candidate for candidate in candidates if candidate not in self._taken)
         self._taken.add(label)
         return label, color
 
