@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from api_client.clock import SystemClock
 from api_client.emulator.app import build_app, build_objects_app
@@ -24,11 +26,16 @@ from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world, start_real_job
+from api_client.files import why_not_written
+from api_client.listening import ConnectionLimit
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765
-KEEP_ALIVE_S = 75
-"""Longer than the poll interval of any client, so that a poll never meets a closing connection."""
+KEEP_ALIVE_S = 75.0
+"""Time for the head of the next request, and for a client to read of its response.
+
+Longer than the poll interval of any client, so that a poll never meets a closing connection.
+"""
 
 GRACE_FOR_REQUESTS_S = 1
 SHUTDOWN_DEADLINE_S = 10.0
@@ -156,27 +163,52 @@ async def _serve(
         database.close()
 
 
-class EmulatorServer(uvicorn.Server):
-    """uvicorn without its signal handling, and with a callback once it answers."""
+class HeadTimedProtocol(H11Protocol):
+    """uvicorn's protocol, which ends its wait for a request at the end of the head, not at its first byte."""
 
-    def __init__(self, app: ASGIApp, *, on_started: Callable[[], None]) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def data_received(self, data: bytes) -> None:
+        self.conn.receive_data(data)
+        self.handle_events()  # stops the timer if the head is complete
+
+
+class EmulatorServer(uvicorn.Server):
+    """uvicorn with limited connections, without its signal handling, and with a callback once it answers."""
+
+    def __init__(
+        self, app: ASGIApp, *, on_started: Callable[[], None], keep_alive_s: float = KEEP_ALIVE_S
+    ) -> None:
+        self._limit = limit = ConnectionLimit(keep_alive_s)
+
+        def protocol(**options: Any) -> asyncio.Protocol:
+            return limit.protocol(HeadTimedProtocol(**options))
+
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http="h11",  # passes on absolute-form targets, which ``Guard`` needs
+                # h11 passes on absolute-form targets, which ``RequestChecks`` needs
+                http=cast(type[asyncio.Protocol], protocol),
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level=logging.ERROR,  # no line for each malformed request
                 access_log=False,
                 server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
+                backlog=limit.connections,
+                timeout_keep_alive=keep_alive_s,  # type: ignore[arg-type]  # seconds may be a fraction
                 timeout_graceful_shutdown=GRACE_FOR_REQUESTS_S,
             )
         )
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._limit.watch(asyncio.get_running_loop())
         await super().startup(sockets=sockets)
         self._on_started()
 
@@ -220,10 +252,21 @@ def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
+class LogFile(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Drop a line that can't be written, such as on a full disk; the default prints a traceback."""
+
+
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Log warnings and errors of this process to a file instead of the terminal."""
-    handler = logging.FileHandler(path, delay=True)
+    """Log warnings and errors of this process to a file instead of the terminal.
+
+    The file is opened now: when something has to be logged, there may be no free descriptor.
+    """
+    try:
+        handler = LogFile(path)
+    except OSError as error:
+        raise EmulatorStartError(f"cannot write {path}: {why_not_written(error)}") from error
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     handler.setLevel(logging.WARNING)
     root = logging.getLogger()

@@ -64,15 +64,23 @@ def left_in(folder: Path) -> list[Path]:
 
 
 @asynccontextmanager
-async def serving(environ: Mapping[str, str], home: Path, *options: str) -> AsyncIterator[Served]:
+async def serving(
+    environ: Mapping[str, str],
+    home: Path,
+    *options: str,
+    descriptors: int | None = None,
+    errors: int = asyncio.subprocess.DEVNULL,
+) -> AsyncIterator[Served]:
+    limited = () if descriptors is None else ("sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh")
     inherited = {name: os.environ[name] for name in ("PATH", "LANG", "VIRTUAL_ENV") if name in os.environ}
     process = await asyncio.create_subprocess_exec(
+        *limited,
         *(sys.executable, "-m", "tui", "serve", "--port", "0", *options),
         cwd=ROOT,
         env={**inherited, "HOME": str(home), "TMPDIR": str(home), "TZ": "UTC", **environ},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=errors,
     )
     assert process.stdout is not None
     try:
@@ -345,3 +353,35 @@ async def test_no_keys_end_a_page_its_files_are_its_own_and_what_is_killed_leave
         assert len(left_in(tmp_path)) == 1
         served.process.kill()
         await ended([page])
+
+
+async def test_serve_refuses_more_connections_than_it_has_descriptors(
+    emulator: EmulatorChild, tmp_path: Path
+) -> None:
+    descriptors, crowd = 64, 80
+    environ = emulator.remote_environ()
+    with (tmp_path / "errors").open("wb") as errors:
+        async with serving(environ, tmp_path, descriptors=descriptors, errors=errors.fileno()) as served:
+            url = URL(served.here)
+            streams = await asyncio.gather(
+                *(asyncio.open_connection(url.host, url.port) for _ in range(crowd))
+            )
+            ends = [asyncio.create_task(reader.read()) for reader, _ in streams]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)  # one is refused
+            for _, writer in streams:
+                writer.close()
+            await asyncio.gather(*ends, return_exceptions=True)
+            await send_malformed_requests(url)
+            async with visitor(served) as session, session.get(served.page) as answer:
+                assert answer.status == 200
+    *_, last = (tmp_path / "errors").read_text().splitlines()
+    assert last == "bt-tui: 10 connections are open; more are refused"
+    assert (tmp_path / "errors").read_text().count("\n") == 3
+
+
+async def send_malformed_requests(url: URL) -> None:
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        writer.write(b"GET / HTTP/9.9\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.close()

@@ -14,7 +14,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import closing, redirect_stdout, suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -22,10 +22,12 @@ from typing import Any, ParamSpec
 
 from aiohttp import WSMessage, WSMsgType, web
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import HttpProcessingError
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server
 
+from api_client.listening import ConnectionLimit
 from tui.system.saved_files import sweep_abandoned
 from tui.web.access import Guard, add_headers
 
@@ -147,6 +149,8 @@ COLUMNS, ROWS = 80, 24
 """Size of a page that does not report one."""
 MOST_CELLS = 2000
 HEARTBEAT_S = 15.0
+IDLE_S = 75.0
+"""Time for the head of a request, and for a browser to read of its response."""
 END_TIMEOUT_S = 3.0
 """Time for open requests to finish after the dashboards of all pages have ended."""
 
@@ -238,14 +242,25 @@ class DashboardServer(Server):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, over.set)
-        runner = web.AppRunner(await self._make_app(), access_log=None, shutdown_timeout=END_TIMEOUT_S)
+        limit = ConnectionLimit(IDLE_S)
+        limit.watch(loop)
+        runner = web.AppRunner(
+            await self._make_app(),
+            access_log=None,
+            keepalive_timeout=IDLE_S,
+            shutdown_timeout=END_TIMEOUT_S,
+        )
         await runner.setup()
+        assert runner.server is not None
+        make_protocol = runner.server
         try:
-            site = web.TCPSite(runner, host, port)
-            await site.start()
-            ready(int(runner.addresses[0][1]))
-            with redirect_stdout(sys.stderr):  # textual-serve prints the process's own output to stdout
-                await over.wait()
+            listener = await loop.create_server(
+                lambda: limit.protocol(make_protocol()), host, port, backlog=limit.connections
+            )
+            with closing(listener):
+                ready(int(listener.sockets[0].getsockname()[1]))
+                with redirect_stdout(sys.stderr):  # textual-serve prints the process's own output to stdout
+                    await over.wait()
         finally:
             await runner.cleanup()
 
@@ -274,6 +289,12 @@ def host_names(host: str) -> set[str]:
 def _quieten() -> None:
     """Log errors as one line: tracebacks with variable values would expose the environment."""
     logging.basicConfig(level=logging.WARNING, format="bt-tui: %(message)s")
+    logging.getLogger("aiohttp.server").addFilter(_is_no_malformed_request)
+
+
+def _is_no_malformed_request(record: logging.LogRecord) -> bool:
+    """Leave out what anyone who can connect may send as often as they like."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
 OK_STATUS, PARTIAL_STATUS = 200, 206
