@@ -68,6 +68,18 @@ async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None
             open_above()  # the help opens above the palette, as screens do that were still loading
 
 
+async def test_action_of_a_screen_below_a_dialog_does_nothing() -> None:
+    app = job_view()
+    async with opened(app, SIZE) as pilot:
+        below = app.screen
+        await app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop"))
+        await settle(pilot)
+        assert not await app.run_action("show_logs", below)
+        below.action_back()  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert isinstance(app.screen, ConfirmScreen) and not below.has_class("-tab-logs")
+
+
 @pytest.mark.parametrize(
     ("view", "key", "in_time"),
     [(home, "s", True), (job_view, "s", True), (home, "R", True), (home, "s", False)],

@@ -3,9 +3,10 @@
 import asyncio
 from dataclasses import replace
 
-from textual.widgets import Input
+from textual import events
 
 from support.dashboard import Heard, deploy_view, opened, pressed, settle, text_of
+from support.waiting import until
 from support.wizard_facts import checkpoint, lora, state_of, to, wizard_of
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.finding import FindingKind
@@ -17,7 +18,7 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested
 from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
-from tui.wizard.state import CHECKPOINTS, REVIEW, Answers
+from tui.wizard.state import CHECKPOINTS, REVIEW, SECRETS, Answers
 
 SIZE = (80, 24)
 
@@ -125,19 +126,43 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
         assert (marks.marked, marks.highlighted) == (before, cursor)
 
 
+async def go_back_to_secrets(screen: object) -> None:
+    """Go back from the review; return when the question's pane is mounted, but not the field in it."""
+    assert isinstance(screen, DeployScreen)
+    screen.action_previous()
+    for _ in range(1000):
+        if any(pane.step.id == SECRETS for pane in screen.query(QuestionPane)):
+            break
+        await asyncio.sleep(0)
+    assert not screen.query("#pairs")
+
+
 async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None:
-    wizard = to(wizard_of(lora("checkpoint-1")), "lora_rank")
-    app = deploy_view(wizard)
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         screen = app.screen
+        await go_back_to_secrets(screen)
         assert isinstance(screen, DeployScreen)
-        later = to(wizard_of(lora("checkpoint-1")), "model_name")
-        screen.take(replace(screen.snapshot, wizard=later))
-        for _ in range(1000):  # until the pane is there, but not what is in it
-            if any(pane.step.id == "model_name" for pane in screen.query(QuestionPane)):
-                break
-            await asyncio.sleep(0)
-        screen.take(replace(screen.snapshot, wizard=later, note="checked"))
+        screen.take(replace(screen.snapshot, note="checked"))
         await settle(pilot)
-        assert step_of(screen) == "model_name"
-        assert screen.query_one("#text", Input).has_focus
+        assert step_of(screen) == SECRETS
+        assert screen.query_one("#pairs").has_focus
+
+
+async def test_key_waits_until_the_next_question_is_mounted() -> None:
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZE) as pilot:
+        await go_back_to_secrets(app.screen)
+        app.post_message(events.Key("ctrl+s", None))
+        await until(pilot, lambda: step_of(app.screen) == REVIEW)
+
+
+async def test_action_does_nothing_until_the_next_question_is_mounted() -> None:
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZE) as pilot:
+        await go_back_to_secrets(app.screen)
+        assert not await app.run_action("screen.next")
+        await settle(pilot)
+        assert step_of(app.screen) == SECRETS
+        assert await app.run_action("screen.next")
+        await until(pilot, lambda: step_of(app.screen) == REVIEW)

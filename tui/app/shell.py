@@ -49,7 +49,7 @@ from tui.app.tips import Tips
 from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
-from tui.screens.base import AppScreen
+from tui.screens.base import AppScreen, is_settled
 from tui.screens.help import HelpScreen
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded
@@ -380,13 +380,29 @@ class BtTuiApp(App[WelcomeChoice]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action as Textual does, and mark its tip as followed."""
+        """Run the action as Textual does, and mark its tip as followed.
+
+        Do nothing if it is an action of a screen that is not on top, or whose widgets are being mounted or
+        removed: it might act on what the user does not see, or on a widget that is not there.
+        """
+        if not self._can_act(action, default_namespace, namespaces):
+            return False
         scopes = self._scopes(self.screen) if self.screen_stack else (Scope.APP,)
         done = await super().run_action(action, default_namespace, namespaces)
         if done and isinstance(action, str):
             for scope in scopes:
                 self.tips.done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
         return done
+
+    def _can_act(
+        self, action: Any, default_namespace: DOMNode | None, namespaces: Mapping[str, DOMNode] | None
+    ) -> bool:
+        target, _, _ = self._parse_action(action, default_namespace or self, namespaces)
+        if target is self:
+            return True
+        return any(
+            screen in target.ancestors_with_self and is_settled(screen) for screen in self.screen_stack[-1:]
+        )
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:

@@ -3,6 +3,7 @@
 Textual hands each key on at once: one typed right after a key that opens a screen or a dialog would go to the
 screen below, or into a screen that has no widgets yet. Keys also wait for a dialog that opens after work in
 the background; if it does not open in time, they are dropped: elsewhere, an answer may be a dangerous key.
+And they wait while the screen's widgets change, such as from one question of a form to the next.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from typing import Any
 from textual import events
 from textual.app import App
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from textual.worker import Worker
+
+from tui.screens.base import is_settled
 
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""
@@ -36,37 +40,54 @@ class TypedKeys:
         self._take = take
         self._keys = deque[events.Key]()
         self._settling: Screen[Any] | None = None
-        """The screen that has yet to handle what the last key began."""
+        """The screen that has yet to handle what the last key began, or to become ready for the next one."""
         self._opening: Worker[None] | None = None
-        self._taken_at_s = 0.0
+        self._begun_at_s = 0.0
+        """When the last key was taken, or the first one began to wait."""
+        self._check: Timer | None = None
 
     def wait_for(self, opening: Worker[None]) -> None:
         """Take no key until the worker has opened a screen above the current one."""
-        self._opening, self._taken_at_s = opening, monotonic()
+        self._opening, self._begun_at_s = opening, monotonic()
         if self._settling is None:
             self._settle()
 
     async def add(self, key: events.Key) -> None:
         self._keys.append(key)
-        if self._settling is None or not self._settling.is_running or self._is_late:
+        if self._settling is None:
+            self._begun_at_s = monotonic()
+            await self._next()
+        elif not self._settling.is_running or self._is_late:
             await self._next()
 
     @property
     def _is_late(self) -> bool:
-        return monotonic() - self._taken_at_s > LONGEST_WAIT_S
+        return monotonic() - self._begun_at_s > LONGEST_WAIT_S
 
     async def _next(self) -> None:
+        if self._check is not None:
+            self._check.stop()
+            self._check = None
         if self._opening is not None:
             self._check_opening(self._opening)
-            return
-        self._settling = None
-        if self._keys:
-            self._taken_at_s = monotonic()
-            focused = self._app.focused
-            await self._take(self._keys.popleft())
-            if isinstance(focused, (Input, TextArea)):
-                await _has_taken_text(focused)
-            self._settle()
+        elif not self._keys:
+            self._settling = None
+        elif not self._is_late and not is_settled(self._app.screen):
+            self._settling = self._app.screen
+            self._check_again()
+        else:
+            await self._take_first()
+
+    async def _take_first(self) -> None:
+        self._settling, self._begun_at_s = None, monotonic()
+        focused = self._app.focused
+        await self._take(self._keys.popleft())
+        if isinstance(focused, (Input, TextArea)):
+            await _has_taken_text(focused)
+        self._settle()
+
+    def _check_again(self) -> None:
+        self._check = self._app.set_timer(CHECK_EVERY_S, self._next)
 
     def _settle(self) -> None:
         if self._app.screen_stack:
@@ -82,7 +103,7 @@ class TypedKeys:
             self._opening = self._settling = None
             self._keys.clear()
         else:
-            self._app.set_timer(CHECK_EVERY_S, self._next)
+            self._check_again()
 
 
 async def _has_taken_text(field: Widget) -> None:

@@ -170,7 +170,12 @@ class AppScreen(Screen[None]):
         self._feed.refresh()
 
     def action_back(self) -> None:
-        self.app.pop_screen()
+        self.leave()
+
+    def leave(self) -> None:
+        """Close this screen; do nothing if another one is on top, such as a dialog that opened meanwhile."""
+        if self.app.screen is self:
+            self.app.pop_screen()
 
     def confirm(self, question: ConfirmScreen, then: Callable[[], object]) -> None:
         def answered(confirmed: bool | None) -> None:
@@ -182,6 +187,17 @@ class AppScreen(Screen[None]):
     def type_into(self, field: Input) -> None:
         """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""
         self.set_focus(field)
+
+
+def is_settled(screen: Screen[Any]) -> bool:
+    """True if no widget of the screen is being mounted or removed.
+
+    A new widget is in the DOM before its children are, and a removed one after its children are gone.
+    """
+    return screen.is_mounted and all(
+        widget.is_mounted and widget.is_running and not widget._pruning
+        for widget in screen.walk_children(Widget)
+    )
 
 
 def _forward(pane: type[Widget], action_id: str) -> Callable[[AppScreen], Awaitable[object]]:

@@ -127,7 +127,7 @@ class CacheScreen(TreeScreen):
 
     def action_back(self) -> None:
         if not self.leave_filter():
-            self.app.pop_screen()
+            self.leave()
 
 
 def _descriptive_name(tree: FileTree, node: int) -> str:

@@ -373,4 +373,4 @@ class CompareRunsScreen(AppScreen):
         if self.view.cursor is not None:
             self.view = replace(self.view, cursor=None)
         else:
-            self.app.pop_screen()
+            self.leave()

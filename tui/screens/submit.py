@@ -384,7 +384,7 @@ class SubmitScreen(AppScreen):
             self._feed.back_to_choices()
             self.set_focus(self.query_one("#path"))
         elif self.snapshot.stage in ("choosing", "loading"):
-            self.app.pop_screen()
+            self.leave()
         else:
             self.notify(SUBMITTING)
 

@@ -358,7 +358,7 @@ class DeployScreen(AppScreen):
         if self.snapshot.changing:
             return  # leaving would cut off the request
         if self.snapshot.stage == "following" or wizard is None or not wizard.visited - wizard.accepted:
-            self.app.pop_screen()
+            self.leave()
             return
         question = ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay")
-        self.confirm(question, self.app.pop_screen)
+        self.confirm(question, self.leave)

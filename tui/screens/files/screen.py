@@ -240,4 +240,4 @@ class FilesScreen(TreeScreen):
         if self._preview.has_focus_within:
             self.set_focus(self.tree_view)
         elif not self.tree_view.clear_marks():
-            self.app.pop_screen()
+            self.leave()

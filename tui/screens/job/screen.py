@@ -388,4 +388,4 @@ class JobScreen(AppScreen):
         if self.node is not None:
             self.node = None
         else:
-            self.app.pop_screen()
+            self.leave()
