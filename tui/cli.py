@@ -19,6 +19,7 @@ from tui.commands.support.exit_codes import ExitCode, explain, request_details, 
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import Output, OutputClosed
 from tui.commands.support.terminal import opening_notice
+from tui.system.termination import TerminationSignals
 from tui.text.sanitize import crash_text, sanitize_lines
 
 PROGRAM = "bt-tui"
@@ -81,6 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from tui.commands.support.completing import answer
 
         answer(cli, PROGRAM)
+    with TerminationSignals() as termination:
+        return termination.exit_code(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         result = cli.main(
             args=list(arguments) if arguments is not None else None,

@@ -29,6 +29,7 @@ from tui.commands.app.open import settings_of
 from tui.commands.support.options import CommandSettings
 from tui.commands.support.recorded import served_in_process, served_recordings
 from tui.readers.recorded_runs import OpenRecordings
+from tui.readers.recorder import Recorder
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
@@ -200,6 +201,31 @@ async def test_it_is_recorded_to_a_file_alone(tmp_path: Path, monkeypatch: pytes
                 await pilot.press("ctrl+r")
                 await until(pilot, lambda: _was_told(app, start))  # noqa: B023
     with Recording(path) as recording:
+        assert len(list(recording.log.entries())) == 50
+
+
+async def test_quitting_writes_the_lines_that_a_recording_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recorders = list[Recorder]()
+
+    def made(*given: Any, **options: Any) -> Recorder:
+        recorders.append(Recorder(*given, **options))
+        return recorders[0]
+
+    monkeypatch.setattr("tui.readers.recorder.Recorder", made)
+    begin_s = time.time() - 900
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job("run1", "RUNNING", created_at=iso(begin_s), updated_at=iso(begin_s))]
+        training_log(baseten, "run1", begin_s, [2.0] * 50)
+        app = BtTuiApp(remote_of(baseten), job_id="run1")
+        async with app.run_test(size=(120, 36)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: _was_told(app, "Recording to") and recorders[0].line_count == 50)
+            app.exit()
+    with Recording(tmp_path / "run1.btrun") as recording:
         assert len(list(recording.log.entries())) == 50
 
 

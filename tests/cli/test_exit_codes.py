@@ -35,7 +35,15 @@ WAYS = {
     "health idle": ExitCode.WARNING,
     "health silent": ExitCode.CRITICAL,
     "projects": ExitCode.INTERRUPTED,
+    "projects -o json": ExitCode.TERMINATED,
+    "projects -o jsonl": ExitCode.HUNG_UP,
 }
+SIGNALS = {
+    "projects": signal.SIGINT,
+    "projects -o json": signal.SIGTERM,
+    "projects -o jsonl": signal.SIGHUP,
+}
+"""The signal that arrives while the command waits for the server."""
 OF_FAULTS = {ExitCode.UNEXPECTED, ExitCode.AUTH, ExitCode.UNREACHABLE}
 """Those that every command has, as is tested with each fault."""
 
@@ -44,10 +52,10 @@ OF_FAULTS = {ExitCode.UNEXPECTED, ExitCode.AUTH, ExitCode.UNREACHABLE}
 @pytest.mark.parametrize("command", WAYS)
 def test_the_code_of(cli: RunCli, baseten: FakeBaseten, command: str) -> None:
     def interrupted(_asked: ReceivedRequest) -> Answer:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), SIGNALS[command])
         return Answer(hangs=True)
 
-    if WAYS[command] == ExitCode.INTERRUPTED:
+    if command in SIGNALS:
         baseten.on("GET", "/v1/training_projects", interrupted)
     baseten.jobs = [job(status.lower(), status) for status in ENDS]
     for name, silent_s in (("idle", 0), ("silent", 1800)):

@@ -84,7 +84,9 @@ class ExitCode(IntEnum):
     TIMED_OUT = 9, "timed out while waiting"
     WARNING = 10, "health: warnings"
     CRITICAL = 11, "health: critical; a job is wasting GPU time"
+    HUNG_UP = 129, "ended because its terminal was closed (SIGHUP)"
     INTERRUPTED = 130, "interrupted (ctrl-c)"
+    TERMINATED = 143, "ended by SIGTERM"
 
 
 OUTCOMES = {

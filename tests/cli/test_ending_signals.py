@@ -1,0 +1,86 @@
+"""SIGTERM and SIGHUP end the program as ctrl-c does: the terminal restored, a recording complete."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from api_client.recordings.reading import Recording
+from support.fake_baseten import FakeBaseten
+from support.fake_runs import live_run
+from support.terminal import DASHBOARD, DASHBOARD_ENDS, ROOT, AtTerminal
+
+SIGNALS = [signal.SIGTERM, signal.SIGHUP]
+LINES = 40
+
+
+def environ_of(baseten: FakeBaseten, folder: Path) -> dict[str, str]:
+    own = {"TERM": "xterm-256color", "XDG_STATE_HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    return {**os.environ, **baseten.environ(), **own}
+
+
+@pytest.fixture
+def run(baseten: FakeBaseten) -> str:
+    live_run(baseten, "run1", losses=[2.0] * LINES)
+    return "run1"
+
+
+IN_BACKGROUND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from tui.cli import main
+sys.exit(main())
+"""
+"""As a script without job control starts a command with ``&``."""
+PROGRAMS = [DASHBOARD, ("-c", IN_BACKGROUND)]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=["", "in background"])
+def test_dashboard_restores_terminal_and_completes_recording(
+    number: signal.Signals, program: tuple[str, ...], baseten: FakeBaseten, run: str, tmp_path: Path
+) -> None:
+    environ = environ_of(baseten, tmp_path)
+    with AtTerminal("watch", run, environ=environ, folder=tmp_path, program=program) as terminal:
+        terminal.sees("step 39")
+        terminal.types(b"\x12")
+        terminal.sees("Recording to")
+        terminal.process.send_signal(number)
+        assert terminal.end() == 128 + number
+    screen, ended, words = terminal.shown.rpartition(DASHBOARD_ENDS)
+    assert ended and b"\x1b[?25h" in words
+    assert screen.rfind(b"?1000l") > screen.rfind(b"?1000h")
+    with Recording(tmp_path / "run1.btrun") as recording:
+        assert recording.problems == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=["", "in background"])
+def test_record_follow_completes_its_file(
+    number: signal.Signals, program: tuple[str, ...], baseten: FakeBaseten, run: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.btrun"
+    arguments = ("record", run, "--follow", "-o", str(path))
+    environ = environ_of(baseten, tmp_path)
+    with AtTerminal(*arguments, environ=environ, folder=tmp_path, program=program) as terminal:
+        terminal.sees(f"{LINES} lines")
+        terminal.process.send_signal(number)
+        assert terminal.end() == 128 + number
+    assert "interrupted" in terminal.text
+    with Recording(path) as recording:
+        assert len(list(recording.log.entries())) == LINES
+
+
+def test_signal_that_the_parent_ignores_stays_ignored(baseten: FakeBaseten, tmp_path: Path) -> None:
+    ignoring = IN_BACKGROUND.replace("SIGINT", "SIGHUP")
+    environ = environ_of(baseten, tmp_path)
+    with AtTerminal(environ=environ, program=("-c", ignoring)) as terminal:
+        terminal.sees("live")
+        terminal.process.send_signal(signal.SIGHUP)
+        terminal.types(b"?")
+        terminal.sees("Keyboard shortcuts")
+        terminal.types(b"qq")
+        assert terminal.end() == 0

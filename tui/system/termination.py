@@ -1,0 +1,56 @@
+"""End on SIGTERM and SIGHUP as on ctrl-c, so that files are completed and the terminal is restored.
+
+The exit code is that of shells for these signals: 128 + the signal's number.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from functools import partial
+from types import FrameType
+from typing import Self
+
+SHELL_OFFSET = 128
+"""Offset that shells add to a signal's number for the exit code."""
+
+
+class TerminationSignals:
+    """Handles both signals, as a context manager; one that the parent process ignores stays ignored."""
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._handled: list[int] = []
+
+    def __enter__(self) -> Self:
+        names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+        numbers = (getattr(signal, name, None) for name in names)  # Windows has no SIGHUP
+        self._handled = [
+            number for number in numbers if number is not None and signal.getsignal(number) is signal.SIG_DFL
+        ]
+        for number in self._handled:
+            signal.signal(number, self._interrupt)
+        return self
+
+    def __exit__(self, *_about: object) -> None:
+        for number in self._handled:
+            signal.signal(number, signal.SIG_DFL)
+
+    def exit_code(self, otherwise: int) -> int:
+        """Return the exit code of the signal that was received, if there was one."""
+        return otherwise if self._received is None else SHELL_OFFSET + self._received
+
+    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
+        self._received = number
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.raise_signal(signal.SIGINT)  # asyncio, or whoever handles it, cancels what runs
+            return
+        # A script without job control starts jobs in the background like this: asyncio does not handle it.
+        interrupt = partial(signal.default_int_handler, signal.SIGINT, None)
+        asyncio = sys.modules.get("asyncio")
+        loop = asyncio._get_running_loop() if asyncio is not None else None
+        if loop is None:
+            interrupt()
+        else:
+            loop.call_soon_threadsafe(interrupt)  # raised here, it might be lost in a destructor
