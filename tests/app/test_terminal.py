@@ -14,6 +14,7 @@ from api_client import TrainingClient, resolve_remote
 from api_client.emulator.processes import EmulatorChild
 from support.fake_baseten import FakeBaseten
 from support.terminal import DASHBOARD_ENDS, ROOT, AtTerminal
+from tui.app.terminal import EXIT_HUNG_UP
 
 HOSTILE = (
     r"printf '\033[2J\033[31mcleared?\033]52;c;QUJD\007\033]0;title\007\n';"
@@ -66,7 +67,7 @@ def is_drawn(shown: bytes) -> bool:
 def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
     with FakeBaseten() as baseten, AtTerminal(environ=environ_of(baseten)) as terminal:
         terminal.read_until(is_drawn)
-        assert terminal.hang_up() == 0
+        assert terminal.hang_up() == EXIT_HUNG_UP
 
 
 def test_with_stderr_elsewhere_it_is_drawn_on_the_terminal_and_nothing_in_the_file(tmp_path: Path) -> None:

@@ -1,21 +1,68 @@
-"""The dashboard with a fault in it: an error whose words and whose variables are the worst there can be."""
+"""The dashboard with a fault: an error whose message, source and variables are the worst there can be."""
 
+from __future__ import annotations
+
+import asyncio
 import os
+import sys
+import threading
+from typing import NoReturn
 
 from hostile_answers import HARM
 
 from api_client.remotes import resolve_remote
 from tui.app import BtTuiApp, run_dashboard
+from tui.app.terminal import Shutdown
+from tui.readers.session import Session
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
+from tui.system.keyboard import TerminalDriver
 
 
-def break_down(_app: BtTuiApp) -> None:
+def fail() -> NoReturn:
     key = os.environ["BASETEN_API_KEY"]
     words = f"{HARM} {key}"
-    raise RuntimeError(words)
+    try:
+        raise RuntimeError(words)
+    except RuntimeError as error:
+        raise ExceptionGroup(words, [ValueError(words), KeyError(words)]) from error
+
+
+class Faulty(BtTuiApp):
+    """Fails at a moment of its life: when it is drawn, before, in a worker, or reading the keyboard."""
+
+    moment = "ready"
+
+    def on_ready(self) -> None:
+        if self.moment in ("ready", "never closed"):
+            fail()
+        if self.moment == "worker":
+            self.run_worker(self.work)
+        if self.moment == "thread":
+            self.run_worker(fail, thread=True)
+
+    async def work(self) -> None:
+        await asyncio.sleep(0)
+        fail()
+
+    def on_mount(self) -> None:
+        if self.moment == "before the first picture":
+            fail()
+        super().on_mount()
+
+
+async def never(_session: Session) -> None:
+    """Wait for what does not come, and keep a thread that does not end."""
+    threading.Thread(target=threading.Event().wait).start()
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    BtTuiApp.on_ready = break_down  # type: ignore[attr-defined]
+    Faulty.moment = sys.argv[1]
+    if Faulty.moment == "never closed":
+        Session.aclose = never  # type: ignore[method-assign]
+        Shutdown.__init__.__kwdefaults__["limit_s"] = 0.1
+    if Faulty.moment == "keyboard":
+        TerminalDriver.run_input_thread = lambda _driver: fail()  # type: ignore[method-assign]
+    run_dashboard.__globals__["BtTuiApp"] = Faulty
     run_dashboard(resolve_remote(environ=os.environ), settings=Loaded(Configuration(), {}))

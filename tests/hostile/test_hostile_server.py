@@ -14,7 +14,6 @@ from raw_terminal import DrawnTerminal
 
 from api_client import models
 from support.fake_baseten import FakeBaseten
-from support.terminal import DASHBOARD_ENDS, ROOT
 from tui.cli import main
 
 SHOWN = f"[blink]{MARK}"
@@ -166,18 +165,3 @@ def test_no_screen_lets_any_of_it_out(server: HostileServer, tmp_path: Path) -> 
     assert server.key not in terminal.text
     assert "Unexpected error" not in terminal.text
     assert code == 0
-
-
-def test_a_crash_tells_where_and_holds_neither_key_nor_harm(server: HostileServer, tmp_path: Path) -> None:
-    places = os.pathsep.join(map(str, (ROOT / "tests", ROOT / "tests/hostile")))
-    own = {"TERM": "xterm-256color", "HOME": str(tmp_path), "PYTHONPATH": places}
-    environ = {**os.environ, **server.environ(), **own}
-    crashing = (str(ROOT / "tests/hostile/crashing.py"),)
-    with DrawnTerminal(environ=environ, program=crashing) as terminal:
-        code = terminal.end()
-    _screen, _, report = terminal.text.rpartition(DASHBOARD_ENDS.decode())
-    assert code == 1
-    assert "crashing.py" in report
-    assert "RuntimeError: [blink]" in report
-    assert obeyed(terminal.text) == []
-    assert server.key not in terminal.text

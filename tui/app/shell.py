@@ -1,7 +1,8 @@
 """The app itself: it owns the services, the session and the state that all screens show.
 
 Textual prints a traceback of a crash with the values of local variables, which may include API keys and, in
-text from a server, escape sequences. The report of this app has neither.
+text from a server, escape sequences, and only once everything has been closed. This app restores the
+terminal first, and its report (``tui.app.crash``) has neither.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.widget import MountError
 from textual.widgets import Input, TextArea
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerFailed, WorkerState
 
 from api_client.remotes import Remote
 from tui.actions import ACTIONS, ActionFlag, Scope
@@ -34,6 +35,7 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
+from tui.app.crash import crash_notice
 from tui.app.downloads import Downloads, quit_question, stop_words
 from tui.app.files import SavedFiles
 from tui.app.history import HistoryEntry, Navigation
@@ -43,7 +45,14 @@ from tui.app.palette import ActionProvider, Palette, PaletteProvider, Themes, ac
 from tui.app.recorders import Recorders
 from tui.app.remotes import Remotes
 from tui.app.teams import Teams
-from tui.app.terminal import Sanitizer, TerminalGone, drawn_on_stdout, watched_terminal
+from tui.app.terminal import (
+    EXIT_HUNG_UP,
+    Sanitizer,
+    Shutdown,
+    TerminalGone,
+    drawn_on_stdout,
+    watched_terminal,
+)
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.app.tips import Tips
 from tui.app.typed_keys import TypedKeys
@@ -60,7 +69,7 @@ from tui.system.external_programs import copy_through_tmux
 from tui.system.garbage import GarbageCollector, collect_by_hand
 from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
-from tui.text.sanitize import clip, crash_text, sanitize, sanitize_multiline
+from tui.text.sanitize import clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
 from tui.widgets.status_footer import DownloadBadge
@@ -73,6 +82,8 @@ PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
 MAX_NOTICES = 3
+CRASHED = 1
+"""Exit status of a crash."""
 SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch", "record")
 
 
@@ -139,6 +150,7 @@ class BtTuiApp(App[WelcomeChoice]):
             write=self.write_to_terminal,
             share=partial(setattr, self, "snoozed"),
         )
+        self.shutdown = Shutdown(self.restore_terminal)
         self._garbage = GarbageCollector(lambda: self.alerts.unused_s)
         self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
@@ -252,23 +264,47 @@ class BtTuiApp(App[WelcomeChoice]):
     @on(TerminalGone)
     def _quit_unattended(self) -> None:
         """Exit without asking about downloads, because nobody is there to answer."""
-        self.exit()
+        self.exit(return_code=EXIT_HUNG_UP)
+
+    def leave_terminal(self) -> None:
+        """Exit because the terminal is gone; called from another thread."""
+        self.shutdown.begin(EXIT_HUNG_UP)
+        self.post_message(TerminalGone())
 
     def _handle_exception(self, error: Exception) -> None:
-        """Ignore what cannot be mounted because the app is exiting; everything else is a crash."""
-        if not (self._exit and isinstance(error, MountError)):
-            super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        """Exit with a traceback without values of variables, API keys or control sequences."""
-        error = self._exception
-        if error is None:
-            super()._fatal_error()
+        """Report a crash and exit; ignore what cannot be mounted because the app is exiting."""
+        if self._exit and isinstance(error, MountError):
             return
-        secrets = self.session.secrets() if self.session is not None else ()
-        self.bell()
-        self._exit_renderables.append(Text(crash_text(error, secrets)))
+        if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
+            error = error.error
+        self._return_code = CRASHED
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+            if not self.is_headless:
+                self._report_crash(error)
         self._close_messages_no_wait()
+
+    def _report_crash(self, error: Exception) -> None:
+        """Restore the terminal and print the notice now: what is closed afterwards may take its time."""
+        self.shutdown.begin(CRASHED)
+        notice = crash_notice(error)
+        leave = getattr(self._driver, "leave", None)
+        if leave is not None:
+            leave(notice)
+        else:  # a web page, or no driver yet
+            self._exit_renderables.append(Text(notice, no_wrap=True, overflow="ignore"))
+
+    async def _shutdown(self) -> None:
+        if not self.is_headless:
+            self.shutdown.begin(self.return_code or 0)
+        await super()._shutdown()
+
+    def restore_terminal(self) -> None:
+        """Restore the terminal from any thread, whatever the app waits for."""
+        restore = getattr(self._driver, "restore", None)
+        if restore is not None:
+            restore()
 
     # The state that every screen shows
 
@@ -514,11 +550,12 @@ def run_dashboard(
         tips=True,
     )
     try:
-        with drawn_on_stdout(), watched_terminal(partial(app.post_message, TerminalGone())):
+        with drawn_on_stdout(), watched_terminal(app.leave_terminal):
             choice = app.run()
     finally:
         # only after its threads have ended, because a running download would create its folder again
         app.outbox.close()
-    if app.return_code:  # it crashed, and printed its report
+    if app.return_code:  # it crashed, and printed its report, or its terminal is gone
         raise SystemExit(app.return_code)
+    app.shutdown.finish()
     return choice

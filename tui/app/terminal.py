@@ -1,4 +1,4 @@
-"""The app and its terminal: sanitized output, and a terminal that disappears.
+"""The app and its terminal: sanitized output, a terminal that disappears, and a limit for the end.
 
 Widgets sanitize text from servers and files, which leaves visible placeholders. ``Sanitizer`` catches the
 rest in the output of all widgets and keeps the width of each line, so that the layout stays valid.
@@ -45,10 +45,39 @@ def _stand_in(character: str) -> str:
     return sign * cell_len(character)
 
 
-SHUTDOWN_TIMEOUT_S = 10.0
-"""Time in seconds to close the session after the terminal is gone."""
 EXIT_HUNG_UP = 129
 """Exit status that shells report for a process ended by SIGHUP."""
+
+
+class Shutdown:
+    """Limits the time that the process takes to end: whatever it waits for, no dead terminal is left.
+
+    ``restore`` is called before the process is killed.
+    """
+
+    def __init__(self, restore: Callable[[], object] = lambda: None, *, limit_s: float = 10.0) -> None:
+        self._restore = restore
+        self._limit_s = limit_s
+        self._is_over = threading.Event()
+        self._is_begun = False
+
+    def begin(self, exit_code: int) -> None:
+        """Kill the process with this exit code unless it has ended in time. The first call counts."""
+        if not self._is_begun:
+            self._is_begun = True
+            threading.Thread(target=self._wait, args=(exit_code,), name="shutdown", daemon=True).start()
+
+    def finish(self) -> None:
+        """Let the process continue."""
+        self._is_over.set()
+
+    def _wait(self, exit_code: int) -> None:
+        if self._is_over.wait(self._limit_s):
+            return
+        restoring = threading.Thread(target=self._restore, daemon=True)  # a stopped terminal would block it
+        restoring.start()
+        restoring.join(1.0)
+        os._exit(exit_code)
 
 
 class TerminalGone(Message):
@@ -75,20 +104,16 @@ def drawn_on_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def watched_terminal(
-    leave: Callable[[], object], *, last_words_s: float = SHUTDOWN_TIMEOUT_S
-) -> Iterator[None]:
+def watched_terminal(leave: Callable[[], object]) -> Iterator[None]:
     """Call ``leave`` from another thread when the terminal on standard input is gone.
 
     Without SIGHUP (nohup, a container's exec) nothing else reports this: Textual would read end-of-file
-    in an endless loop, and its writer would block forever. If the process has not ended ``last_words_s``
-    seconds later, it is killed.
+    in an endless loop, and its writer would block forever.
     """
     if sys.__stdin__ is None or not sys.__stdin__.isatty():
         yield
         return
     awake, wake = os.pipe()
-    ended = threading.Event()
     terminals = _terminals()
 
     def watch() -> None:
@@ -99,15 +124,12 @@ def watched_terminal(
             return
         _silence(terminals)
         leave()
-        if not ended.wait(last_words_s):
-            os._exit(EXIT_HUNG_UP)
 
     watcher = threading.Thread(target=watch, name="terminal watch", daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        ended.set()
         os.write(wake, b"x")
         watcher.join()
         os.close(awake)

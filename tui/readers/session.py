@@ -72,12 +72,6 @@ class Session:
         named = remote.name and remote.name != ENVIRONMENT_REMOTE
         return sanitize(remote.name if named else urlsplit(remote.api_url).netloc)
 
-    def secrets(self) -> tuple[str, ...]:
-        """Return the secrets that no message may contain: the key, and a login's tokens."""
-        remote = self.remote
-        keys = [remote.key.get_secret_value()] if remote.key else []
-        return tuple(filter(None, keys + (remote.login.secrets() if remote.login else [])))
-
     def report_failure(self, what: str, error: RequestError) -> None:
         """Record that a feed cannot get ``what`` ("the log") because of a lasting error.
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 import select
+import termios
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 
 from textual._parser import Parser
@@ -121,8 +123,45 @@ READ_BYTES = 4096
 TICK_S = 0.1
 
 
+_SET_MODES = ("2004", "2048", "1000", "1003", "1015", "1006", "1004", "1049")
+RESTORED = ("\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b[?7h\x1b[?25h").encode()
+"""What ends all modes that Textual's driver begins, for when its own way is blocked."""
+
+
 class TerminalDriver(LinuxDriver):
-    """Reads the terminal with ``Keyboard``; everything else is Textual's."""
+    """Reads the terminal with ``Keyboard``, and gives it back only once; everything else is Textual's."""
+
+    _has_terminal = False
+    _has_left = False
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._has_terminal = self._writer_thread is not None
+
+    def stop_application_mode(self) -> None:
+        if self._has_terminal:
+            self._has_terminal = False
+            super().stop_application_mode()
+
+    def write(self, data: str) -> None:
+        if not self._has_left:
+            super().write(data)
+
+    def leave(self, last_words: str) -> None:
+        """Restore the terminal for good, and print the last words there."""
+        self.stop_application_mode()
+        self.write(f"{last_words}\n")
+        self._has_left = True
+
+    def restore(self) -> None:
+        """Restore the terminal from any thread, even if Textual's writer is stuck."""
+        if self._has_terminal:
+            self._has_terminal = False
+            with suppress(OSError, termios.error):
+                if self._file is not None:
+                    os.write(self._file.fileno(), RESTORED)
+                if self.attrs_before is not None:
+                    termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
 
     def run_input_thread(self) -> None:
         """Process input until the driver is stopped or suspended; runs in a thread."""
@@ -132,3 +171,10 @@ class TerminalDriver(LinuxDriver):
             data = os.read(self.fileno, READ_BYTES) if readable else b""
             for event in chain(keyboard.feed(data), keyboard.tick()):
                 self.process_message(event)
+
+    def _run_input_thread(self) -> None:
+        """Let the app report an error as any other; Textual would print it with the source around it."""
+        try:
+            self.run_input_thread()
+        except Exception as error:  # noqa: BLE001 - without input, the dashboard can't be used
+            self._app.call_later(self._app._handle_exception, error)

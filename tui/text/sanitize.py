@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import traceback
 import unicodedata
-from collections.abc import Iterable
 from functools import lru_cache
 
 from rich.cells import cell_len, split_graphemes
@@ -163,12 +162,6 @@ def sanitize_lines(text: str) -> str:
     return "\n".join(map(sanitize, text.split("\n")))
 
 
-REDACTED = "[key]"
-
-
-def crash_text(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """Return the sanitized traceback with the secrets removed."""
-    report = sanitize_multiline("".join(traceback.format_exception(error)))
-    for secret in secrets:
-        report = report.replace(secret, REDACTED)
-    return report
+def crash_text(error: BaseException) -> str:
+    """Return the sanitized traceback."""
+    return sanitize_multiline("".join(traceback.format_exception(error)))
