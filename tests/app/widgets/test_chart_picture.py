@@ -12,7 +12,8 @@ from widget_text import draw
 
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
-from tui.widgets.charts.spec import ChartSpec, Mark, read, value_at
+from tui.widgets.charts.parts import series_of
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, read, value_at
 from tui.widgets.charts.ticks import log_ticks
 
 END = 1_700_000_000.0
@@ -147,3 +148,70 @@ def test_noise_does_not_fill_an_axis_with_a_least_range(share: float, least: int
     speed = line("it/s", [0.0872, 0.0890, 0.0875, 0.0888] * 5)
     rows = draw([speed], use(least_range=share), 60, 20)
     assert least <= sum(any(role == 0 for _, role in row) for row in rows[1:]) <= most
+
+
+def level(name: str, value: float) -> Series:
+    return ramp(name, value, value + 0.01)
+
+
+BANDED = [level("node-0", 0.95), level("node-1", 0.9), level("node-2", 0.3), level("node-3", 0.8)]
+SIZES = [(40, 6), (80, 20), (120, 30)]
+
+
+def roles(lines: list[Line]) -> set[Role]:
+    return {role for line in lines for piece, role in line if piece.strip()}
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("smoothing", [0.0, 0.6])
+@pytest.mark.parametrize("hidden", [(), ("node-1",)])
+def test_legend_of_a_band_names_each_part_that_is_drawn_once(width, height, smoothing, hidden) -> None:
+    chart = spec(
+        "GPU use",
+        unit=percent,
+        y_min=0.0,
+        y_max=1.0,
+        band=True,
+        emphasis=frozenset({"node-2"}),
+        smoothing=smoothing,
+        hidden=frozenset(hidden),
+    )
+    title, *rows = draw(BANDED, chart, width, height)
+    in_title = [(piece, role) for piece, role in title if piece[:1] in "━░·"]
+    in_table = [(piece, role) for line in rows for piece, role in line if piece[:1] in "━░·"]
+    off = [(f"· {name}", -2) for name in hidden]
+    parts = [("━ node-2", 2), ("━ median", "median"), (f"░ {3 - len(hidden)} others", "faint"), *off]
+    assert in_title == parts[: len(in_title)] and len(in_title) >= 2
+    assert in_table in ([], parts)
+    assert bool(in_table) == (width > 40)
+    assert roles(rows) & {0, 1, 3} == set()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.6])
+def test_band_does_not_reach_to_the_line_drawn_beside_it(smoothing) -> None:
+    chart = spec("use", y_min=0.0, y_max=1.0, band=True, emphasis=frozenset({"node-2"}), smoothing=smoothing)
+    lines = draw(BANDED, chart, 100, 42)[1:41]
+    gray = [
+        row for row, line in enumerate(lines) for piece, role in line if role == "faint" and "░" not in piece
+    ]
+    assert gray and max(gray) <= 0.25 * 40  # the band is between 80 and 96 %
+
+
+def test_title_keeps_its_values_beside_a_table() -> None:
+    chart = spec("GPU use", unit=percent, band=True, emphasis=frozenset({"node-2"}))
+    assert (
+        text(BANDED, chart, 120, 20)[0].rstrip()
+        == "GPU use  ━ node-2 31 %  ━ median 91 %  ░ 3 others 80 % … 96 %"
+    )
+    chart = spec("loss")
+    title = text([level("loss", 0.5), level("eval loss", 0.25)], chart, 120, 20)[0].rstrip()
+    assert title == "loss  ━ loss 0.510  ━ eval loss 0.260"
+
+
+def test_series_drawn_in_gray_are_gray_in_the_legend_and_can_be_clicked() -> None:
+    crowd = [level(f"node-{rank}", rank / 20) for rank in range(12)]
+    lines = draw(crowd, spec("use", emphasis=frozenset({"node-7"})), 120, 20)
+    named = [(piece.strip(), role) for line in lines[1:] for piece, role in line if piece[:1] == "━"]
+    assert named[0] == ("━ node-7", 7)
+    assert all(series_of(role) == int(piece[len("━ node-") :]) for piece, role in named)
+    assert not any(isinstance(role, int) for _, role in named[1:])

@@ -12,7 +12,7 @@ from textual.reactive import var
 
 from tui.screens.job.charts import ChartData, is_flat, one_series_each, visible_part
 from tui.widgets.charts.line_chart import LineChart
-from tui.widgets.charts.raster import is_crowd
+from tui.widgets.charts.parts import is_crowd
 
 CHART_CELLS = 34
 """Minimum width of a chart when there are several in a row."""

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import median
 
 from rich.cells import cell_len
 
-from tui.analysis.series import Series
 from tui.text.names import abbreviated_names, common_start
 from tui.text.sanitize import clip, sanitize
-from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, read
-
-SWATCH = "━"
-SWITCHED_OFF = "·"
-SELECTED = "▶"
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+from tui.widgets.charts.parts import SELECTED, SWITCHED_OFF, Entry
+from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
 _NAMES_ONLY_ENTRIES = 2  # legend forms from this one on have no values
 _MIN_LEGEND_NAME_CELLS = 4
 _NAME_SEPARATORS = "-_./ "
-
-
-def letter(index: int) -> str:
-    return LETTERS[index % len(LETTERS)]
 
 
 def short_names(names: Sequence[str]) -> list[str]:
@@ -36,35 +26,22 @@ def short_names(names: Sequence[str]) -> list[str]:
     return [name[cut:] or name for name in names]
 
 
-def sign_of(index: int, name: str, spec: ChartSpec) -> str:
-    if name in spec.hidden:
-        return SWITCHED_OFF
-    if name == spec.selected:
-        return SELECTED
-    return letter(index) if spec.letters else SWATCH
-
-
-def role_of(index: int, name: str, spec: ChartSpec) -> Role:
-    """Return the role of a series' legend entry: its index, or ``-1 - index`` if it is hidden."""
-    return -1 - index if name in spec.hidden else index
-
-
 def header(
     title: str,
-    series: Sequence[Series],
+    entries: Sequence[Entry],
     width: int,
     unit: Callable[[float], str],
     spec: ChartSpec,
     *,
     note: str = "",
-    order: Sequence[int] | None = None,
+    has_table: bool = False,
 ) -> list[Run]:
     """Return the header line: title, the longest legend that fits, and a note on the right.
 
     A single series shows its latest value (or the one at the cursor), and the extremes of the time range
-    if there is room. Several series show mark, name and value each. To save room, names lose their common
-    prefix, then values are dropped, then the last series are counted instead of named. ``order`` gives
-    the series in order of priority.
+    if there is room. Several entries show mark, name and value each. To save room, names lose their common
+    prefix, then values are dropped, then the last ones are counted instead of named; only beside a table,
+    which names all, they are left out if they do not fit with their values.
     """
     note = clip(sanitize(note), max(0, width // 2)) if note else ""
     room = width - (cell_len(note) + len(_BETWEEN) if note else 0)
@@ -72,7 +49,7 @@ def header(
     runs: list[Run] = [(title, "title")] if title else []
     used = cell_len(title)
     room -= used + (len(_BETWEEN) if title else 0)
-    for piece in _legend(series, room, unit, spec, order if order is not None else range(len(series))):
+    for piece in _legend(entries, room, unit, spec, has_table=has_table):
         if piece and used and runs[-1][1] == "title":
             runs.append((_BETWEEN, "legend"))
             used += len(_BETWEEN)
@@ -85,22 +62,25 @@ def header(
 
 
 def _legend(
-    series: Sequence[Series], room: int, unit: Callable[[float], str], spec: ChartSpec, order: Sequence[int]
+    entries: Sequence[Entry],
+    room: int,
+    unit: Callable[[float], str],
+    spec: ChartSpec,
+    *,
+    has_table: bool,
 ) -> list[Run]:
-    if not series or room <= 0:
+    if not entries or room <= 0:
         return []
-    if len(series) == 1:
-        return _single(read(series[0], spec.start, spec.end, spec.cursor), room, unit)
-    whole = [sanitize(one.name) for one in series]
+    if len(entries) == 1 and isinstance(entries[0].role, int):
+        return _single(entries[0].readout(), room, unit)
+    whole = [one.name for one in entries]
     names = abbreviated_names(whole, _NAME_CELLS)
     short = abbreviated_names(short_names(whole), _NAME_CELLS)
-    signs = [sign_of(index, one.name, spec) for index, one in enumerate(series)]
-    roles = [role_of(index, one.name, spec) for index, one in enumerate(series)]
     if spec.band:
-        outliers = [(signs[at], names[at], series[at], roles[at]) for at in order]
-        return _of_band(outliers, series, room, unit, spec)
-    if len(order) == len(series):
-        readings = [read(one, spec.start, spec.end, spec.cursor).value for one in series]
+        return _fitting(entries, names, room, unit)
+    colored = [at for at, one in enumerate(entries) if isinstance(one.role, int) and one.role >= 0]
+    if not colored or all(isinstance(one.role, int) for one in entries):
+        readings = [one.readout().value for one in entries]
         shown = ["–" if value is None else unit(value) for value in readings]
         forms = (
             [(name, f" {value}") for name, value in zip(names, shown, strict=True)],
@@ -108,46 +88,35 @@ def _legend(
             [(name, "") for name in names],
             [(name, "") for name in short],
         )
-        for place, form in enumerate(forms):
+        for place, form in enumerate(forms[:_NAMES_ONLY_ENTRIES] if has_table else forms):
             if place == _NAMES_ONLY_ENTRIES and spec.cursor is not None:
                 # A reader of values needs at least the minimum and maximum and their series.
-                marked = list(zip(signs, short, roles, strict=True))
+                marked = [(one.sign, name, one.role) for one, name in zip(entries, short, strict=True)]
                 if between := _between(readings, marked, room, unit):
                     return between
             cells = sum(2 + cell_len(name) + cell_len(value) for name, value in form)
             if cells + len(_BETWEEN) * (len(form) - 1) <= room:
-                return _entries([(signs[at], *form[at], roles[at]) for at in order])
-        if clipped := _clipped(short, room):
-            return _entries([(signs[at], clipped[at], "", roles[at]) for at in order])
-    return _counted([(signs[at], short[at], "", roles[at]) for at in order], len(series), room)
+                return _entries(entries, form)
+        if not has_table and (clipped := _clipped(short, room)):
+            return _entries(entries, [(name, "") for name in clipped])
+    if has_table:
+        return []
+    first = colored or range(len(entries))
+    return _counted([entries[at] for at in first], [short[at] for at in first], len(entries), room)
 
 
-def _of_band(
-    outliers: Sequence[tuple[str, str, Series, Role]],
-    series: Sequence[Series],
-    room: int,
-    unit: Callable[[float], str],
-    spec: ChartSpec,
+def _fitting(
+    entries: Sequence[Entry], names: Sequence[str], room: int, unit: Callable[[float], str]
 ) -> list[Run]:
-    """Return the outliers and the median of the others, with their values as far as they fit."""
-
-    def value_of(one: Series) -> float | None:
-        return read(one, spec.start, spec.end, spec.cursor).value
-
-    drawn = {one.name for _, _, one, _ in outliers}
-    others = [one for one in series if one.name not in drawn and one.name not in spec.hidden]
-    known = [value for one in others if (value := value_of(one)) is not None and value == value]
+    """Return the first entries with their values, as far as they fit."""
     runs: list[Run] = []
     used = 0
-    pieces: list[list[Run]] = []
-    for sign, name, one, role in outliers:
-        value = value_of(one)
-        pieces.append([(f"{sign} {name}", role), ("" if value is None else f" {unit(value)}", "legend")])
-    if known:
-        pieces.append([(f"{SWATCH} median", "median"), (f" {unit(median(known))}", "legend")])
-        if not outliers and len(known) > 1:
-            pieces.append([(f"{unit(min(known))} … {unit(max(known))}", "legend")])
-    for piece in pieces:
+    for one, name in zip(entries, names, strict=True):
+        readout = one.readout()
+        value = "" if readout.value is None else f" {unit(readout.value)}"
+        if readout.value is None and readout.low is not None and readout.high is not None:
+            value = f" {unit(readout.low)} … {unit(readout.high)}"
+        piece: list[Run] = [(f"{one.sign} {name}", one.role), (value, "legend")]
         cells = sum(cell_len(text) for text, _ in piece) + (len(_BETWEEN) if runs else 0)
         if used + cells <= room:
             runs += ([(_BETWEEN, "legend")] if runs else []) + piece
@@ -204,24 +173,21 @@ def _single(readout: Readout, room: int, unit: Callable[[float], str]) -> list[R
     return [(text, 0)]
 
 
-_Entry = tuple[str, str, str, Role]
-
-
-def _entries(entries: Sequence[_Entry]) -> list[Run]:
+def _entries(entries: Sequence[Entry], texts: Sequence[tuple[str, str]]) -> list[Run]:
     runs: list[Run] = []
-    for sign, name, value, role in entries:
+    for one, (name, value) in zip(entries, texts, strict=True):
         if runs:
             runs.append((_BETWEEN, "legend"))
-        runs.append((f"{sign} {name}", role))
+        runs.append((f"{one.sign} {name}", one.role))
         if value:
             runs.append((value, "legend"))
     return runs
 
 
-def _counted(entries: Sequence[_Entry], total: int, room: int) -> list[Run]:
+def _counted(entries: Sequence[Entry], names: Sequence[str], total: int, room: int) -> list[Run]:
     used = 0
     fitting = 0
-    for _, name, _, _ in entries:
+    for name in names:
         needed = 2 + cell_len(name) + (len(_BETWEEN) if fitting else 0)
         rest = f"{_BETWEEN}+{total - fitting - 1}"
         if used + needed + len(rest) > room:
@@ -231,7 +197,7 @@ def _counted(entries: Sequence[_Entry], total: int, room: int) -> list[Run]:
     if not fitting:
         rest = f"+{total}"
         return [(rest, "legend")] if len(rest) <= room else []
-    runs = _entries(entries[:fitting])
+    runs = _entries(entries[:fitting], [(name, "") for name in names[:fitting]])
     return runs if fitting == total else [*runs, (f"{_BETWEEN}+{total - fitting}", "legend")]
 
 
@@ -244,20 +210,15 @@ _GAP = 2
 
 
 def legend_table(
-    series: Sequence[Series],
-    spec: ChartSpec,
-    unit: Callable[[float], str],
-    width: int,
-    rows: int,
-    order: Sequence[int],
+    entries: Sequence[Entry], spec: ChartSpec, unit: Callable[[float], str], width: int, rows: int
 ) -> list[Line] | None:
     """Return ``rows`` lines of equal width, some around the selected series; None without room."""
-    if len(series) < 2 or rows < MIN_TABLE_ROWS:
+    if len(entries) < 2 or rows < MIN_TABLE_ROWS:
         return None
-    names = [sanitize(one.name) for one in series]
-    names = abbreviated_names(short_names(names) if len(series) > rows else names, _TABLE_NAME_CELLS)
-    shown, rest = _shown(series, spec, rows - 1, order)
-    readings = [read(series[at], spec.start, spec.end, spec.cursor) for at in shown]
+    names = [one.name for one in entries]
+    names = abbreviated_names(short_names(names) if len(entries) > rows else names, _TABLE_NAME_CELLS)
+    shown, rest = _shown(entries, rows - 1)
+    readings = [entries[at].readout() for at in shown]
     cells = [
         [names[at], *("–" if value is None else unit(value) for value in (one.value, one.low, one.high))]
         for at, one in zip(shown, readings, strict=True)
@@ -269,12 +230,11 @@ def legend_table(
         return None
     lines: list[Line] = [[(" " * (_GAP + 2) + _row(titles, widths), "axis")]]
     for at, texts in zip(shown, cells, strict=True):
-        name = series[at].name
-        role = role_of(at, name, spec)
-        label = f"{sign_of(at, name, spec)} {texts[0]}"
+        one = entries[at]
+        label = f"{one.sign} {texts[0]}"
         rest_of_row = _row(["", *texts[1:]], [widths[0] - cell_len(texts[0]), *widths[1:]])
         lines.append(
-            [(" " * _GAP, "blank"), (label, role), (rest_of_row, "off" if name in spec.hidden else "legend")]
+            [(" " * _GAP, "blank"), (label, one.role), (rest_of_row, "off" if is_off(one) else "legend")]
         )
     if rest:
         more = clip(f"+{rest} more", total - _GAP)
@@ -286,6 +246,10 @@ def legend_table(
     return lines[:rows]
 
 
+def is_off(entry: Entry) -> bool:
+    return entry.sign == SWITCHED_OFF
+
+
 def _row(texts: Sequence[str], widths: Sequence[int]) -> str:
     first = texts[0] + " " * (widths[0] - cell_len(texts[0]))
     return first + "".join(
@@ -293,13 +257,10 @@ def _row(texts: Sequence[str], widths: Sequence[int]) -> str:
     )
 
 
-def _shown(
-    series: Sequence[Series], spec: ChartSpec, rows: int, order: Sequence[int]
-) -> tuple[list[int], int]:
-    ordered = [*order, *(at for at in range(len(series)) if at not in set(order))]
-    if len(ordered) <= rows:
-        return ordered, 0
+def _shown(entries: Sequence[Entry], rows: int) -> tuple[Sequence[int], int]:
+    if len(entries) <= rows:
+        return range(len(entries)), 0
     room = rows - 1
-    place = next((place for place, at in enumerate(ordered) if series[at].name == spec.selected), 0)
-    begin = max(0, min(place - room // 2, len(ordered) - room))
-    return ordered[begin : begin + room], len(ordered) - room
+    place = next((place for place, one in enumerate(entries) if one.sign == SELECTED), 0)
+    begin = max(0, min(place - room // 2, len(entries) - room))
+    return range(begin, begin + room), len(entries) - room

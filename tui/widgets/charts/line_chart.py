@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
+from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
 from tui.widgets.charts.spec import ChartSpec, Line
 from tui.widgets.tones import SERIES, SERIES_COLORS
@@ -255,8 +256,8 @@ class LineChart(Widget):
         for text, role in drawn.lines[line] if line < len(drawn.lines) else ():
             edge += cell_len(text)
             if column < edge:
-                number = role if isinstance(role, int) else None
-                return None if number is None else self._series[number if number >= 0 else -1 - number].name
+                index = series_of(role)
+                return None if index is None else self._series[index].name
         return None
 
     # Painting
@@ -264,6 +265,8 @@ class LineChart(Widget):
     def _style(self, role: str | int) -> Style:
         if isinstance(role, str) and role.startswith("faint-"):
             return self._style(int(role.removeprefix("faint-"))) + Style(dim=True)
+        if isinstance(role, str) and role.startswith(CROWD):
+            role = "faint"
         if isinstance(role, int):
             role = "off" if role < 0 else f"series-{(role + self._spec.first_color) % SERIES_COLORS}"
         return self.get_component_rich_style(f"line-chart--{role}")

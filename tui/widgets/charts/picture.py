@@ -17,7 +17,8 @@ from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
-from tui.widgets.charts.raster import draw_raster, is_crowd
+from tui.widgets.charts.parts import entries
+from tui.widgets.charts.raster import draw_raster
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, trace
 from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
 
@@ -161,14 +162,14 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
     rows = height - (3 if has_rule else 2)
     ticks = _ticks(series, spec, rows, shaper)
     if ticks is None:
-        shown = () if all(not one.values for one in series) else series
+        shown = () if all(not one.values for one in series) else entries(series, spec)
         title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
         return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
     margin = max(cell_len(text) for text in labels.values()) + 1
     unit = spec.unit or number
-    order = _order(series, spec)
-    table = legend_table(series, spec, unit, width - margin, height - 1, order)
+    legend = entries(series, spec)
+    table = legend_table(legend, spec, unit, width - margin, height - 1)
     side = sum(cell_len(text) for text, _ in table[0]) if table else 0
     cells = width - margin - side
     raster = draw_raster(series, spec, cells, rows, (ticks[0], ticks[-1]), shaper)
@@ -180,8 +181,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
     body += time_lines(spec, width - side, margin, has_rule)
     if table:
         body = [[*line, *beside] for line, beside in zip(body, table, strict=True)]
-    named = () if table else series
-    first = header(spec.title, named, width, unit, spec, note=_note(spec, cells), order=order)
+    first = header(spec.title, legend, width, unit, spec, note=_note(spec, cells), has_table=bool(table))
     return Picture([first, *body], margin, cells)
 
 
@@ -213,16 +213,6 @@ def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
             return "no finite values"
         return "no values above zero" if spec.log else spec.empty_text
     return "no data in this time range" if any(one.times for one in series) else spec.empty_text
-
-
-def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:
-    if not is_crowd(series, spec):
-        return range(len(series))
-    return [
-        index
-        for index, one in enumerate(series)
-        if (one.name in spec.emphasis or one.name == spec.selected) and one.name not in spec.hidden
-    ] or ([] if spec.band else range(len(series)))
 
 
 def _note(spec: ChartSpec, cells: int) -> str:

@@ -10,13 +10,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from math import floor, isinf
 from statistics import median
+from typing import Literal
 
 from tui.analysis.series import Series, Shaper
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid, Span
-from tui.widgets.charts.legend import letter
+from tui.widgets.charts.parts import letter, parts
 from tui.widgets.charts.spec import ChartSpec, Line, Role
-from tui.widgets.tones import SERIES_COLORS
 
 BAND_LINES = 3
 """Charts with more lines than this draw no bands, because the bands would cover each other."""
@@ -107,11 +107,6 @@ _FIRST_FAINT = -5
 _ROLES: dict[int, Role] = {_NO_OWNER: "blank", _FAINT: "faint", _CURSOR: "cursor", _MEDIAN: "median"}
 
 
-def is_crowd(series: Sequence[Series], spec: ChartSpec) -> bool:
-    """Return True for a band, or more series than colors; only emphasized ones are colored then."""
-    return spec.band or len(series) > SERIES_COLORS
-
-
 def draw_raster(
     series: Sequence[Series],
     spec: ChartSpec,
@@ -134,26 +129,25 @@ def draw_raster(
     drawn: list[tuple[int, list[braille.Cell]]] = []
     faint: list[tuple[int, list[braille.Cell]]] = []
     dot_rows = rows * braille.DOTS_PER_CELL_Y
-    crowd = is_crowd(series, spec)
     layers = _layers(series, spec, shaper)
     few = not spec.smoothing and len(layers) <= BAND_LINES
     # the crowd's faint lines share cells, so they are cut into characters only once
     many: dict[int, int] = {}
     banded: list[list[Span]] = []
-    for index, owner, one in layers:
+    for index, kind, one in layers:
         spans = braille.reduce_to_spans(one, grid)
-        if owner == _FAINT and spec.band:
+        if kind == "crowd" and spec.band:
             banded.append(spans)
             continue
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
-        if few and owner >= 0 and is_band(spans, dot_rows, *ends):
+        if few and kind == "line" and is_band(spans, dot_rows, *ends):
             faint.append((_FIRST_FAINT - index, braille.cells(dotted(bits, grid), rows)))
             bits = braille.dot_columns(mean_spans(one, grid), columns, dot_rows, *ends)
-        elif owner == _FAINT and not crowd:
+        elif kind == "raw":
             bits = dotted(bits, grid)
-        if owner >= 0:
+        if kind == "line":
             drawn.append((index, braille.cells(bits, rows)))
-        elif crowd:
+        elif kind == "crowd":
             for column, dots in bits.items():
                 many[column] = many.get(column, 0) | dots
         else:
@@ -204,24 +198,24 @@ def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list
     return band, middle
 
 
-def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[tuple[int, int, Series]]:
-    """Return (series index, owner, samples) of each line to draw, bottom layer first."""
-    crowd = is_crowd(series, spec)
-    below: list[tuple[int, int, Series]] = []
-    middle: list[tuple[int, int, Series]] = []
-    top: list[tuple[int, int, Series]] = []
-    for index, one in enumerate(series):
-        if one.name in spec.hidden:
-            continue
-        chosen = one.name == spec.selected
-        colored = chosen or not crowd or one.name in spec.emphasis
-        owner = index if colored else _FAINT
-        if spec.smoothing and spec.raw and colored:
-            below.append((index, _FAINT, shaper.shape(one, log=spec.log)))
-        shaped = shaper.shape(one, smoothing=spec.smoothing, log=spec.log)
-        layer = top if chosen else middle if colored else below
-        layer.append((index, owner, shaped))
-    return [*below, *middle, *top]
+Kind = Literal["line", "raw", "crowd"]
+"""A line in the color of its series, the samples that it smooths, or one of many in gray."""
+
+
+def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[tuple[int, Kind, Series]]:
+    """Return (series index, kind, samples) of each line to draw, bottom layer first."""
+    drawn = parts(series, spec)
+    top = [index for index in drawn.lines if series[index].name == spec.selected]
+    layers: list[tuple[int, Kind]] = [(index, "crowd") for index in drawn.crowd]
+    if spec.smoothing and spec.raw:
+        layers += [(index, "raw") for index in drawn.lines]
+    layers += [(index, "line") for index in drawn.lines if index not in top]
+    layers += [(index, "line") for index in top]
+    weights = {"line": spec.smoothing, "raw": 0.0, "crowd": spec.smoothing}
+    return [
+        (index, kind, shaper.shape(series[index], smoothing=weights[kind], log=spec.log))
+        for index, kind in layers
+    ]
 
 
 def _mark(

@@ -1,0 +1,113 @@
+"""What a chart draws, as one list: its raster and its legend both follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from tui.analysis.series import Series
+from tui.text.sanitize import sanitize
+from tui.widgets.charts.spec import ChartSpec, Readout, Role, read
+from tui.widgets.tones import SERIES_COLORS
+
+SWATCH = "━"
+BAND = "░"
+SWITCHED_OFF = "·"
+SELECTED = "▶"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+CROWD = "crowd-"
+
+
+def series_of(role: Role) -> int | None:
+    """Return the index of the series with a role in the legend; None if it is another part."""
+    if isinstance(role, int):
+        return role if role >= 0 else -1 - role
+    return int(role.removeprefix(CROWD)) if role.startswith(CROWD) else None
+
+
+def letter(index: int) -> str:
+    return LETTERS[index % len(LETTERS)]
+
+
+def is_crowd(series: Sequence[Series], spec: ChartSpec) -> bool:
+    """Return True for a band, or more series than colors; only emphasized ones are colored then."""
+    return spec.band or len(series) > SERIES_COLORS
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Indexes of the series that have a line in their own color, are gray or in the band, or are hidden."""
+
+    lines: tuple[int, ...]
+    crowd: tuple[int, ...]
+    hidden: tuple[int, ...]
+
+
+def parts(series: Sequence[Series], spec: ChartSpec) -> Parts:
+    crowd = is_crowd(series, spec)
+    hidden = {index for index, one in enumerate(series) if one.name in spec.hidden}
+    colored = {
+        index
+        for index, one in enumerate(series)
+        if index not in hidden and (not crowd or one.name in spec.emphasis or one.name == spec.selected)
+    }
+    rest = (index for index in range(len(series)) if index not in colored | hidden)
+    return Parts(tuple(sorted(colored)), tuple(rest), tuple(sorted(hidden)))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A part of a chart in its legend; ``name`` is sanitized."""
+
+    sign: str
+    name: str
+    role: Role
+    readout: Callable[[], Readout]
+
+
+def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
+    """Return one entry for each part that is drawn, and one for each hidden series, to show it again.
+
+    Series of few are in their own order, else those with a color come first.
+    """
+    drawn = parts(series, spec)
+
+    def own(index: int, role: Role) -> Entry:
+        one = series[index]
+        sign = letter(index) if spec.letters and role == index else SWATCH
+        sign = SELECTED if one.name == spec.selected else sign
+        sign = SWITCHED_OFF if index in drawn.hidden else sign
+        return Entry(sign, sanitize(one.name), role, partial(read, one, spec.start, spec.end, spec.cursor))
+
+    role_of: dict[int, Role] = {
+        **{index: index for index in drawn.lines},
+        **{index: f"{CROWD}{index}" for index in drawn.crowd},
+        **{index: -1 - index for index in drawn.hidden},
+    }
+    if not is_crowd(series, spec):
+        return [own(index, role_of[index]) for index in range(len(series))]
+    if not spec.band:
+        others = sorted((*drawn.crowd, *drawn.hidden))
+        return [own(index, role_of[index]) for index in (*drawn.lines, *others)]
+    lines = [own(index, role_of[index]) for index in drawn.lines]
+    hidden = [own(index, role_of[index]) for index in drawn.hidden]
+    if len(drawn.crowd) < 2:
+        return [*lines, *(own(index, "median") for index in drawn.crowd), *hidden]
+    return [*lines, *_band_entries([series[index] for index in drawn.crowd], spec, bool(lines)), *hidden]
+
+
+def _band_entries(members: Sequence[Series], spec: ChartSpec, has_lines: bool) -> list[Entry]:
+    readings = [read(one, spec.start, spec.end, spec.cursor) for one in members]
+    known = [one.value for one in readings if one.value is not None and one.value == one.value]
+    lows = [one.low for one in readings if one.low is not None]
+    highs = [one.high for one in readings if one.high is not None]
+    if not lows:
+        return []
+    middle = Readout(median(known) if known else None, None, None)
+    ends = Readout(None, min(lows), max(highs))
+    name = f"{len(members)} others" if has_lines else f"all {len(members)}"
+    return [Entry(SWATCH, "median", "median", lambda: middle), Entry(BAND, name, "faint", lambda: ends)]
