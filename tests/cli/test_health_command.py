@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job
 from support.fake_runs import STEADY, finished_run, iso, live_run
@@ -67,6 +69,30 @@ def test_a_line_of_all_jobs_and_of_one(cli: RunCli, baseten: FakeBaseten) -> Non
     assert (told["job_id"], told["step"], told["loss"]) == ("runs", 360, 1.205)
     finished_run(baseten, "due", losses=[2.0] * 40, total=60, status="RUNNING")
     assert "67% loss 2" in (line := cli("status due").out) and "left" not in line, "it should have ended"
+
+
+HOSTILE_NAME = "#{pane_pid} ##{pane_pid} #[fg=red] #(id)"
+
+
+@pytest.mark.parametrize(
+    ("tmux", "expected"),
+    [
+        ({"TMUX": "/tmp/tmux-0/default,123,-1"}, "##{pane_pid} ####{pane_pid} ##[fg=red] ##(id)"),
+        (
+            {"TMUX": "/tmp/tmux-0/default,123,-1", "TMUX_PANE": "%9"},
+            "##{pane_pid} ####{pane_pid} ##[fg=red] ##(id)",
+        ),
+        ({"TMUX": "/tmp/tmux-0/default,123,0", "TMUX_PANE": "%1"}, HOSTILE_NAME),
+        ({"TMUX": ""}, HOSTILE_NAME),
+    ],
+)
+def test_name_is_no_format_in_a_status_line_of_tmux(
+    cli: RunCli, baseten: FakeBaseten, tmux: dict[str, str], expected: str
+) -> None:
+    baseten.jobs = [job("over", "FAILED", name=HOSTILE_NAME)]
+    environ = baseten.environ() | tmux
+    assert cli("status over", environ=environ).out == f"✗ {expected} failed\n"
+    assert cli("status over -o json", environ=environ).json["name"] == HOSTILE_NAME
 
 
 def test_it_gives_up_in_time(cli: RunCli, baseten: FakeBaseten) -> None:

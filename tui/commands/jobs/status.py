@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -61,7 +63,16 @@ async def status(
     if output_format == JSON:
         output.json(record)
     else:
-        output.data(f"{text}\n")
+        output.data(f"{escaped_for_tmux(text, os.environ)}\n")
+
+
+def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
+    """Double each ``#`` in a status line of tmux, which would expand formats in the output of ``#(…)``.
+
+    Only there does ``TMUX`` end with session -1; in a pane, as in a shell prompt, it has a real session.
+    """
+    is_in_status_line = environ.get("TMUX", "").endswith(",-1")
+    return text.replace("#", "##") if is_in_status_line else text
 
 
 def _of_jobs(found: list[TrainingJob]) -> tuple[dict[str, Any], str]:
