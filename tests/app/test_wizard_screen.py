@@ -2,10 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from textual import events
+from textual.widgets import Input
 
-from support.dashboard import Heard, deploy_view, opened, pressed, settle, text_of
+from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, settle, text_of
 from support.waiting import until
 from support.wizard_facts import checkpoint, lora, state_of, to, wizard_of
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
@@ -18,7 +20,7 @@ from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested
 from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
-from tui.wizard.state import CHECKPOINTS, REVIEW, SECRETS, Answers
+from tui.wizard.state import CHECKPOINTS, REVIEW, SECRETS, Answers, WizardState
 
 SIZE = (80, 24)
 
@@ -26,6 +28,13 @@ SIZE = (80, 24)
 def step_of(screen: object) -> str:
     assert isinstance(screen, DeployScreen) and screen.snapshot.wizard is not None
     return screen.snapshot.wizard.step.id
+
+
+def review_of(app: BtTuiApp) -> WizardState:
+    """The state of the wizard, which shows the review."""
+    assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.wizard is not None
+    assert app.screen.snapshot.wizard.current == REVIEW
+    return app.screen.snapshot.wizard.state
 
 
 def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
@@ -166,3 +175,46 @@ async def test_action_does_nothing_until_the_next_question_is_mounted() -> None:
         assert step_of(app.screen) == SECRETS
         assert await app.run_action("screen.next")
         await until(pilot, lambda: step_of(app.screen) == REVIEW)
+
+
+async def test_escape_in_a_question_opened_from_the_review_returns_there() -> None:
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZE) as pilot:
+        before = review_of(app)
+        for keys in (("ctrl+b",), ("ctrl+b", "ctrl+b", "ctrl+b")):
+            await pressed(pilot, *keys)
+            assert step_of(app.screen) != REVIEW
+            assert "esc review" in text_of(app).splitlines()[-1]
+            await pressed(pilot, "escape")
+            assert review_of(app) == before
+
+
+async def test_escape_asks_before_a_change_is_discarded() -> None:
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZE) as pilot:
+        before = review_of(app)
+        assert "Discard the change?" in await pressed(pilot, "ctrl+b", *"A=b", "escape")
+        await pressed(pilot, "n")
+        assert step_of(app.screen) == SECRETS
+        await pressed(pilot, "escape", "y")
+        assert review_of(app) == before
+
+
+async def test_escape_at_the_first_open_question_leaves_the_wizard() -> None:
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), CHECKPOINTS))
+    async with opened(app, SIZE) as pilot:
+        app.push_screen(DeployScreen(partial(StubDeployFeed, to(wizard_of(lora("a")), CHECKPOINTS)), "acme"))
+        await settle(pilot)
+        above = app.screen
+        await pressed(pilot, "escape")
+        await until(pilot, lambda: app.screen is not above)
+
+
+async def test_refused_answer_does_not_move_the_question() -> None:
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), "lora_rank"))
+    async with opened(app, (120, 36)) as pilot:
+        asked = text_of(app).splitlines()[1:12]
+        app.screen.query_one("#text", Input).value = "1"
+        refused = (await pressed(pilot, "enter")).splitlines()
+        assert refused[1:12] == asked
+        assert any("✗ 1 is not a LoRA rank" in line for line in refused[12:17])

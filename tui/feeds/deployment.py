@@ -24,7 +24,7 @@ from tui.readers.session import Session
 from tui.wizard.given import initial_wizard_state
 from tui.wizard.progress import WizardProgress
 from tui.wizard.review import Review, deploy_config
-from tui.wizard.state import Answers, WizardState
+from tui.wizard.state import REVIEW, Answers, WizardState
 from tui.wizard.step import Answer
 
 READING = "the log is still being read"
@@ -147,9 +147,9 @@ class DeployFeed:
         """Go back from the review to one question."""
         self._change(stage="asking", wizard=self._wizard.at(step_id), error="", note="")
 
-    def rebuild_review(self) -> None:
-        """Go back from the result of a dry run to the review."""
-        self._change(stage="asking", error="", note="")
+    def to_review(self) -> None:
+        """Go back to the review: from a question opened there, or from the result of a dry run."""
+        self._change(stage="asking", wizard=self._wizard.at(REVIEW), error="", note="")
 
     async def _go(self, wizard: WizardProgress) -> None:
         """Show the current question; first request the checkpoints of a newly selected job."""

@@ -82,7 +82,7 @@ class AppScreen(Screen[None]):
     unhinted: var[frozenset[str]] = var(frozenset[str](), init=False)
     """Actions of no use now. The footer does not offer them; their keys still work, to say why."""
     labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
-    """Labels in the footer of actions that do something else now."""
+    """Labels of actions that do something else now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Bind the keys of the screen's scopes, and forward the actions of panes to them."""

@@ -160,9 +160,9 @@ class KeyHints(Widget):
                 continue
             if more and len(binding.key_display or "") == 1:
                 continue  # another key of the action still works in a field, but this one is typed
-            if (binding.show or action in more) and action not in found:
+            if (binding.show or action in more or action in labels) and action not in found:
                 sign = self.app.get_key_display(binding)
-                label = more.get(action) or labels.get(action, binding.description)
+                label = labels.get(action) or more.get(action, binding.description)
                 found[action] = KeyHint(binding.key, sign, label, action, owner, enabled, tooltip)
         hints = tuple(found.values())
         if hints != self._hints:

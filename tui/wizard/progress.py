@@ -69,6 +69,11 @@ class WizardProgress:
     def can_go_back(self) -> bool:
         return self.back() is not self
 
+    @property
+    def is_complete(self) -> bool:
+        """True if no question is open: the review can be shown."""
+        return self.started().current == REVIEW
+
     def started(self) -> WizardProgress:
         """Move to the first open step."""
         for step in self.steps:

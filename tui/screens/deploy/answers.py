@@ -49,7 +49,8 @@ class CheckboxList(ChoiceList):
     def __init__(self, choices: Sequence[Choice], marked: Collection[str]) -> None:
         self._choices = tuple(choices)
         self._marked = set(marked)
-        self._is_proposal = True
+        self.is_changed = False
+        """True if the user has marked or unmarked a choice."""
         super().__init__(*(self._option(choice) for choice in self._choices))
 
     @property
@@ -70,7 +71,7 @@ class CheckboxList(ChoiceList):
         if [one.value for one in choices] != [one.value for one in self._choices]:
             return False
         self._choices = tuple(choices)
-        if self._is_proposal:
+        if not self.is_changed:
             self._marked = set(proposed)
         for place, choice in enumerate(choices):
             self.replace_option_prompt_at_index(place, self._option(choice).prompt)
@@ -90,7 +91,7 @@ class CheckboxList(ChoiceList):
         choice = self._choices[self.highlighted]
         if choice.disabled_reason:
             return
-        self._is_proposal = False
+        self.is_changed = True
         self._marked ^= {choice.value}
         self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
 
@@ -133,6 +134,19 @@ class QuestionPane(Vertical):
                 yield _options(step)
                 yield Static("Choose above or type one:", classes="hint")
             yield Input(_text(step.default), id="text", compact=True)
+
+    @property
+    def is_changed(self) -> bool:
+        """True if the user has typed or marked something that is not answered yet."""
+        match self.step.kind:
+            case "text" | "number":
+                return any(field.value != _text(self.step.default) for field in self.query(Input))
+            case "pairs":
+                return any(field.text != _pairs_text(self.step) for field in self.query(TextArea))
+            case "choices":
+                return any(each.is_changed for each in self.query(CheckboxList))
+            case _:
+                return False
 
     def revise(self, step: Step) -> bool:
         """Update the text of the same question's choices; return False if the question differs."""

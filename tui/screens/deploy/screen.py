@@ -85,6 +85,7 @@ class DeployScreen(AppScreen):
                 yield Vertical(id="answer")
                 yield WrappedText(id="problem")
                 yield VerticalScroll(Static(id="made"), id="made-pane")
+                yield Static(id="rest")
         yield WrappedText(id="waiting")
         yield DeploymentPane(id="following")
 
@@ -147,6 +148,7 @@ class DeployScreen(AppScreen):
         remark.update(sanitize_multiline(step.remark))
         self.set_class(step.id == REVIEW, "-review")
         self.unhinted = frozenset({"next"} if step.kind != "pairs" else ())  # enter does it
+        self.labels = {"back": "review"} if self._was_reviewed else {}
         # Keep typed text if the same question is asked again.
         shown = (step.id, step.default, step.choices)
         if shown != self._shown:
@@ -328,7 +330,7 @@ class DeployScreen(AppScreen):
         if self.snapshot.stage == "asking":
             self._feed.back()
         elif self.snapshot.stage == "tried":
-            self._feed.rebuild_review()
+            self._feed.to_review()
 
     def action_copy(self) -> None:
         if self.snapshot.stage in ("tried", "following"):
@@ -347,10 +349,25 @@ class DeployScreen(AppScreen):
             run_in_background(self, self._feed.begin, "wizard", exclusive=True)
 
     def action_back(self) -> None:
+        """Go back to the review from a dry run, or from a question opened there; otherwise leave."""
         if self.snapshot.stage == "tried":
-            self._feed.rebuild_review()
-        else:
+            self._feed.to_review()
+        elif not self._was_reviewed:
             self._leave()
+        elif any(pane.is_changed for pane in self.query(QuestionPane)):
+            question = ConfirmScreen(
+                "Discard the change?", "The answer stays as it was in the review.", "Discard", "Keep editing"
+            )
+            self.confirm(question, self._feed.to_review)
+        else:
+            self._feed.to_review()
+
+    @property
+    def _was_reviewed(self) -> bool:
+        """True at a question that was opened from the review."""
+        snapshot = self.snapshot
+        wizard = snapshot.wizard if snapshot.stage == "asking" else None
+        return wizard is not None and wizard.current != REVIEW and wizard.is_complete
 
     def _leave(self) -> None:
         """Leave the wizard. Answers are lost; a deployment that has started continues on the server."""
