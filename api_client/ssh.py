@@ -25,6 +25,7 @@ from api_client.addresses import Destinations, is_loopback
 from api_client.errors import ConfigurationError, Unreachable
 from api_client.files import PRIVATE_FILE_MODE, make_private_folder, why_not_written, write_private
 from api_client.models import SignedSshCertificate
+from api_client.words import command_line
 
 SUFFIX = ".ssh.baseten.co"
 PREFIX = "training-job-"
@@ -131,7 +132,10 @@ class SshFolder:
             return Ticket(str(content["proxy_address"]), SecretStr(str(content["token"])), destinations)
         except (OSError, ValueError, KeyError, TypeError):
             pass
-        raise ConfigurationError(f"no token for {host.name}: 'bt-tui ssh {host.job_id}' gets one")
+        remote = ("--remote", host.remote_name) if host.remote_name else ()
+        raise ConfigurationError(
+            f"no token for {host.name}: '{command_line(*remote, 'ssh', host.job_id)}' gets one"
+        )
 
     def _token_path(self, host: NodeHost) -> Path:
         return self.path / f"{host.name}{TOKEN_SUFFIX}"

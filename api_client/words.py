@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+
+PROGRAM = "bt-tui"
+READ_ONLY_OPTION = "--readonly"
+
 
 def counted(number: int, one: str, many: str = "") -> str:
     """Return ``1 file`` or ``1,204 files``; the second form of the words, where an s does not make it."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def command_line(*arguments: str) -> str:
+    """Return a command of this program to suggest, quoted for a shell.
+
+    ``Remote.command_line`` also has the options that reach the same server.
+    """
+    return shlex.join((PROGRAM, *arguments))

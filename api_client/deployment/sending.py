@@ -39,6 +39,7 @@ from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, S
 from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
 from api_client.servable import find_checkpoint, kind_of
+from api_client.words import command_line
 
 HF_TOKEN = "HF_TOKEN"  # environment variable with a deployment's Hugging Face token
 
@@ -147,7 +148,6 @@ mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
 }
 """
 DEPLOY_FIELD = "create_model_version_from_inference_template"  # of the answer
-_COMMAND = "bt-tui deploy_checkpoints"
 
 
 def deployment_request(
@@ -196,25 +196,26 @@ def _variable(name: str, value: EnvironmentValue) -> dict[str, Any]:
     return {"name": name, "value": value, "is_secret_reference": False}
 
 
-def equivalent_command(answers: DeployAnswers) -> str:
+def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> str:
     """Return a one-line POSIX shell (bash, zsh) command that gives the same answers.
 
-    The command still asks for confirmation.
+    ``options`` are the remote's. The command still asks for confirmation.
     """
-    options: list[tuple[str, str]] = [("--job-id", answers.job_id)]
-    options += [("--checkpoint", name) for name in answers.checkpoint_names]
+    given: list[tuple[str, str]] = [("--job-id", answers.job_id)]
+    given += [("--checkpoint", name) for name in answers.checkpoint_names]
     if answers.base_model:
-        options.append(("--base-model", answers.base_model))
+        given.append(("--base-model", answers.base_model))
     if answers.lora_rank is not None:
-        options.append(("--lora-rank", str(answers.lora_rank)))
-    options.append(("--model-name", answers.model_name))
+        given.append(("--lora-rank", str(answers.lora_rank)))
+    given.append(("--model-name", answers.model_name))
     if answers.gpu_type:
-        options.append(("--gpu", f"{answers.gpu_type}:{answers.gpu_count}"))
+        given.append(("--gpu", f"{answers.gpu_type}:{answers.gpu_count}"))
     if answers.hf_secret:
-        options.append(("--hf-secret", answers.hf_secret))
-    options += [("--env", f"{name}={value}") for name, value in answers.environment]
-    options += [("--secret", f"{name}={secret}") for name, secret in answers.secrets]
-    return " ".join([_COMMAND, *(_option(name, value) for name, value in options)])
+        given.append(("--hf-secret", answers.hf_secret))
+    given += [("--env", f"{name}={value}") for name, value in answers.environment]
+    given += [("--secret", f"{name}={secret}") for name, secret in answers.secrets]
+    command = command_line(*options, "deploy_checkpoints")
+    return " ".join([command, *(_option(name, value) for name, value in given)])
 
 
 def _option(name: str, value: str) -> str:

@@ -25,6 +25,7 @@ from api_client.http import failures
 from api_client.http.failures import RequestLine
 from api_client.remotes import OAuthLogin, OAuthTokens, Remote, check_key
 from api_client.version import __version__
+from api_client.words import command_line
 
 TOKEN_PATH = "/v1/users/auth/device/token"
 CLIENT_ID = "baseten-cli"
@@ -142,8 +143,8 @@ class KeyAuth(httpx.Auth):
         return Unauthorized(
             f"the login of remote '{self._remote.name}' (from {self._remote.key_origin}) has expired and "
             f"{self._host} refused to renew it: {reason} ({status}); log in again with"
-            f" 'truss login --remote {self._remote.name}', or set a key with"
-            f" 'bt-tui login --remote {self._remote.name}'",
+            f" 'truss login --remote {self._remote.name}', or set a key with:"
+            f" {command_line('login', '--remote', self._remote.name)}",
             status=status,
             **_LINE.details,
         )

@@ -19,6 +19,7 @@ from pydantic import SecretStr
 
 from api_client.addresses import BaseUrl, parse_base_url
 from api_client.errors import ConfigurationError
+from api_client.words import READ_ONLY_OPTION, command_line
 
 EXPIRY_LEEWAY = timedelta(seconds=60)  # renew a token this early, as the official client does
 
@@ -155,6 +156,8 @@ class Remote:
     ``app_url`` serves GraphQL and the web pages, ``api_url`` is the REST base (may have a path prefix).
     The origins describe where each value came from. ``login`` is set if the key is an OAuth token, and
     holds the newest one. Errors name ``shown_host`` in place of the address if it is not empty.
+    ``options`` are those of a command line that reaches it again, such as ``--remote local``; None if
+    none does.
     """
 
     name: str
@@ -169,6 +172,17 @@ class Remote:
     team_origin: str = ""
     shown_host: str = ""
     login: OAuthLogin | None = field(default=None, compare=False, repr=False)
+    options: tuple[str, ...] | None = field(default=(), compare=False)
+
+    def command_line(self, *arguments: str, changes: bool = False) -> str:
+        """Return a command to suggest that acts on this remote, quoted for a shell; empty if none does.
+
+        A command that ``changes`` the server is not suggested with ``--readonly``, which refuses it.
+        """
+        if self.options is None:
+            return ""
+        options = [option for option in self.options if not (changes and option == READ_ONLY_OPTION)]
+        return command_line(*options, *arguments)
 
 
 def rest_url(app_url: str, *, source: str = "the address") -> str:

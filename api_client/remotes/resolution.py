@@ -39,6 +39,7 @@ from api_client.remotes.remote import (
     secret,
 )
 from api_client.remotes.trussrc import Section, read_sections, readable_by_others, set_section, trussrc_path
+from api_client.words import command_line
 
 API_KEY, OAUTH = "api_key", "oauth"
 TOKENS = TokenFields("oauth_access_token", "oauth_refresh_token", "oauth_expires_at", has_epoch=True)
@@ -63,8 +64,8 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
         shared, api, login = environment.api_key, environment.rest_base(), None
         if shared is None:
             raise ConfigurationError(
-                f"{where} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with 'bt-tui login "
-                f"--remote {name}'"
+                f"{where} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with: "
+                f"{command_line('login', '--remote', name)}"
             ) from None
         key, key_origin = shared, API_KEY_VARIABLE
     return remote_at(

@@ -52,7 +52,9 @@ def server() -> Iterator[DeployingServer]:
 
 @asynccontextmanager
 async def deployed(server: DeployingServer) -> AsyncIterator[tuple[Dashboard, Pilot[Any]]]:
-    remote = Remote("here", server.url, server.url, SecretStr(server.key), "a test")
+    remote = Remote(
+        "here", server.url, server.url, SecretStr(server.key), "a test", options=("--remote", "acme")
+    )
     session = Session(remote, clock=FastClock())
     app = screen_view(lambda: DeployScreen(partial(DeployedFeed, session, Answers()), "acme"))
     async with app.run_test(size=(100, 30)) as pilot:
@@ -84,7 +86,10 @@ async def test_one_that_serves_is_stopped_and_started_again(server: DeployingSer
     server.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
     async with deployed(server) as (app, pilot):
         await until(pilot, lambda: "last start 40s: image pull 9s · weight download 31s" in text_of(app))
-        assert "✓ active" in (screen := text_of(app)) and "later: bt-tui deployments show " in screen
+        assert (
+            "✓ active" in (screen := text_of(app))
+            and "later: bt-tui --remote acme deployments show " in screen
+        )
         assert keys_offered(app) == {"promote", "deactivate"}
         assert app.focused is not None and app.focused.id == "deployment-log"
 

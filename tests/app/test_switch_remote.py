@@ -56,6 +56,8 @@ async def test_another_remote_is_chosen_by_name_and_so_is_the_emulator_on_this_m
             await until(pilot, lambda: "harbour" in text_of(app) and "● live" in text_of(app))
             await choose(pilot, app, "light", "lighthouse")
             assert text_of(app).startswith(" bt-tui  lighthouse")
+            assert app.session is not None
+            assert app.session.remote.command_line("jobs") == "bt-tui --remote lighthouse jobs"
             first.asked.clear()
             second.asked.clear()
             await pilot.press("r")

@@ -148,7 +148,7 @@ def test_a_checkpoint_that_is_not_there(cli: RunCli) -> None:
 @pytest.mark.usefixtures("in_folder")
 def test_init_without_an_account_names_a_push_that_works(cli: RunCli) -> None:
     without = cli("init", environ={})
-    assert "bt-tui push cpu-quickstart/config.py --tail --remote local\n" in without.err
+    assert "bt-tui --remote local push cpu-quickstart/config.py --tail\n" in without.err
     assert "bt-tui push other/config.py --tail\n" in cli("init other").err
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,15 +14,16 @@ from textual.markup import escape
 from textual.worker import Worker
 
 from api_client.errors import ApiClientError
-from api_client.remotes import Remote
+from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from api_client.remotes.resolution import list_remotes
+from api_client.words import READ_ONLY_OPTION, command_line
 from tui.app.palette import open_palette
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 from tui.widgets.background import run_in_background
 
 LOCAL = "local"
-NO_OTHER_REMOTES = "No remotes configured; bt-tui login adds one."
+NO_OTHER_REMOTES = f"No remotes configured; {command_line('login')} adds one."
 SLOW_SERVER_S = 1.0
 """Notify the user that the server is being asked if it takes longer than this."""
 NOT_SWITCHED_TOAST_S = 15.0
@@ -75,7 +77,7 @@ class Remotes:
             if one.remote is None:
                 continue
             about = f"{one.remote.app_url} · from {one.remote.key_origin}"
-            switch = partial(self.switch_to, one.remote)
+            switch = partial(self.switch_to, self._named(one.remote))
             commands.append((escape(sanitize(one.name)), switch, escape(sanitize(about))))
         if self._own_emulator is not None and LOCAL not in {one.name for one in listing.remotes}:
             start = partial(self._start_and_switch, self._own_emulator)
@@ -88,7 +90,14 @@ class Remotes:
 
     async def _start_and_switch(self, emulator: Callable[[], Remote]) -> None:
         self._app.notify("Connecting to the local emulator…")
-        self.switch_to(await asyncio.to_thread(emulator))
+        self.switch_to(self._named(await asyncio.to_thread(emulator)))
+
+    def _named(self, remote: Remote) -> Remote:
+        """Return the remote with the options that reach it: its name, and those of this dashboard."""
+        session = self._holder.session
+        kept = session.remote.options or () if session is not None else ()
+        name = () if remote.name == ENVIRONMENT_REMOTE else ("--remote", remote.name)
+        return replace(remote, options=(*name, *(READ_ONLY_OPTION,) * (READ_ONLY_OPTION in kept)))
 
     async def _switch_to(self, remote: Remote) -> None:
         if not self._may_leave():

@@ -29,6 +29,7 @@ from textual.widgets import Input, TextArea
 from textual.worker import Worker, WorkerFailed, WorkerState
 
 from api_client.remotes import Remote
+from api_client.words import command_line
 from tui.actions import ACTIONS, ActionFlag, Scope
 from tui.actions.keymap import bindings_of, key_for, rebound
 from tui.analysis.connection import Connection
@@ -462,7 +463,9 @@ class BtTuiApp(App[WelcomeChoice]):
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
 
     def show_settings_path(self) -> None:
-        self.notify(f"{config_path(os.environ)}: bt-tui config edit opens it; restart to apply changes.")
+        self.notify(
+            f"{config_path(os.environ)}: {command_line('config', 'edit')} opens it; restart to apply changes."
+        )
 
     def save_screen(self) -> None:
         run_in_background(self, self.files.save_screenshot, "screenshot", group="picture")
@@ -509,7 +512,7 @@ def problems_text(problems: Sequence[Problem]) -> str:
     shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
     rest = len(problems) - PROBLEMS_SHOWN
     more = f"\n… and {rest} more" if rest > 0 else ""
-    return f"{shown}{more}\nUsing the default settings. bt-tui config edit opens the file."
+    return f"{shown}{more}\nUsing the default settings. {command_line('config', 'edit')} opens the file."
 
 
 def failure_text(worker: Worker[Any]) -> str:

@@ -98,6 +98,14 @@ class DeployFeed:
         """True for a server on this machine: the emulator goes through the states, but serves nothing."""
         return serves_nothing(self._session.remote)
 
+    @property
+    def show_again(self) -> str:
+        """The command that shows the deployment later; empty if there is none."""
+        result = self.snapshot.result
+        if result is None or not result.version_id or self.serves_nothing:
+            return ""
+        return self._session.remote.command_line("deployments", "show", result.version_id)
+
     def how_to_call(self) -> Calls | None:
         """Return how to call the deployment; None until it serves."""
         result, wizard = self.snapshot.result, self.snapshot.wizard

@@ -219,7 +219,8 @@ class SubmissionFeed:
                 plan=self.snapshot.plan,
             )
         except ApiClientError as error:
-            failure = "; ".join(filter(None, (str(error), creation_doubt(error))))
+            doubt = creation_doubt(error, self._session.remote.command_line("jobs"))
+            failure = "; ".join(filter(None, (str(error), doubt)))
             self._change(stage="reviewing", error=failure, progress=None)
             return
         await asyncio.to_thread(remember_config, config, self._memory)

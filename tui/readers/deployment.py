@@ -25,6 +25,7 @@ from api_client.deployment import (
 )
 from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
 from api_client.models import CheckpointFile, TrainingJob
+from tui.wizard.environment_steps import USUAL_HF_SECRET
 from tui.wizard.given import config_jobs
 from tui.wizard.state import Answers, Facts, WizardState
 
@@ -92,7 +93,8 @@ async def _account_facts(
     client: TrainingClient, now: datetime, job_ids: tuple[str, ...], project_id: str | None
 ) -> Facts:
     jobs, instances = await asyncio.gather(_jobs(client, job_ids, project_id), _instances(client))
-    return Facts(now, jobs=tuple(jobs), instances=instances)
+    options = client.remote.options or ()
+    return Facts(now, jobs=tuple(jobs), instances=instances, command_options=options)
 
 
 async def _checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable[TrainingJob]) -> Facts:
@@ -104,7 +106,7 @@ async def _checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable
     listed, files, secrets = await asyncio.gather(
         asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in chosen)),
         asyncio.gather(*(_optional_answer(partial(_files, client, job)) for job in chosen)),
-        _optional_answer(lambda: _secret_names(client, chosen[0].project_id if chosen else "")),
+        _optional_answer(lambda: _secrets(client, chosen[0].project_id if chosen else "")),
     )
     checkpoints = [
         each if each.training_job_id else each.model_copy(update={"training_job_id": job.id})
@@ -114,7 +116,8 @@ async def _checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable
     # Names may repeat between jobs, and the files do not tell which job they belong to.
     known_files = files[0] if len(chosen) == 1 else None
     updated = facts.with_checkpoints(chosen[0].id if chosen else "", checkpoints, known_files)
-    return replace(updated, secret_names=secrets)
+    names, store_secret = secrets or (None, updated.store_secret)
+    return replace(updated, secret_names=names, store_secret=store_secret)
 
 
 async def _jobs(
@@ -146,10 +149,15 @@ async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFi
     return tuple(files)
 
 
-async def _secret_names(client: TrainingClient, project_id: str) -> tuple[str, ...]:
-    """Return the secrets of the project's team, which its deployments can access."""
+async def _secrets(client: TrainingClient, project_id: str) -> tuple[tuple[str, ...], str]:
+    """Return the names of the project's team's secrets, which its deployments can access.
+
+    The second value is the command that stores a Hugging Face token there.
+    """
     team_id = await _optional_answer(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
-    return tuple(secret.name for secret in await client.account.secrets(team_id))
+    names = tuple(secret.name for secret in await client.account.secrets(team_id))
+    team = ("--team", team_id) if team_id else ()
+    return names, client.remote.command_line("secrets", "set", USUAL_HF_SECRET, *team, changes=True)
 
 
 async def _team_id(client: TrainingClient, project_id: str) -> str | None:

@@ -18,6 +18,7 @@ from textual.widgets import Button, Input, Label, ProgressBar, Static
 from api_client.definitions import AvailabilityModel, SecretReference, TrainingJob, TrainingProject
 from api_client.submission.archive import ArchivePlan
 from api_client.submission.payload import Overrides
+from api_client.words import command_line
 from tui.actions import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.screens.base import AppScreen
@@ -170,7 +171,7 @@ CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
     Column("path", "config files", lambda row: [(sanitize(_short(row.path)), "plain")], width=20, flex=1),
     Column("recent", "", lambda row: [("recent", "muted")] if row.recent else [], width=6, keep=1),
 )
-NO_CONFIGS = "No config.py here. Type a path, or run bt-tui init to create one."
+NO_CONFIGS = f"No config.py here. Type a path, or run {command_line('init')} to create one."
 NO_MATCH = "No file of the list matches. Enter runs the file of this path."
 PATH_HINT = "path to a config.py; choosing it runs it"
 STAGES = ("choosing", "reviewing", "submitting")

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from api_client.files import read_small_file
+from api_client.words import command_line
 from tui.settings.model import Configuration
 from tui.settings.paths import CONFIG_VARIABLE, config_path
 from tui.settings.problems import Problem, as_lines, fields_of, path_of, problems_of
@@ -295,7 +296,7 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
     try:
         content = read_small_file(path, MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
-        missing = [Problem(str(path), "", "no such file; bt-tui config edit creates one")]
+        missing = [Problem(str(path), "", f"no such file; {command_line('config', 'edit')} creates one")]
         return {}, {}, missing if required else []
     except OSError as error:
         return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror or error}")]

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from api_client.words import command_line
 from tui.settings.model import Configuration, PatternSettings
 from tui.settings.problems import fields_of
 
@@ -100,8 +101,9 @@ def toml_value(value: Any) -> str:
 
 
 def template() -> str:
+    validate = command_line("config", "validate")
     lines = [
-        "# Settings of bt-tui. Uncomment what you change; check it with: bt-tui config validate",
+        f"# Settings of bt-tui. Uncomment what you change; check it with: {validate}",
         "",
     ]
     section = ""

@@ -9,14 +9,18 @@ from tui.text.sanitize import sanitize
 from tui.text.units import counted
 
 CREATION_PATHS = ("/jobs", "/recreate")
-MAY_BE_CREATED = "the job may have been created; check bt-tui jobs before trying again"
 
 
-def creation_doubt(error: Exception) -> str:
-    """Return what to do if ``error`` leaves open whether a job was created; empty if it was not."""
+def creation_doubt(error: Exception, list_jobs: str) -> str:
+    """Return what to do if ``error`` leaves open whether a job was created; empty if it was not.
+
+    ``list_jobs`` is the command that lists the jobs, empty if there is none.
+    """
     if not isinstance(error, RequestError) or not error.may_have_happened:
         return ""
-    return MAY_BE_CREATED if error.path.endswith(CREATION_PATHS) else ""
+    if not error.path.endswith(CREATION_PATHS):
+        return ""
+    return f"the job may have been created; check {list_jobs or 'the jobs'} before trying again"
 
 
 def left_out(noun: str, reasons: Sequence[str]) -> str:

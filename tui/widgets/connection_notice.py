@@ -11,7 +11,7 @@ from tui.text.times import TIME_OF_DAY, local_time
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
-OTHER_KEY = " Replace the key where it comes from; bt-tui login replaces a stored one."
+OTHER_KEY = " Replace the key where it comes from."
 
 
 class ConnectionNotice(WrappedText):

@@ -18,18 +18,12 @@ from tui.wizard.step import NAMED_AT_MOST, Answer, Choice, Step
 
 USUAL_HF_SECRET = "hf_access_token"
 """Name of the secret that the official tools propose."""
-STORE_SECRET = f"bt-tui secrets set {USUAL_HF_SECRET}"
 
 HF_VARIABLE = "HF_TOKEN"
 GATED = ("meta-llama/", "google/gemma-2", "google/gemma-3")
 """Beginnings of the names of models that Hugging Face gives only to accounts that were granted access."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_NO_NAMES: dict[tuple[str, ...] | None, str] = {
-    None: "Can't list the workspace's secrets; may be empty.",
-    (): f"The workspace has no secrets; store one: {STORE_SECRET}",
-}
-"""What to do if the names of the secrets are unknown, or if there are none."""
 
 
 def hf_secret_step(state: WizardState) -> Step:
@@ -46,9 +40,19 @@ def hf_secret_step(state: WizardState) -> Step:
         flag="--hf-secret",
         choices=choices,
         proposed=_proposed_hf_secret(names),
-        remark=f"Set as {HF_VARIABLE}. {_NO_NAMES.get(names, '')}".rstrip(),
+        remark=f"Set as {HF_VARIABLE}. {_lack_of_secrets(state)}".rstrip(),
         check=lambda given: _secret_problem(names, given),
     )
+
+
+def _lack_of_secrets(state: WizardState) -> str:
+    """Return what to do if the names of the secrets are unknown, or if there are none; else nothing."""
+    if state.facts.secret_names is None:
+        return "Can't list the workspace's secrets; may be empty."
+    if state.facts.secret_names:
+        return ""
+    store = state.facts.store_secret
+    return "The workspace has no secrets" + (f"; store one: {store}" if store else ".")
 
 
 def gated_model(state: WizardState) -> str:

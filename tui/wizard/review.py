@@ -11,7 +11,6 @@ from api_client.deployment import DeployAnswers, build_config, equivalent_comman
 from api_client.errors import ConfigurationError
 from api_client.submission.findings import Finding, most_severe_first
 from tui.wizard.environment_steps import (
-    STORE_SECRET,
     chosen_instance,
     gated_model,
     parse_gpu,
@@ -95,8 +94,8 @@ def _gated(state: WizardState) -> Iterator[Finding]:
     base_model = gated_model(state)
     if base_model and not state.answers.hf_secret:
         problem = f"{base_model} is gated: it can't be downloaded without a Hugging Face token"
-        has_none = state.facts.secret_names == ()
-        remedy = f"store one: {STORE_SECRET}" if has_none else "choose a secret with a token"
+        store = state.facts.store_secret if state.facts.secret_names == () else ""
+        remedy = f"store one: {store}" if store else "choose a secret with a token"
         yield Finding("warning", "runtime.environment_variables", problem, remedy)
 
 
@@ -152,7 +151,7 @@ def review(state: WizardState, asked: tuple[Step, ...]) -> Review:
         forms={
             "python": render_python(config),
             "json": json.dumps(config.model_dump(mode="json"), indent=2),
-            "command": equivalent_command(deploy_answers(state)),
+            "command": equivalent_command(deploy_answers(state), state.facts.command_options),
         },
     )
 

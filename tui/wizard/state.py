@@ -100,6 +100,10 @@ class Facts:
     secret_names: tuple[str, ...] | None = None
     judged: Mapping[str, CheckpointFacts] = field(default_factory=dict)
     unchecked_reason: str = ""
+    command_options: tuple[str, ...] = ()
+    """Options of a command line that reaches the same server."""
+    store_secret: str = ""
+    """Command that stores a Hugging Face token where the deployment can read it; empty if none does."""
 
     def with_checkpoints(
         self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None

@@ -123,7 +123,7 @@ FILES_ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, metho
 
 
 WELCOME = """This is the bt-tui emulator: Baseten Training's REST API on this machine.
-It has no web pages. To see a job, run: bt-tui watch JOB_ID
+It has no web pages: watch its jobs in the dashboard.
 """
 
 

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import keyring
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
+from pydantic import SecretStr
 from remote_world import APP, IN_ORDER, Change, World, profile, section, subsets
 
 from api_client import ConfigurationError, Remote, RemoteNotConfigured
@@ -294,3 +296,12 @@ def test_expiry_at_the_edge_of_the_calendar_is_unknown(world: World, expiry: obj
     login = world.resolve("me").login
     assert login is not None
     assert login.tokens.expires_at is None
+
+
+def test_command_line_of_a_remote_has_the_options_that_reach_it() -> None:
+    remote = Remote("lab", "https://a.test", "https://a.test", SecretStr("k"), "a test")
+    assert remote.command_line() == "bt-tui"
+    given = replace(remote, options=("--remote", "my lab", "--readonly"))
+    assert given.command_line("logs", "a b") == "bt-tui --remote 'my lab' --readonly logs 'a b'"
+    assert given.command_line("stop", "j", changes=True) == "bt-tui --remote 'my lab' stop j"
+    assert replace(remote, options=None).command_line("logs") == ""

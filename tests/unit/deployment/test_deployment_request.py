@@ -101,6 +101,8 @@ def test_a_shell_reads_the_names_as_they_are() -> None:
     answers = DeployAnswers(**job, model_name="-m", environment=(("LINES", value),))
     script = f"printf '%s\\0' {equivalent_command(answers).removeprefix('bt-tui ')}"
     said = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout.decode()
+    with_options = equivalent_command(answers, ("--remote", "my lab"))
+    assert with_options.startswith("bt-tui --remote 'my lab' deploy_checkpoints --job-id ")
     assert said.split("\0")[:-1] == [
         "deploy_checkpoints", "--job-id", JOB_ID, "--checkpoint=-x", "--checkpoint", "$(id)",
         "--model-name=-m", "--env", f"LINES={value}",

@@ -64,6 +64,14 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
     assert without.problem("job1")
 
 
+@pytest.mark.parametrize("store", ["bt-tui --remote lab secrets set hf_access_token --team t1", ""])
+def test_workspace_without_secrets_suggests_storing_one_if_it_can(store: str) -> None:
+    state = state_of(lora("a"), secrets=())
+    wizard = WizardProgress(replace(state, facts=replace(state.facts, store_secret=store))).started()
+    remark = step_named(to(wizard, REVIEW), HF_SECRET).remark
+    assert remark.endswith(f"The workspace has no secrets; store one: {store}" if store else "no secrets.")
+
+
 def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
     wizard = to(wizard_of(checkpoint("a", "mystery"), lora("b"), lora("c", 600)), CHECKPOINTS)
     disabled = {each.value: bool(each.disabled_reason) for each in wizard.step.choices}

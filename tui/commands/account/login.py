@@ -26,6 +26,7 @@ from api_client.remotes.trussrc import (
     set_section,
     trussrc_path,
 )
+from api_client.words import command_line
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output
@@ -73,7 +74,7 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
         return ExitCode.OK
     output.remark(listing.problem)
     if name is None and not any(each.remote for each in listing.remotes):
-        output.remark("set the variable, or store a key with bt-tui login")
+        output.remark(f"set the variable, or store a key with {command_line('login')}")
     return ExitCode.USAGE if name is not None else ExitCode.OK
 
 

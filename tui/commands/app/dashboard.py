@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 import click
 
@@ -63,7 +64,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
 
 def _remote(settings: CommandSettings, loaded: Loaded) -> Remote:
     named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
-    return remote_by_name(named, settings.output)
+    return replace(remote_by_name(named, settings.output), options=settings.options)
 
 
 def open_page(settings: CommandSettings) -> None:

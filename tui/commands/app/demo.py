@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import (
     DEMO_WORLD,
     EMPTY_WORLD,
+    LOCAL_REMOTE,
     default_data_dir,
     emulator_remote,
     local_remote,
@@ -28,7 +30,7 @@ from tui.commands.support.terminal import need_terminal
 from tui.settings.loading import load_or_defaults
 
 DEMO_REMOTE = "demo"
-LOCAL_REMOTE = "this-machine"
+OWN_EMULATOR = "this-machine"
 
 
 @examples("bt-tui demo", "bt-tui demo --speed 10")
@@ -63,12 +65,15 @@ def run_local(settings: CommandSettings) -> None:
     """
     data_dir = default_data_dir(EMPTY_WORLD)
     if running_address(data_dir) is None:
-        _run_with_emulator(settings, LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir)
+        _run_with_emulator(settings, OWN_EMULATOR, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir)
         return
     need_terminal()
     from tui.app import run_dashboard
 
-    run_dashboard(local_remote(Output()), settings=dashboard_settings(settings))
+    run_dashboard(
+        replace(local_remote(Output()), options=_local_options(settings)),
+        settings=dashboard_settings(settings),
+    )
 
 
 def _run_with_emulator(
@@ -89,13 +94,17 @@ def _run_with_emulator(
         from tui.app import run_dashboard
 
         child.wait_ready()
-        run_dashboard(
-            emulator_remote(remote_name, child.url, child.key_file), demo=world == DEMO_WORLD, settings=loaded
-        )
+        remote = emulator_remote(remote_name, child.url, child.key_file)
+        options = _local_options(settings) if data_dir is not None else None
+        run_dashboard(replace(remote, options=options), demo=world == DEMO_WORLD, settings=loaded)
     except EmulatorFailed as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
     finally:
         child.shut_down()
+
+
+def _local_options(settings: CommandSettings) -> tuple[str, ...]:
+    return replace(settings, remote_name=LOCAL_REMOTE).options
 
 
 @contextmanager
@@ -113,6 +122,5 @@ def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:
     """Run a dashboard on a demo kept by another process. Raises OSError if its key cannot be read."""
     from tui.app import run_dashboard
 
-    run_dashboard(
-        emulator_remote(DEMO_REMOTE, url, key_file), demo=True, settings=dashboard_settings(settings)
-    )
+    remote = replace(emulator_remote(DEMO_REMOTE, url, key_file), options=None)
+    run_dashboard(remote, demo=True, settings=dashboard_settings(settings))

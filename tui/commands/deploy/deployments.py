@@ -99,7 +99,8 @@ async def _find(client: TrainingClient, deployment_id: str, model: str | None) -
     for each in await list_deployments(client, await _models(client, model)):
         if each.id == deployment_id:
             return each
-    raise CommandFailed(f"no deployment {deployment_id!r}; see bt-tui deployments", ExitCode.NOT_FOUND)
+    known = client.remote.command_line("deployments")
+    raise CommandFailed(f"no deployment {deployment_id!r}; see {known}", ExitCode.NOT_FOUND)
 
 
 @examples(
@@ -278,7 +279,8 @@ async def _change(
     if outcome.reason:
         output.remark(f"nothing changed: {outcome.reason}")
     else:
-        output.remark(f"{change.done} {change.name}; bt-tui deployments show {change.deployment.id}")
+        show = client.remote.command_line("deployments", "show", change.deployment.id)
+        output.remark(f"{change.done} {change.name}; {show}")
     if output_format == JSON:
         output.json(outcome.answer)
     elif not outcome.is_refused:

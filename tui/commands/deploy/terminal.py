@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -263,7 +262,8 @@ class TerminalDeployer:
         if serves_nothing(self._client.remote):
             self.remark("on Baseten you would call it like this")
         if result.version_id:
-            self.remark(f"its phases, log and changes: bt-tui deployments show {result.version_id}")
+            show = self._client.remote.command_line("deployments", "show", result.version_id)
+            self.remark(f"its phases, log and changes: {show}")
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
@@ -313,8 +313,9 @@ class TerminalDeployer:
             self.remark(f"can't write {path}: {why_not_written(error)}")
             return
         self._done_something = True
+        deploy = ("deploy_checkpoints", "--config", str(path))
         self.remark(
-            f"saved {path}; deploy it with: bt-tui deploy_checkpoints --config {shlex.quote(str(path))}"
+            f"saved {path}; deploy it with: {self._client.remote.command_line(*deploy, changes=True)}"
         )
 
     def _show(self, review: Review) -> None:

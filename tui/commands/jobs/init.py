@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,7 +14,9 @@ import click
 from api_client.errors import ConfigurationError
 from api_client.files import USUAL_FILE_MODE, write_file
 from api_client.remotes import RemoteNotConfigured, resolve_remote
+from api_client.words import command_line
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.local_emulator import LOCAL_REMOTE
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import remote_name
@@ -174,13 +175,15 @@ def init(
         output.json([str(path) for path in written])
     else:
         output.data("".join(f"{path}\n" for path in written))
-    remote = "" if _has_account() else " --remote local"
+    needs_emulator = settings.remote_name is None and not _has_account()
+    remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
+    options = replace(settings, remote_name=remote, readonly=False).options
     for folder in wanted:
-        output.remark(f"next: bt-tui push {shlex.quote(str(folder / CONFIG_NAME))} --tail{remote}")
-    if remote:
-        output.remark(
-            "--remote local runs it on an emulator on this machine; bt-tui login connects an account"
-        )
+        push = command_line(*options, "push", str(folder / CONFIG_NAME), "--tail")
+        output.remark(f"next: {push}")
+    if needs_emulator:
+        login = command_line("login")
+        output.remark(f"--remote local runs it on an emulator on this machine; {login} connects an account")
 
 
 def _has_account() -> bool:

@@ -99,7 +99,7 @@ async def metrics(
     if follow and end is not None:
         raise click.UsageError("--follow reads to the end of the job; omit --end")
     if follow and output_format == CHART:
-        raise click.UsageError("-o chart can't follow; use the dashboard (bt-tui watch)")
+        raise click.UsageError("-o chart can't follow; use the dashboard")
 
     found = await choice.find(client)
     chosen = NodeChooser(nodes)

@@ -72,7 +72,8 @@ async def print_or_tail(
             output.data(ascii_json(document) + "\n")
         return await _tail(client, output, job, NDJSON if output_format == JSON else TEXT)
     print_job(client, output, job, output_format, document)
-    output.remark(f"follow the log: bt-tui logs {job.id} --follow, or open the dashboard: bt-tui")
+    follow = client.remote.command_line("logs", job.id, "--follow")
+    output.remark(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
     return ExitCode.OK
 
 
@@ -81,7 +82,8 @@ async def _tail(client: TrainingClient, output: Output, job: TrainingJob, line_f
     try:
         return await follow_log(client, job, output, renderer(output, line_format))
     except asyncio.CancelledError:
-        output.remark(f"the job keeps running; stop it with: bt-tui stop {job.id}")
+        stop = client.remote.command_line("stop", job.id, changes=True)
+        output.remark(f"the job keeps running; stop it with: {stop}")
         raise
 
 
@@ -364,7 +366,7 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
         if progress.note and not line.is_terminal:
             output.remark(f"{progress.phase}: {progress.note}")
 
-    with remarking_doubt(output), ProgressLine() as line:
+    with remarking_doubt(client, output), ProgressLine() as line:
         return await submit(
             client,
             draft.project,
@@ -376,11 +378,11 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
 
 
 @contextmanager
-def remarking_doubt(output: Output) -> Iterator[None]:
+def remarking_doubt(client: TrainingClient, output: Output) -> Iterator[None]:
     """Remark what to do if a failure leaves open whether the job was created."""
     try:
         yield
     except RequestError as error:
-        if doubt := creation_doubt(error):
+        if doubt := creation_doubt(error, client.remote.command_line("jobs")):
             output.remark(doubt)
         raise

@@ -46,7 +46,7 @@ async def recreate(
             raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
         original = newest
         confirm(f"recreate {original.id} ({original.name or 'no name'})?", assume_yes=assume_yes)
-    with remarking_doubt(output):
+    with remarking_doubt(client, output):
         created = await client.jobs.recreate(original.project_id, original.id)
     output.remark(f"recreated job {original.id} as {created.id}")
     document = {"training_job": created.model_dump(mode="json")}

@@ -130,7 +130,7 @@ def _run(settings: CommandSettings, wanted: Workstation, cli_options: PushOption
 
         async def start(client: TrainingClient, output: Output) -> ExitCode:
             submission = await check_and_submit(client, output, draft, cli_options)
-            document = _document(client, output, submission, draft, settings.remote_name)
+            document = _document(client, output, submission, draft)
             job = submission.training_job
             return await print_or_tail(
                 client, output, job, document, cli_options.output_format, tail=cli_options.tail
@@ -140,19 +140,17 @@ def _run(settings: CommandSettings, wanted: Workstation, cli_options: PushOption
 
 
 def _document(
-    client: TrainingClient, output: Output, submission: Submission, draft: JobDraft, remote_name: str | None
+    client: TrainingClient, output: Output, submission: Submission, draft: JobDraft
 ) -> dict[str, Any]:
     """Remark how to reach the nodes, and return the workstation as data."""
     job, compute = submission.training_job, draft.project.job.compute
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
-    remote = f" --remote {remote_name}" if remote_name else ""
-    node = " --node N" if len(hosts) > 1 else ""
-    output.remark(
-        f"once it is running: bt-tui ssh {job.id}{node}{remote}; or, after bt-tui ssh-config --install:"
-    )
+    ssh = client.remote.command_line("ssh", job.id, *(("--node", "N") if len(hosts) > 1 else ()))
+    install = client.remote.command_line("ssh-config", "--install")
+    output.remark(f"once it is running: {ssh}; or, after {install}:")
     for host in hosts:
         output.remark(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
-    output.remark(f"billed until you stop it: bt-tui stop {job.id}{remote}")
+    output.remark(f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}")
     spec = compute.accelerator
     return {
         "job_id": job.id,

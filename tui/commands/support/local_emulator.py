@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from api_client.emulator.data_folder import running_address
 from api_client.remotes import Remote
 from api_client.remotes.remote import remote_at
+from api_client.words import command_line
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
 
@@ -27,7 +28,8 @@ def local_remote(output: Output) -> Remote:
     folder = default_data_dir(EMPTY_WORLD)
     try:
         if running_address(folder) is None:
-            output.remark("starting the emulator; stop it and its jobs with: bt-tui emulator stop")
+            stop = command_line("emulator", "stop")
+            output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
         return _local(ensure_running(folder, world=EMPTY_WORLD))
     except (EmulatorFailed, OSError) as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error

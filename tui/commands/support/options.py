@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from api_client.words import READ_ONLY_OPTION
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import NON_INTERACTIVE
@@ -138,6 +139,12 @@ class CommandSettings:
     output: Output = field(default_factory=Output)
     readonly: bool = False
     recording: Recording | None = None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that were given and that a suggested command has to repeat."""
+        remote = () if self.remote_name is None else ("--remote", self.remote_name)
+        return (*remote, *((READ_ONLY_OPTION,) if self.readonly else ()))
 
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:

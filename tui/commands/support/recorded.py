@@ -36,4 +36,4 @@ def _remote(recordings: Sequence[Recording], served: ServedRecordings) -> Remote
     origin = f"the recording {', '.join(str(one.path) for one in recordings)}"
     key, api = SecretStr(served.key), (served.url, origin)
     remote = remote_at(recordings[0].name, served.url, origin, key=key, key_origin=origin, api=api)
-    return replace(remote, shown_host=", ".join(one.path.name for one in recordings))
+    return replace(remote, shown_host=", ".join(one.path.name for one in recordings), options=None)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 
 def chosen_remote(settings: CommandSettings) -> Remote:
-    return remote_by_name(remote_name(settings.remote_name), settings.output)
+    remote = remote_by_name(remote_name(settings.remote_name), settings.output)
+    return replace(remote, options=settings.options)
 
 
 def remote_by_name(name: str | None, output: Output) -> Remote:

@@ -49,7 +49,13 @@ class DeploymentPane(Vertical):
             self.query_one(LogView).store.append(lines)
 
     def show(
-        self, snapshot: DeploySnapshot, *, truss_config: str, call: Calls | None, serves_nothing: bool
+        self,
+        snapshot: DeploySnapshot,
+        *,
+        truss_config: str,
+        call: Calls | None,
+        show_again: str,
+        serves_nothing: bool,
     ) -> None:
         tones = tone_styles(self.app)
         result = snapshot.result
@@ -69,8 +75,8 @@ class DeploymentPane(Vertical):
                 head.append(f"\nlast start {start}", tones["muted"])
             if result.link:
                 head.append(f"\n{sanitize(result.link)}", tones["muted"])
-            if result.version_id and not serves_nothing:  # no screen leads back here
-                head.append(f"\nlater: bt-tui deployments show {sanitize(result.version_id)}", tones["muted"])
+            if show_again:  # no screen leads back here
+                head.append(f"\nlater: {sanitize(show_again)}", tones["muted"])
             if snapshot.changing:
                 head.append(f"\n{snapshot.changing}", tones["key"])
             elif snapshot.note:

@@ -119,6 +119,7 @@ class DeployScreen(AppScreen):
                 snapshot,
                 truss_config=self._feed.truss_config,
                 call=self._feed.how_to_call(),
+                show_again=self._feed.show_again,
                 serves_nothing=self._feed.serves_nothing,
             )
 

@@ -14,6 +14,7 @@ from textual.reactive import var
 from textual.widgets import Input
 
 from api_client.models import TrainingJob
+from api_client.words import command_line
 from tui.actions import Scope
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
@@ -50,7 +51,9 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import FACT, StatusLine
 from tui.widgets.text_panel import WrappedText
 
-NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init creates a starter config."
+NO_JOBS = (
+    f"No training jobs here yet.\n\n{{key}} submits one; {command_line('init')} creates a starter config."
+)
 NO_MATCH = "No matching jobs.\n\n{key} clears the filter; choose “all” to see every project.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 

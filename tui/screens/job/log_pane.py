@@ -154,8 +154,7 @@ class LogPane(Vertical):
         if self.view.store.dropped and not self._reported_dropped:
             self._reported_dropped = True  # the log bar continues to show the number of dropped lines
             self.notify(
-                "Disk full: the oldest lines were dropped from this view. "
-                "The log itself is complete; bt-tui logs reads all of it.",
+                "Disk full: the oldest lines were dropped from this view. The log itself is complete.",
                 severity="warning",
             )
         self.show_log_status()
