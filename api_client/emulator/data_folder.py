@@ -11,7 +11,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def remove_tree(path: Path) -> None:
 
 LOCK_NAME = "lock"
 ADDRESS_NAME = "address.json"
+DATABASE_NAME = "emulator.db"
 KEY_BYTES = 24
 SIGNING_KEY_BYTES = 32
 
@@ -38,45 +40,82 @@ class EmulatorStartError(Exception):
     """The emulator cannot start here; the message says why and what to do."""
 
 
+@contextlib.contextmanager
+def usable(folder: Path) -> Iterator[None]:
+    """Raise ``EmulatorStartError`` for what keeps the block from reading or writing the folder's files.
+
+    Nothing is repaired or replaced: what can be read of the user's data stays as it is.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _unusable(folder, f"{DATABASE_NAME}: {error}") from error
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        raise _unusable(folder, f"{name}{error.strerror or error}") from error
+
+
+def _unusable(folder: Path, reason: str) -> EmulatorStartError:
+    return EmulatorStartError(
+        f"cannot use the data folder {folder} ({reason}); choose another data folder, or move {folder} away"
+    )
+
+
 class DataFolder:
     """An open data folder. Opening raises ``EmulatorStartError`` if it is in use or holds foreign files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self.database_path = self.path / "emulator.db"
+        self.database_path = self.path / DATABASE_NAME
         self.log_path = self.path / "emulator.log"
         self.key_path = self.path / "key"
         self._address_path = self.path / ADDRESS_NAME
-        self._reject_foreign_folder()
-        try:
+        with usable(self.path):
+            self._reject_foreign_folder()
             make_private_folder(self.path)
-        except OSError as error:
-            raise EmulatorStartError(f"cannot use the data folder {self.path}: {error.strerror}") from error
-        self._lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE_MODE)
+            self._lock = self._locked()
+            try:
+                self._address_path.unlink(missing_ok=True)
+            except OSError:
+                os.close(self._lock)
+                raise
+
+    def _locked(self) -> int:
+        """Return the open lock file; raise ``EmulatorStartError`` if another emulator holds the lock."""
+        lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE_MODE)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(self._lock)
+            os.close(lock)
             raise EmulatorStartError(
                 f"another emulator is already using {self.path}; use it, stop it, or choose another data "
                 f"folder"
             ) from error
-        self._address_path.unlink(missing_ok=True)
+        return lock
 
     def api_key(self, given: str | None) -> str:
         """Return the key that clients must send: the given one, else the stored one, else a new one."""
-        kept = self.key_path.read_text().strip() if self.key_path.is_file() else ""
-        key = given or kept or secrets.token_urlsafe(KEY_BYTES)
+        kept = self.key_path.read_bytes().strip().decode("ascii", "replace") if self.key_path.exists() else ""
+        key = (
+            given
+            or (kept if kept.isascii() and kept.isprintable() else "")
+            or secrets.token_urlsafe(KEY_BYTES)
+        )
         if key != kept:
             write_private(self.key_path, f"{key}\n".encode())
         return key
 
     def signing_key(self) -> bytes:
-        """Return the secret that signs presigned URLs; it never leaves the emulator."""
+        """Return the secret that signs presigned URLs; it never leaves the emulator.
+
+        One that is too short is what a crash or a full disk left, and anyone could guess it.
+        """
         path = self.path / "signing_key"
-        if not path.is_file():
-            write_private(path, secrets.token_bytes(SIGNING_KEY_BYTES))
-        return path.read_bytes()
+        key = path.read_bytes() if path.exists() else b""
+        if len(key) < SIGNING_KEY_BYTES:
+            key = secrets.token_bytes(SIGNING_KEY_BYTES)
+            write_private(path, key)
+        return key
 
     def publish(self, address: Mapping[str, Any]) -> None:
         write_private(self._address_path, json.dumps(address).encode())

@@ -21,12 +21,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from api_client.clock import SystemClock
 from api_client.emulator.app import build_app, build_objects_app
-from api_client.emulator.data_folder import DataFolder, EmulatorStartError, remove_tree
+from api_client.emulator.data_folder import DataFolder, EmulatorStartError, remove_tree, usable
 from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world, start_real_job
-from api_client.files import why_not_written
 from api_client.listening import ConnectionLimit
 
 LOOPBACK = "127.0.0.1"
@@ -118,18 +117,20 @@ async def _serve(
     objects_listener: socket.socket,
     on_ready: Callable[[EmulatorAddress], None] | None,
 ) -> None:
-    key = folder.api_key(options.key)
-    database = Database(folder.database_path)
+    with usable(folder.path):
+        key, signing_key = folder.api_key(options.key), folder.signing_key()
+        database = Database(folder.database_path)
     try:
-        platform = create_world(
-            options.world,
-            database=database,
-            data_dir=folder.path,
-            signer=Signer(folder.signing_key(), options.url_lifetime_s),
-            clock=SystemClock(),
-            speed=options.speed,
-            script=options.script,
-        )
+        with usable(folder.path):
+            platform = create_world(
+                options.world,
+                database=database,
+                data_dir=folder.path,
+                signer=Signer(signing_key, options.url_lifetime_s),
+                clock=SystemClock(),
+                speed=options.speed,
+                script=options.script,
+            )
         platform.objects_port = objects_listener.getsockname()[1]
         address = EmulatorAddress(
             url=f"http://{LOOPBACK}:{listener.getsockname()[1]}",
@@ -149,10 +150,12 @@ async def _serve(
         server = EmulatorServer(build_app(platform, key=key), on_started=announce)
         objects_server = EmulatorServer(build_objects_app(platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
-            await platform.start()
+            with usable(folder.path):
+                await platform.start()
             try:
                 if options.world == "demo":
-                    await start_real_job(platform)
+                    with usable(folder.path):
+                        await start_real_job(platform)
                 objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
                 await server.serve(sockets=[listener])
                 objects_server.should_exit = True
@@ -263,10 +266,8 @@ def _logging_to(path: Path) -> Iterator[None]:
 
     The file is opened now: when something has to be logged, there may be no free descriptor.
     """
-    try:
+    with usable(path.parent):
         handler = LogFile(path)
-    except OSError as error:
-        raise EmulatorStartError(f"cannot write {path}: {why_not_written(error)}") from error
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     handler.setLevel(logging.WARNING)
     root = logging.getLogger()

@@ -21,7 +21,8 @@ FORMAT = 5
 class Database:
     """A SQLite file behind a lock, because routes run in threads and the runner on the event loop.
 
-    Opening raises ``EmulatorStartError`` if another version of the emulator wrote it.
+    Opening raises ``EmulatorStartError`` if another version of the emulator wrote it, and sqlite3.Error if
+    it is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,9 +30,13 @@ class Database:
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._connection.row_factory = sqlite3.Row
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._check_format(path)
+        try:
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._check_format(path)
+        except BaseException:
+            self.close()
+            raise
 
     def _check_format(self, path: Path) -> None:
         """Mark a new file with the current format; refuse a file in another one."""
@@ -39,7 +44,6 @@ class Database:
         if is_new:
             self._connection.execute(f"PRAGMA user_version={FORMAT}")
         elif self._connection.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
-            self.close()
             raise EmulatorStartError(
                 f"{path} was written by another version of the emulator; choose another data folder, or move"
                 f" {path.parent} away"
@@ -90,7 +94,8 @@ Record = TypeVar("Record")
 class Records(Generic[Record]):
     """A table of immutable records, kept in memory and written through to the database as JSON.
 
-    Reads need no lock, because a change replaces a whole record.
+    Reads need no lock, because a change replaces a whole record. Raises sqlite3.DataError if a record has
+    another shape.
     """
 
     def __init__(self, database: Database, table: str, kind: type[Record]) -> None:
@@ -102,7 +107,12 @@ class Records(Generic[Record]):
             " (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);"
         )
         rows = database.rows(f"SELECT id, record FROM {table} ORDER BY sequence")
-        self._records = {row["id"]: self._adapter.validate_python(json.loads(row["record"])) for row in rows}
+        try:
+            self._records = {
+                row["id"]: self._adapter.validate_python(json.loads(row["record"])) for row in rows
+            }
+        except ValueError as error:
+            raise sqlite3.DataError(f"a record of {table} can't be read") from error
 
     def __contains__(self, record_id: str) -> bool:
         return record_id in self._records
