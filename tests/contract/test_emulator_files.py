@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,28 @@ def test_an_aborted_upload_is_gone_a_chunked_body_refused(anyone: httpx.Client, 
     headers = {**token, "Content-Encoding": "aws-chunked"}
     assert anyone.put(url, headers=headers, content=b"5\r\nhello\r\n0\r\n\r\n").status_code == 501
     assert anyone.get(url, headers=token).status_code == 404
+
+
+def test_object_that_cannot_be_stored_is_refused_with_the_reason(
+    anyone: httpx.Client, http: httpx.Client, served: Served
+) -> None:
+    url, token, _ = upload_target(http)
+    upload_id = anyone.post(url + "?uploads", headers=token).text.split("<UploadId>")[1].split("<")[0]
+    part = {"partNumber": "1", "uploadId": upload_id}
+    assert anyone.put(url, params=part, headers=token, content=b"part").status_code == 200
+    blobs = served.platform.data_dir / "blobs"
+    (blobs / "objects").rmdir()
+    done = "<Part><PartNumber>1</PartNumber></Part>"
+    answers = [
+        anyone.put(url, headers=token, content=b"whole"),
+        anyone.post(url, params={"uploadId": upload_id}, headers=token, content=done),
+    ]
+    shutil.rmtree(blobs / "uploads")
+    (blobs / "uploads").write_bytes(b"")
+    answers.append(anyone.post(url + "?uploads", headers=token))
+    for answer in answers:
+        assert answer.status_code == 400  # S3 clients repeat 5xx for minutes
+        assert "<Code>StorageFailed</Code><Message>the emulator can&#x27;t store the object: " in answer.text
 
 
 def test_credentials_open_one_object(anyone: httpx.Client, http: httpx.Client, served: Served) -> None:

@@ -6,6 +6,7 @@ S3 clients sign streams in ``aws-chunked`` framing over TLS only, so bodies come
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -20,6 +21,7 @@ from api_client.emulator.routes.calls import MAXIMUM_BODY_BYTES, base_url_of, pl
 from api_client.emulator.routes.files import refusal
 from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
 from api_client.emulator.stored_bytes import answer_bytes, bytes_of_file
+from api_client.files import why_not_written
 
 OBJECT = "/" + BUCKET + "/{key:path}"
 REGION = "us-east-1"
@@ -41,6 +43,22 @@ def _credentials(request: Request) -> Response:
         "region_name": REGION,
     }
     return JsonAnswer({"s3_bucket": BUCKET, "s3_key": key, "creds": creds})
+
+
+def _storing(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Answer with the reason if the object can't be stored, such as on a full disk.
+
+    The status is 400: S3 clients repeat all of 5xx, for minutes.
+    """
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handle(request)
+        except OSError as error:
+            reason = why_not_written(error)
+            return xml_fault(400, "StorageFailed", f"the emulator can't store the object: {reason}")
+
+    return answer
 
 
 def _may_write(request: Request) -> bool:
@@ -66,6 +84,7 @@ def _get(request: Request) -> Response:
     return answer_bytes(request, bytes_of_file(path))
 
 
+@_storing
 async def _put(request: Request) -> Response:
     if not _may_write(request):
         return _denied()
@@ -95,6 +114,7 @@ async def _receive(request: Request, incoming: IncomingObject) -> Response:
     return Response(headers={"ETag": f'"{incoming.md5}"'})
 
 
+@_storing
 async def _post(request: Request) -> Response:
     if not _may_write(request):
         return _denied()
