@@ -44,7 +44,7 @@ _MARKS = (
 _ANSI = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # CSI: colors, cursor
     # OSC, DCS, SOS, PM, APC: strings with a terminator
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])(?:[^\x07\x1b\x9c]*+(?:\x07|\x1b\\|\x9c))?+"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])(?:[^\x07\x1b\x90-\x9f]*+(?:\x07|\x1b\\|\x9c))?+"
     r"|\x1b[ -/]*+[0-Z\\`-~]"  # the two- and three-character escapes
 )
 _ESCAPE_INTRODUCERS = re.compile(r"[\x1b\x90-\x9f]")

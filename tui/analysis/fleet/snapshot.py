@@ -18,6 +18,7 @@ from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, Training
 from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, charge, total_cost
 from tui.analysis.export import ExportTable, Value, table_of
+from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import (
     NODE_CHARACTERS,
@@ -314,8 +315,9 @@ def brief(finding: HealthFinding, now: datetime) -> str:
 
 def short_reason(message: str) -> str:
     """Shorten out-of-memory messages to ``CUDA out of memory`` and the exit code; keep others unchanged."""
-    if _OUT_OF_MEMORY.search(message):
-        exit_code = _EXIT_CODE.search(message)
+    text = excerpt(message)
+    if _OUT_OF_MEMORY.search(text):
+        exit_code = _EXIT_CODE.search(text)
         return "CUDA out of memory" + (f", exit {exit_code[1]}" if exit_code else "")
     return message
 

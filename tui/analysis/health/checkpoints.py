@@ -32,7 +32,7 @@ _RECENT_CHECKPOINTS = 8  # The newest checkpoints determine the usual interval.
 _LISTED_AFTER_S = 900.0  # A large checkpoint may take this long to be written and listed.
 _LOST = 2  # A single save may be another kind of file.
 _UNKEPT = 2.2  # The announced interval may be counted in other steps, from which the first save may differ.
-_LAST_NUMBER = re.compile(r"(\d{1,12})(?!.*\d)")
+_NUMBERS = re.compile(r"\d+")
 
 
 class _Saved(NamedTuple):
@@ -150,8 +150,8 @@ def _saved(context: Context) -> list[_Saved]:
 
 
 def _step(name: str) -> int | None:
-    found = _LAST_NUMBER.search(name)
-    return int(found[1]) if found else None
+    numbers = _NUMBERS.findall(name)
+    return int(numbers[-1][-12:]) if numbers else None
 
 
 MAX_CHECKED_CHECKPOINTS = 200

@@ -19,7 +19,7 @@ _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
 _MANY_RESTARTS = 5
 _RETRIED = re.compile(r"\b(?:re-?try|re-?tries|retrying|try again|re-?connect|attempt \d)", re.IGNORECASE)
 _AFTER_S = 10.0
-_LEVEL = re.compile(r"^(?:\W{0,4}(?:ERROR|CRITICAL|FATAL|Error)\b\W{0,4})+(?=\S)")
+_LEVEL = re.compile(r"^(?:\W{0,8}+(?:ERROR|CRITICAL|FATAL|Error)\b)++\W{0,4}(?=\S)")
 
 
 def repeated_restarts(context: Context) -> Iterator[HealthFinding]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.logs.levels import RANKS, level_of
 from tui.text.names import shortened
 from tui.text.sanitize import strip_ansi
@@ -25,13 +26,12 @@ SAME_ERROR_NS = 5_000_000_000
 TEXT_CHARACTERS = 300
 """Maximum length of the text kept for an error, cut between words."""
 
-MAX_CHARACTERS = 8192
-"""Maximum number of characters of a message to scan."""
-
 _RAISED = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::\s|$)"
 )
-_HARMLESS = re.compile(r"Unable to register cu\w+ (?:plugin )?factory|computation placer already registered")
+_HARMLESS = re.compile(
+    r"Unable to register cu\w{1,40} (?:plugin )?factory|computation placer already registered"
+)
 """TensorFlow prints these as errors whenever it is imported."""
 _VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
 
@@ -67,11 +67,10 @@ def error_text(message: str, level: str | None) -> str | None:
 
     For a traceback in one message it is the last line, which names the exception.
     """
-    if "\x1b" in message:
-        message = strip_ansi(message[:MAX_CHARACTERS])
-    if RANKS[level_of(message, level)] < RANKS["ERROR"] or _HARMLESS.search(message, 0, MAX_CHARACTERS):
+    text = strip_ansi(excerpt(message))
+    if RANKS[level_of(text, level)] < RANKS["ERROR"] or _HARMLESS.search(text):
         return None
-    lines = [line for line in message[:MAX_CHARACTERS].splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return None
     raised = [line for line in lines if _RAISED.match(line)]
@@ -117,8 +116,6 @@ class ErrorLines:
         return ErrorTally(self._count, self._first, tuple(kept))
 
 
-_LONGEST = 400
-"""Maximum number of characters of a line to check."""
 _MAX_INTERLEAVED_LINES = 60
 """Maximum number of unrelated lines between those of a traceback."""
 
@@ -196,8 +193,7 @@ class TracebackReader:
 
         While no traceback is open, an ordinary line costs a few substring searches.
         """
-        if len(text) > _LONGEST:
-            text = text[:_LONGEST]
+        text = excerpt(text)
         if not self._open and not _may_begin(text):
             return None
         lane, body = _split(text)

@@ -137,7 +137,7 @@ def _python(head: str) -> LogLevel | Literal[""]:
 
 
 # A traceback may follow its rank or the tree of an exception group, but not a sentence.
-_WORDS = re.compile(r"[A-Za-z]{3,} [A-Za-z]{2,}")
+_WORDS = re.compile(r"[A-Za-z]{3} [A-Za-z]{2}")
 
 
 def _hard_end(head: str) -> LogLevel | Literal[""]:

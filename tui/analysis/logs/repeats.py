@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 
 import re2
 
+from tui.analysis.logs.excerpt import excerpt
 from tui.text.sanitize import last_carriage_segment, strip_ansi
-
-_LONGEST_BAR = 1024
-"""No bar is longer; in longer text only the end is checked."""
 
 _LAST_DIGITS = re.compile(r"(\d{1,3})$")
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
-_COUNT = re.compile(r"(\d[\d.,]*+)\s?([a-zA-Z]{0,3})/(\d[\d.,]*+\s?[a-zA-Z]{0,3})")
+_COUNT = re.compile(r"(\d[\d.,]{0,23}+)\s?([a-zA-Z]{0,3})/(\d[\d.,]{0,23}+\s?[a-zA-Z]{0,3})")
 _DRAWN = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
 _BRACKETED = re.compile(r"\[[=#>.\-\s*]{5,}+\]")
 _NUMBERS = re.compile(r"\d[\d.,:]*+")
@@ -39,8 +37,7 @@ class BarState(NamedTuple):
 
 def progress_bar(text: str) -> BarState | None:
     """Parse a progress bar; None for any other line, at the cost of a few substring searches."""
-    if len(text) > _LONGEST_BAR:
-        text = text[-_LONGEST_BAR:]
+    text = excerpt(text)
     if "%|" in text:
         return _tqdm(_shown(text))
     if "━" in text or "╸" in text:

@@ -9,7 +9,7 @@ import re
 from tui.text.sanitize import sanitize, strip_ansi
 
 LONGEST_JSON = 262_144
-"""Maximum number of characters of JSON to pretty-print."""
+"""Maximum number of characters of a line to pretty-print."""
 LONGEST_PYTHON = 16_384
 """The same limit for a printed Python dict, which takes longer to parse."""
 MAX_PRETTY_ROWS = 2_000
@@ -24,7 +24,7 @@ def pretty_rows(text: str) -> list[str] | None:
 
     The object may follow other text (a logger's prefix) and must end the line.
     """
-    if "{" not in text and "[" not in text:
+    if len(text) > LONGEST_JSON or ("{" not in text and "[" not in text):
         return None
     text = strip_ansi(text).rstrip()
     begin = _begin(text)
@@ -54,11 +54,10 @@ def _begin(text: str) -> int:
 def _decoded(text: str) -> object:
     if _depth(text) > _DEEPEST:
         return None
-    if len(text) <= LONGEST_JSON:
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
     if len(text) <= LONGEST_PYTHON:
         try:
             return ast.literal_eval(_NO_NUMBER.sub(r"'\1'", text))

@@ -17,6 +17,7 @@ import re2
 
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap
 from tui.analysis.logs.errors import ErrorLines
+from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.inputs import MAX_SKIPPED, announced_input_length, announces_skipped_step
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
@@ -197,28 +198,29 @@ class ProgressFold:
                 self._snapshot = None
             if self._pauses.add(stamp / NS_PER_S):
                 self._snapshot = None
-            if self._errors.take(stamp, line.message, line.level, line.replica):
+            message = excerpt(line.message)
+            if self._errors.take(stamp, message, line.level, line.replica):
                 self._snapshot = None
             reading = self._reader.read(line.message, line.replica or "")
             aside = reading is None or reading.is_epoch
             if aside or (reading is not None and reading.from_bar and reading.loss is None):
-                segment = last_carriage_segment(line.message)
+                segment = last_carriage_segment(message)
                 told |= self._counts.take(stamp / NS_PER_S, line.replica or "", segment)
             if aside:
-                if announces_restart(line.message):
+                if announces_restart(message):
                     insort(self._announced_restarts, stamp / NS_PER_S)
                     del self._announced_restarts[:-MAX_RESTARTS]
                     told = True
-                elif (run_phase := announces_phase(line.message)) is not None:
+                elif (run_phase := announces_phase(message)) is not None:
                     told |= self._run_phases.keep(run_phase, stamp / NS_PER_S)
-                elif announces_skipped_step(line.message):
+                elif announces_skipped_step(message):
                     insort(self._skipped_steps, stamp / NS_PER_S)
                     del self._skipped_steps[:-MAX_SKIPPED]
                     told = True
-                elif (length := announced_input_length(line.message)) is not None:
+                elif (length := announced_input_length(message)) is not None:
                     self._input_lengths.add(stamp / NS_PER_S, length)
                 elif self._save_every is None:
-                    self._save_every = announced_save_interval(line.message)
+                    self._save_every = announced_save_interval(message)
             if reading is None:
                 continue
             told = True
@@ -228,7 +230,7 @@ class ProgressFold:
                 if reading.is_save:
                     continue  # it may be reported some steps later
             if reading.loss is not None and not self._moving_target:
-                head = line.message[:MAX_CHARACTERS].encode("utf-8", "surrogatepass")
+                head = message[:MAX_CHARACTERS].encode("utf-8", "surrogatepass")
                 self._moving_target = _MOVING_TARGET.search(head) is not None
             self._stream(line.replica or "", reading.rank).add(stamp / NS_PER_S, reading)
         if told:

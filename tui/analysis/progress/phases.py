@@ -168,8 +168,8 @@ def announced_save_interval(message: str) -> int | None:
 
 
 _COUNT = re.compile(
-    r"(\d[\d,]*+(?:\.\d+)?+)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]*+(?:\.\d+)?+)"
-    r"(?![\w/:-]*\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # not a date
+    r"(\d[\d,]{0,23}+(?:\.\d{1,12})?+)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]{0,23}+(?:\.\d{1,12})?+)"
+    r"(?![\w/:-]{0,40}\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # not a date
 )
 _DIGITS = re.compile(r"[\d.%|█▏▎▍▌▋▊▉ ]+")
 _MAX_COUNTS, _NEWEST_COUNTS = 256, 16

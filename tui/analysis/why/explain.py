@@ -19,7 +19,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
-from tui.analysis.why.lines import last_lines, only_on, warnings
+from tui.analysis.why.lines import last_lines, only_on, shown, warnings
 from tui.text.names import shortened
 from tui.text.units import count, money, number
 
@@ -37,7 +37,7 @@ _NODES = 64
 _TEXT = 160
 _NORMS = 5
 _RANK_WORK = re.compile(
-    r"[Rr]ank (\d+)\]?.{0,160}?last enqueued (?:NCCL )?work: (\d+), last completed (?:NCCL )?work: (\d+)"
+    r"[Rr]ank (\d{1,9})\]?.{0,160}?last enqueued (?:NCCL )?work: (\d{1,18}), last completed "
 )
 
 _RESOURCE = re.compile(
@@ -155,7 +155,7 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
     enqueued: dict[int, int] = {}
     for line in lines:
         if "last enqueued" in line.message:
-            for rank, last, _ in _RANK_WORK.findall(line.message):
+            for rank, last in _RANK_WORK.findall(shown(line)):
                 enqueued[int(rank)] = int(last)
     if len(enqueued) < 2 or min(enqueued.values()) == max(enqueued.values()):
         return []

@@ -13,16 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from api_client.models.logs import NS_PER_S, LogLine
-from tui.analysis.logs.errors import SAME_ERROR_NS, TracebackReader, error_text
+from tui.analysis.logs.errors import SAME_ERROR_NS, TEXT_CHARACTERS, TracebackReader, error_text
+from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.why.explanation import Clue
 from tui.analysis.why.lines import shape, shown
+from tui.text.names import shortened
 
 _CONSEQUENCE = re.compile(
     r"collective operation timeout|Watchdog caught|ProcessGroup(?:NCCL|Gloo)|DistBackendError"
     r"|NCCL (?:communicator was aborted|operations have failed)|ncclRemoteError|remote process exited"
     r"|ncclSystemError|ncclInternalError|Connection (?:reset|closed|refused)|Broken pipe"
     r"|[Ss]ocket (?:closed|Timeout)"
-    r"|recvValue failed|recvBytes|sendBytes|TCPStore|Rendezvous\w*Error|store\w* (?:closed|timeout)"
+    r"|recvValue failed|recvBytes|sendBytes|TCPStore|Rendezvous\w{0,40}Error|store\w{0,40} (?:closed|timeout)"
     r"|ChildFailedError|torch\.?distributed|elastic|closing signal|SignalException|SIGTERM|signal 15"
     r"|exit ?code|exited with|exit status|stopping the others|Killing subprocess|terminated by"
     r"|srun: error|mpirun|The actor (?:died|is dead)|ActorDiedError|WorkerCrashedError|RayActorError"
@@ -70,7 +72,7 @@ def failure_of(
     causes = [line for line in errors if not _CONSEQUENCE.search(_error(line))]
     code = exit_code(message)
     if code is None:
-        code = next((found for line in errors if (found := exit_code(line.message)) is not None), None)
+        code = next((found for line in errors if (found := exit_code(shown(line))) is not None), None)
     if not causes:
         return RunFailure(None, (), _following(errors, None), code)
     cause = next((line for line in causes if not _RETRY.search(_error(line))), causes[0])
@@ -83,11 +85,11 @@ def failure_of(
 
 
 def _is_error(line: LogLine) -> bool:
-    return error_text(line.message, line.level) is not None or _DEATHS.search(line.message[:400]) is not None
+    return error_text(line.message, line.level) is not None or _DEATHS.search(shown(line)) is not None
 
 
 def _error(line: LogLine) -> str:
-    return error_text(line.message, line.level) or shown(line)
+    return error_text(line.message, line.level) or shortened(shown(line).strip(), TEXT_CHARACTERS)
 
 
 def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
@@ -121,7 +123,7 @@ def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, 
 
 def exit_code(text: str) -> int | None:
     """Return the exit code that a message names; None for none and for 0."""
-    match = _EXIT.search(text)
+    match = _EXIT.search(excerpt(text))
     return (int(match[1]) or None) if match else None
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from api_client.models.logs import LogLine
+from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.logs.levels import RANKS, level_of
 from tui.analysis.logs.repeats import progress_bar
 from tui.analysis.why.explanation import Clue
@@ -18,8 +19,8 @@ _OFTEN = 3
 
 
 def shown(line: LogLine) -> str:
-    """Return the message as a terminal would show it, without escape sequences."""
-    return strip_ansi(last_carriage_segment(line.message)).rstrip()
+    """Return the message as rules read it and a terminal would show it, without escape sequences."""
+    return strip_ansi(last_carriage_segment(excerpt(line.message))).rstrip()
 
 
 def shape(text: str) -> str:

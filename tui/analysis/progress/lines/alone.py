@@ -20,7 +20,7 @@ _BULLET = re.compile(
     rf"(?P<value>{NUMBER})(?: {{1,4}}\(\S{{1,24}}\))?\s*$"
 )
 _ROW = re.compile(
-    rf"^\s*(?:│ |\|\s{{4}})(?P<name>[A-Za-z_/]{{4,40}})\s{{2,}}(?:\| )?\s*(?P<value>{NUMBER})\s*[│|]\s*$"
+    rf"^\s*(?:│ |\|\s{{4}})(?P<name>[A-Za-z_/]{{4,40}})\s{{2,}}+(?:\| )?\s*+(?P<value>{NUMBER})\s*[│|]\s*$"
 )
 _NARROW_ROW = re.compile(rf"\|\s*(?P<name>[a-z_/]{{4,40}})\s*\|\s*(?P<value>{NUMBER})\s*\|\s*$")
 _EPOCH_ROW = re.compile(r"\|\s{2,40}Epoch \|\s{2,40}(?P<epoch>\d{1,6}) \|\s*$")  # aligned to the right

@@ -52,8 +52,8 @@ def with_bar_counts(reading: ParsedMetrics, bar: ParsedMetrics) -> ParsedMetrics
 
 _TQDM = re.compile(
     r"(?:(?P<percent>\d{1,3})%(?:\|[^|]{0,200}\|)? *)?(?<![\w.])"
-    r"(?P<done>\d[\d,]*)/(?P<total>\d[\d,]*) "
-    r"\[(?P<spent>[\d:]+)<(?P<left>[^,\]]{1,24})(?:,\s*(?P<rate>[\d.]+|\?)(?P<unit>[^,\]\s=]{1,16}))?(?P<rest>[^\]]*)\]"
+    r"(?P<done>\d[\d,]{0,14}+)/(?P<total>\d[\d,]{0,14}+) "
+    r"\[(?P<spent>[\d:]+)<(?P<left>[^,\]]{1,24})(?:,\s*+(?P<rate>[\d.]{1,16}+|\?)(?P<unit>[^,\]\s=]{1,16}))?(?P<rest>[^\]]{0,1000}+)\]"
 )
 _DRAWN = re.compile(
     # Bars of other libraries: [####>---] 120/500, |███   | 120/500 [24%], 24% (120 of 500) |###   |
@@ -65,10 +65,11 @@ _DRAWN = re.compile(
 )
 _ENDLESS = re.compile(
     # tqdm without a total
-    r"(?P<done>\d[\d,]*)it \[(?P<spent>[\d:]+),\s*(?P<rate>[\d.]+)(?P<unit>it/s|s/it)(?P<rest>[^\]]*)\]"
+    r"(?P<done>\d[\d,]{0,14}+)it \[(?P<spent>[\d:]+),\s*(?P<rate>[\d.]+)(?P<unit>it/s|s/it)"
+    r"(?P<rest>[^\]]{0,1000}+)\]"
 )
 _RICH = re.compile(
-    r"Epoch (?P<epoch>\d+)(?:/(?P<last>\d+|-\d+))?\s+[━╸╺ -]{2,}\s*(?P<done>\d+)/(?P<total>\d+)\s+"
+    r"Epoch (?P<epoch>\d+)(?:/(?P<last>\d+|-\d+))?\s[\s━╸╺-]{2,}+(?P<done>\d+)/(?P<total>\d+)\s+"
     r"[\d:]+ • [\d:-]+\s+(?P<rate>[\d.]+)(?P<unit>it/s)(?P<rest>.*)$"
 )
 _NOTEBOOK = re.compile(
@@ -91,9 +92,10 @@ _TRAINING_UNITS = frozenset(
 ) | frozenset(f"s/{unit}" for unit in ("it", "step", "batch", "ba", "iter", "update", "optimizer_step"))
 _NOT_TRAINING = re.compile(
     r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|prepar|pack|"
-    r"test(?!_\w+ ?[=:])|shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|(?<!batches )process|"
+    r"test(?!_\w{1,40}+ ?[=:])|shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|"
+    r"(?<!batches )process|"
     r"rollout|cache|infer|flatten|group|class +images|request|file|prompt|capture|calibrat|import|install|"
-    r"index|embed|encod|decod|render|sampl|scor|make|collect|(?:val|dev)\b(?![_ /.]?\w+ ?[=:]))"
+    r"index|embed|encod|decod|render|sampl|scor|make|collect|(?:val|dev)\b(?![_ /.]?\w{1,40}+ ?[=:]))"
     r"|^batches$"  # of what is encoded
     # Work other than training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",

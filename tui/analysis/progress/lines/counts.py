@@ -49,7 +49,7 @@ _LEADING_OF_TOTAL = re.compile(
     r"\(?(?P<step>\d{1,12})/(?P<total>\d{1,12})(?:\) |\s?(?:\||:|,|- |= |(?=\(epoch |loss\b)))"
 )
 _OF_EPOCHS = re.compile(  # [3/25][120/1583], 3/25 | 120/1583 |
-    r"\s*\[? *(?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})(?:\] ?\[| ?\|) *"
+    r"\s*+\[? *+(?P<epoch>\d{1,9})/(?P<epochs>\d{1,9})(?:\] ?\[| ?\|) *+"
     r"(?P<done>\d{1,12})/(?P<total>\d{1,12})[\] |]"
 )
 _LEADING = re.compile(r"^\s*(?P<step>\d{1,9})\s*(?:\||(?=\s[\d.]{1,12} s run))")

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 
+from tui.analysis.logs.excerpt import newest_states
 from tui.analysis.progress.lines import alone, bars, headings, saves, structured, tables, text, trainers
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.languages import in_english
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.text.sanitize import last_carriage_segment, strip_ansi
-
-MAX_CHARACTERS = 8192
-"""Longer lines are never progress lines, so parsing them would waste time."""
 
 _MAX_LINES = 200
 _MAX_SEGMENTS = 4
@@ -127,7 +125,7 @@ _COUNT = re.compile(r"\W{0,8}(?:[Ss]tep|[Ee]poch)\b[^\d:=]*$")
 _FRAME = ("|", "│", "┃")
 _EVALUATES_NAME = re.compile(r"(?i)(?<![a-z])(?:val|eval|test)")
 _SETTINGS_LINES = 12
-_NAMES_TRAINING = re.compile(r"(?i)(?<![\w.])\w*(?:train|epoch)(?!\w*\.\w)")  # not a logger's name
+_NAMES_TRAINING = re.compile(r"(?i)(?<![\w.])(?=\w*(?:train|epoch))\w++(?!\.\w)")  # not a logger's name
 _EVALUATION_BARS = 500  # An evaluation prints fewer; more are a training's that does not say so.
 
 
@@ -147,7 +145,10 @@ class _Context:
 
 
 class Reader:
-    """Reads the lines of a log one after the other, with what the lines before them say."""
+    """Reads the lines of a log one after the other, with what the lines before them say.
+
+    A long line is no progress line, unless a bar overwrote it.
+    """
 
     def __init__(self, patterns: Sequence[ProgressPattern] = ()) -> None:
         self._patterns = patterns
@@ -155,7 +156,7 @@ class Reader:
         self._contexts: dict[str, _Context] = {}
 
     def read(self, message: str, replica: str = "") -> ParsedMetrics | None:
-        message = self._objects.join(replica, message)
+        message = self._objects.join(replica, newest_states(message))
         reading = _read_own(message, self._patterns) if self._patterns else None
         if reading is None:
             reading, message = _parse_any(message)
@@ -272,6 +273,7 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> ParsedMetri
     combined. NaN and infinite losses are kept, because people need to see them. Never raises, whatever
     the text. The user's own ``patterns`` are tried first, on any line.
     """
+    message = newest_states(message)
     return _read_own(message, patterns) or _parse_any(message)[0]
 
 
@@ -286,23 +288,13 @@ def _parse_any(message: str) -> tuple[ParsedMetrics | None, str]:
 
 def _read_own(message: str, patterns: Sequence[ProgressPattern]) -> ParsedMetrics | None:
     for pattern in patterns:
-        reading = pattern.read(strip_ansi(last_carriage_segment(_newest(message))))
+        reading = pattern.read(strip_ansi(last_carriage_segment(message)))
         if reading is not None:
             return reading
     return None
 
 
-def _newest(message: str) -> str:
-    """Return the newest states of a bar that overwrote a long line; empty for other long lines."""
-    if len(message) <= MAX_CHARACTERS:
-        return message
-    overwritten = message[-MAX_CHARACTERS:]
-    return overwritten[overwritten.index("\r") :] if "\r" in overwritten else ""
-
-
 def _parse(message: str) -> ParsedMetrics | None:
-    if len(message) > MAX_CHARACTERS:
-        message = _newest(message)
     lowered = message.lower()
     for hint in _HINTS:
         if hint in lowered:

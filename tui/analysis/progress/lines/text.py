@@ -38,7 +38,7 @@ _LOSS_PAIR = re.compile(  # "loss: train=0.4, val=0.5"
     rf"(?:val(?:id(?:ation)?)?|test|dev)\s?[=:]?\s?(?P<eval_loss>{NUMBER.lower()})"
 )
 _SECTIONS = re.compile(  # "[train] loss=0.4, [valid] loss=0.5", "train | loss 0.4 | val | loss 0.5"
-    r"\btrain(?:ing)?\]?\s?[:|,\]-]?\s.{0,300}?loss.{1,200}?"
+    r"\btrain(?:ing)?\]?\s?[:|,\]-]?\s(?:(?!loss).){0,300}+loss.{1,200}?"
     rf"(?P<second>(?:[|;,/]\s?|\s{{1,2}}|- )\[?{SECTION}\]?(?:\s?[:|\]]| -)\s?)"
     r"(?=.{0,300}?loss)"
 )
@@ -98,7 +98,7 @@ _LONGEST_SECTIONS = 1000
 _MANY = 20
 _MANY_STEPS = 100
 _OTHER_LOSS = re.compile(r"\b(?:packets?|jitter|latency|rtt|ping|stop|profit|price|normalizer)\b")
-_LOSS_NAME = re.compile(r"(?<!\w)(?!val|eval|test|dev)[\w/]*loss[\w/]*")
+_LOSS_NAME = re.compile(r"(?<!\w)(?!val|eval|test|dev)[\w/]{0,80}?loss[\w/]*")
 _WHOLE_LOSSES = word_set("loss total_loss train_loss avg_loss mean_loss loss/total total/loss train/loss")
 _EVALUATED = re.compile(
     r"(?<![a-z])(?:eval(?:uati(?:on|ng))?|val|valid(?:ation)?|test(?:ing)?|dev|held-?out)\b"
@@ -111,8 +111,8 @@ _BESIDE = re.compile(
     r"[\w/@ .()-]{0,16}[:=]?\s{0,4}(?:tensor\()?\d"
 )
 _LOGGER = re.compile(  # a time, brackets, a level, a module, a number
-    r"(?>\[?\d{2,4}[-/:][\d:.,t/+z -]{5,32}\]?|\[[^\]]{1,80}\]|(?:info|debug|root)\b:?|[a-z_]\w*(?:\.\w+)++"
-    r"|\d{1,9}: |\d{1,4} (?=train)|[a-z]?\d{1,7} (?=info)|[-:|>\s]){0,16}+"
+    r"(?>\[?\d{2,4}[-/:][\d:.,t/+z -]{5,32}\]?|\[[^\]]{1,80}\]|(?:info|debug|root)\b:?"
+    r"|[a-z_]\w{0,60}+(?:\.\w{1,60}+)++|\d{1,9}: |\d{1,4} (?=train)|[a-z]?\d{1,7} (?=info)|[-:|>\s]){0,16}+"
 )
 _SAMPLES = re.compile(
     rf"^loss: (?P<loss>{NUMBER}) {{1,4}}\[ *\d{{1,12}}/ *\d{{1,12}}\]\s*$"

@@ -171,7 +171,7 @@ _QUIET = re.compile(
     r"^ ?(?:- )?\d+m?s (?:\d+[mu]?s/(?:step|epoch|sample) (?=- )|(?=- (?:loss|acc(?:uracy)?): ))(?P<rest>.*)$"
 )  # verbose=2, and TensorFlow.js with equals signs
 _KERAS_ITEM = re.compile(rf"(?:- |(?<= ))([a-z_]{{1,40}})(?:: {{1,2}}|=)({NUMBER})")
-_STEP_TIME = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)/(?:step|epoch)\b")
+_STEP_TIME = re.compile(r"(?P<value>\d{1,9}+(?:\.\d{1,9}+)?+)(?P<unit>us|ms|s)/(?:step|epoch)\b")
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 

@@ -1,0 +1,117 @@
+"""Give lines of a megabyte to every function that reads log text: ``python tests/hostile/long_lines.py``.
+
+Each has some seconds of CPU time for a line, of which it needs a fraction. The kernel kills the process in
+the middle of the first slow one, which is the last that it printed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from api_client.models.logs import NS_PER_S, LogLine
+from support.expressions import limit_cpu
+from support.worlds import ONE_O_CLOCK, job
+from tui.analysis.fleet.snapshot import short_reason
+from tui.analysis.logs.errors import ErrorLines, TracebackReader, error_text
+from tui.analysis.logs.levels import detected_level, level_of
+from tui.analysis.logs.pattern import LogPattern
+from tui.analysis.logs.repeats import banner_keys, progress_bar
+from tui.analysis.logs.structured import pretty_rows
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.inputs import announced_input_length, announces_skipped_step
+from tui.analysis.progress.lines.reader import Reader, parse
+from tui.analysis.progress.phases import MovingCounts, announced_save_interval, announces_phase
+from tui.analysis.run.checkpoints import step_of
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.why.explain import explain, late_ranks
+from tui.analysis.why.failure import exit_code, failure_of
+from tui.analysis.why.lines import grouped, last_lines, only_on, shape, warnings
+from tui.text.names import natural_key
+from tui.text.sanitize import last_carriage_segment, sanitize, sanitize_multiline, strip_ansi
+from tui.widgets.log_view.ansi import styled_spans
+from tui.widgets.log_view.gutter import NodeLabels
+
+CHARACTERS = 2**20
+CPU_S = 10
+WORDS = """store store_ Rendezvous 0 0, 0. 0/ 0:00 a a. a.b: A [ [a] ( { " ' \\ / // = - _ ━ %| 0%| | ä
+ERROR error Error: Traceback( exitcode exit_code= loss loss= step step= train_ test_ epoch checkpoint- 0/0[0<a
+rank Watchdog seq-len overflow saving running http://
+\x1b \x1b[ \x1b] \x9b \x9d \x90a \x1b[0m \r \r0%| \v \t"""
+LINES = [
+    word * (CHARACTERS // len(word))
+    for word in [*WORDS.replace("\n", " ").split(" "), " ", "\n", " ERROR  ", "step 1 loss ", "Epoch 0/0 "]
+    if word
+]
+
+
+def _lines(message: str) -> list[LogLine]:
+    texts = [("node-0", message), *(("node-1", head + message) for head in ("", "ERROR ", "Killed "))]
+    return [LogLine((place + 1) * NS_PER_S, text, name, None) for place, (name, text) in enumerate(texts)]
+
+
+def _fold(message: str) -> object:
+    fold = ProgressFold()
+    fold.add(_lines(message))
+    return fold.snapshot()
+
+
+def _explain(message: str) -> object:
+    failed = job("broken", "FAILED", hours_ago=5, took_hours=1, error_message=message)
+    return explain(RunSnapshot(failed, ONE_O_CLOCK, ONE_O_CLOCK), None, _lines(message))
+
+
+ENTRANCES: dict[str, Callable[[str], Any]] = {
+    "explain": _explain,
+    "failure_of": lambda text: failure_of(_lines(text), None, None, text),
+    "late_ranks": lambda text: late_ranks(_lines(text)),
+    "only_on": lambda text: only_on(_lines(text), "node-0", limit=8),
+    "warnings": lambda text: warnings(_lines(text), limit=8),
+    "last_lines": lambda text: last_lines(_lines(text), limit=8),
+    "grouped": lambda text: grouped(_lines(text)),
+    "shape": shape,
+    "exit_code": exit_code,
+    "short_reason": short_reason,
+    "error_text": lambda text: error_text(text, "ERROR"),
+    "ErrorLines": lambda text: ErrorLines().take(0, text, "ERROR", None),
+    "TracebackReader": lambda text: [TracebackReader().read(one) for one in ("Traceback (most recent", text)],
+    "level_of": level_of,
+    "detected_level": detected_level,
+    "progress_bar": progress_bar,
+    "banner_keys": lambda text: banner_keys([text, text]),
+    "pretty_rows": lambda text: [pretty_rows(one) for one in (text, f"{text}}}")],
+    "LogPattern": lambda text: [LogPattern("(a+)+b|loss", regex).matcher()(text) for regex in (True, False)],
+    "Reader": lambda text: Reader().read(text),
+    "parse": parse,
+    "ProgressFold": _fold,
+    "announcements": lambda text: [
+        announces_phase(text),
+        announces_skipped_step(text),
+        announced_input_length(text),
+        announced_save_interval(text),
+        MovingCounts().take(0.0, "", text),
+    ],
+    "names": lambda text: [step_of(text), NodeLabels().get(text), natural_key(text)],
+    "sanitize": lambda text: [
+        sanitize(text),
+        strip_ansi(text),
+        last_carriage_segment(text),
+        sanitize_multiline(text),
+    ],
+    "styled_spans": styled_spans,
+}
+
+
+def main() -> None:
+    for name, read in ENTRANCES.items():
+        for line in LINES:
+            sys.stdout.write(f"{name}: {line[:60]!r}\n")
+            sys.stdout.flush()
+            limit_cpu(CPU_S)
+            read(line)
+    sys.stdout.write("all are fast\n")
+
+
+if __name__ == "__main__":
+    main()
