@@ -23,6 +23,7 @@ from api_client.clock import Clock, SystemClock
 from api_client.errors import ConfigurationError, InvalidAnswer, RedirectRefused, RequestError, Unauthorized
 from api_client.http import failures
 from api_client.http.failures import RequestLine
+from api_client.http.unpacking import ACCEPT_ENCODING, MAX_BYTES, UnpackingTransport
 from api_client.remotes import OAuthLogin, OAuthTokens, Remote, check_key
 from api_client.version import __version__
 from api_client.words import command_line
@@ -30,6 +31,7 @@ from api_client.words import command_line
 TOKEN_PATH = "/v1/users/auth/device/token"
 CLIENT_ID = "baseten-cli"
 GRANT_TYPE = "refresh_token"
+MAX_LOGIN_BYTES = 64 * 1024
 _LINE = RequestLine("POST", TOKEN_PATH)
 
 
@@ -40,9 +42,8 @@ class KeyAuth(httpx.Auth):
     the server rejected it.
     """
 
-    def __init__(self, remote: Remote, user_agent: str, clock: Clock) -> None:
+    def __init__(self, remote: Remote, clock: Clock) -> None:
         self._remote = remote
-        self._user_agent = user_agent
         self._clock = clock
         self._host = parse_base_url(remote.api_url, source=f"remote '{remote.name}'").netloc
 
@@ -95,8 +96,8 @@ class KeyAuth(httpx.Auth):
                 "refresh_token": refresh.get_secret_value(),
                 "client_id": CLIENT_ID,
             },
-            headers={"User-Agent": self._user_agent, "Accept": "application/json"},
-            extensions=dict(request.extensions),  # request timeouts
+            headers=_usual_headers(),
+            extensions={**request.extensions, MAX_BYTES: MAX_LOGIN_BYTES},
         )
 
     async def _take(self, answer: httpx.Response, login: OAuthLogin) -> None:
@@ -181,20 +182,22 @@ async def connect(
     try:
         # Don't let httpx read the environment: other code must also know if there is a proxy.
         mounts = {
-            f"all://{site.url_host}": httpx.AsyncHTTPTransport(proxy=proxy, verify=context, limits=limits)
+            f"all://{site.url_host}": UnpackingTransport(
+                httpx.AsyncHTTPTransport(proxy=proxy, verify=context, limits=limits)
+            )
             for site in sites
             if http_transport is None and (proxy := proxy_of(site.scheme, site.host))
         }
         return httpx.AsyncClient(
-            auth=KeyAuth(remote, user_agent(), clock or SystemClock()),
-            headers={"User-Agent": user_agent(), "Accept": "application/json"},
+            auth=KeyAuth(remote, clock or SystemClock()),
+            headers=_usual_headers(),
             timeout=httpx.Timeout(
                 connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=None
             ),
-            limits=limits,
-            verify=context,
             follow_redirects=False,
-            transport=http_transport,
+            transport=UnpackingTransport(
+                http_transport or httpx.AsyncHTTPTransport(verify=context, limits=limits, trust_env=False)
+            ),
             trust_env=False,
             mounts=mounts,
         )
@@ -202,6 +205,14 @@ async def connect(
         reason = type(error).__name__
     # Only the type: the proxy's address may contain a password.
     raise ConfigurationError(f"unusable proxy settings in the environment ({reason})")
+
+
+def _usual_headers() -> dict[str, str]:
+    return {
+        "User-Agent": user_agent(),
+        "Accept": "application/json",
+        "Accept-Encoding": ACCEPT_ENCODING,
+    }
 
 
 @cache

@@ -3,19 +3,43 @@
 The fast path passes the bytes directly to pydantic's JSON parser. Some servers send JSON that a strict parser
 rejects (broken UTF-8, lone surrogates, raw control characters inside strings, all of which occur in log
 lines). In that case a tolerant parser reads it again and puts U+FFFD in place of invalid characters.
+
+Bytes are counted before they are parsed: a few bytes can become a model of a kilobyte.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol, TypeVar
+import re
+from itertools import islice
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 T = TypeVar("T")
 Read_co = TypeVar("Read_co", covariant=True)
 MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
+MAX_LISTED_ERRORS = 1000
 _JSON_INVALID = "json_invalid"
+_VALUE = re.compile(
+    rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
+    re.DOTALL,
+)
+"""Everything up to the next value, which follows a bracket or a comma outside of texts."""
+
+
+class AnswerLimit(NamedTuple):
+    """Maximum size of an unpacked answer, in bytes and in values."""
+
+    bytes: int
+    values: int
+
+
+USUAL = AnswerLimit(16 * 1024 * 1024, 400_000)
+"""A page, or a list that the API does not page: 10,000 jobs have 250,000 values."""
+
+LARGE = AnswerLimit(64 * 1024 * 1024, 900_000)
+"""Metrics and caches: 300,000 samples, or 150,000 files."""
 RESPONSE = "the response"
 
 
@@ -33,18 +57,31 @@ class NotDecodable(ValueError):
     """The bytes are not JSON, or not of the expected structure. The message quotes no values."""
 
 
-def decode(content: bytes, adapter: Adapter[T]) -> T:
+def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) -> T:
+    """Parse and validate an answer. Raises NotDecodable, also for more than ``max_values`` values."""
+    _check_value_count(content, max_values)
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
-        reason, is_syntax = describe(error, RESPONSE), error.errors()[0]["type"] == _JSON_INVALID
+        reason = describe(error, RESPONSE)
+        is_syntax = error.error_count() == 1 and error.errors()[0]["type"] == _JSON_INVALID
     if is_syntax:
-        return _decode_tolerantly(content, adapter)
+        return _decode_tolerantly(content, adapter, max_values)
     raise NotDecodable(reason)
 
 
-def read_json(content: bytes) -> Any:
-    """Parse any JSON tolerantly. Raises NotDecodable."""
+def _check_value_count(content: bytes, max_values: int) -> None:
+    """Raise NotDecodable if the document has more values, nested, empty and invalid ones included."""
+    at_most = sum(
+        map(content.count, (b",", b"{", b"["))
+    )  # those in texts included: quick, and usually enough
+    if at_most > max_values and any(match[1] for match in islice(_VALUE.finditer(content), max_values, None)):
+        raise NotDecodable(f"over {max_values:,} values")
+
+
+def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
+    """Parse any JSON tolerantly. Raises NotDecodable, also for more than ``max_values`` values."""
+    _check_value_count(content, max_values)
     try:
         value = json.loads(content.decode("utf-8-sig", errors="replace"), strict=False)
         return _scrub(value, 0)
@@ -57,8 +94,8 @@ def read_json(content: bytes) -> Any:
     raise NotDecodable(reason)
 
 
-def _decode_tolerantly(content: bytes, adapter: Adapter[T]) -> T:
-    value = read_json(content)
+def _decode_tolerantly(content: bytes, adapter: Adapter[T], max_values: int) -> T:
+    value = read_json(content, max_values)
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
@@ -68,6 +105,8 @@ def _decode_tolerantly(content: bytes, adapter: Adapter[T]) -> T:
 
 def describe(error: ValidationError, whole: str) -> str:
     """Describe the first finding without input values, which may be secrets; ``whole`` is what was read."""
+    if error.error_count() > MAX_LISTED_ERRORS:  # pydantic builds the list of all of them
+        return f"{whole}: {error.error_count():,} values are invalid"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"{'.'.join(str(part) for part in first['loc']) or whole}: {first['msg']}"
 

@@ -217,7 +217,7 @@ def from_exception(error: Exception, remote: Remote, host: str, line: RequestLin
         reason = clean(error, remote)
         return Failure(Unreachable(f"can't reach {host} through the proxy: {reason}", **details), False)
     if isinstance(error, httpx.DecodingError):
-        return Failure(InvalidAnswer(f"{host} sent a response that can't be decompressed", **details), True)
+        return Failure(InvalidAnswer(f"can't {line.words}: {host} {clean(error, remote)}", **details), True)
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
         reason = _reason(error, remote)
         return Failure(Unreachable(f"{host} broke off its response: {reason}", **details), True)

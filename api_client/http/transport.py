@@ -14,18 +14,18 @@ import httpx
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.clock import Clock
-from api_client.errors import InvalidAnswer, RateLimited, RedirectRefused, RequestError
+from api_client.errors import RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.connection import MAX_IN_FLIGHT, connect
-from api_client.http.decoding import Adapter, NotDecodable, decode
+from api_client.http.decoding import USUAL, Adapter, AnswerLimit, NotDecodable, decode
 from api_client.http.failures import RequestLine
 from api_client.http.readonly import only_reads, refusal
 from api_client.http.retry import RetryPolicy, retrying
+from api_client.http.unpacking import MAX_BYTES
 from api_client.remotes import Remote, check_key
 
 ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received: nobody holds a slot forever
-MAX_ANSWER_BYTES = 256 * 1024 * 1024  # decompressed; the largest real answers are metrics of tens of MB
 MAX_REDIRECTS = 3
 DECODE_IN_THREAD_BYTES = 256 * 1024  # from this size on, decoding would block the event loop
 T = TypeVar("T")
@@ -42,6 +42,7 @@ class _Call:
     site: Site
     query: Mapping[str, QueryValue] | None
     body: Any
+    limit: AnswerLimit
     attempt: int = 0
     arrived: bool = False
     status: int | None = None
@@ -115,16 +116,18 @@ class Transport:
         idempotent: bool | None = None,
         retry: RetryPolicy | None = None,
         site: Site = "api",
+        limit: AnswerLimit = USUAL,
     ) -> T:
         """Send a request and decode its answer with ``adapter``; None values of ``query`` are left out.
 
         ``idempotent`` says that sending it twice has no more effect than once; by default, only GET is.
+        A larger answer than ``limit`` is an InvalidAnswer.
         Raises RequestError and its subclasses. Raises ReadOnlyError, before anything is sent, for a
         change while changes are forbidden.
         """
         if self._read_only_by and not only_reads(method, path, body):
             raise refusal(self._read_only_by, method, path)
-        call = _Call(method, path, site, query, body)
+        call = _Call(method, path, site, query, body, limit)
         policy = retry or self._retry
         repeatable = method == "GET" if idempotent is None else idempotent
         try:
@@ -202,19 +205,12 @@ class Transport:
                         raise self._redirect_refused(call, site, target)
                     url = target
                     continue
-                content = bytearray()
-                async for part in response.aiter_bytes():
-                    content += part
-                    if len(content) > MAX_ANSWER_BYTES:
-                        message = f"can't {line.words}: {host} returned over {MAX_ANSWER_BYTES:,} bytes"
-                        raise InvalidAnswer(message, **line.details)
+                content = await response.aread()
             finally:
                 await response.aclose()
             if not response.is_success:
-                raise failures.from_answer(
-                    response, bytes(content), self._remote, host, line, self._clock.now()
-                )
-            return _Answer(bytes(content), response.headers.get("content-type", ""))
+                raise failures.from_answer(response, content, self._remote, host, line, self._clock.now())
+            return _Answer(content, response.headers.get("content-type", ""))
         message = f"can't {line.words}: {host} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **line.details)
 
@@ -242,9 +238,9 @@ class Transport:
     async def _decoded(self, answer: _Answer, adapter: Adapter[T], call: _Call) -> T:
         try:
             if len(answer.content) >= DECODE_IN_THREAD_BYTES:
-                value = await asyncio.to_thread(decode, answer.content, adapter)
+                value = await asyncio.to_thread(decode, answer.content, adapter, call.limit.values)
             else:
-                value = decode(answer.content, adapter)
+                value = decode(answer.content, adapter, call.limit.values)
         except NotDecodable as error:
             reason = str(error)
         else:
@@ -294,7 +290,10 @@ def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s:
     usual = http.timeout
     read_s = read_timeout_s if usual.read is None else min(read_timeout_s, usual.read)
     timeout = httpx.Timeout(connect=usual.connect, read=read_s, write=usual.write, pool=usual.pool)
-    request = http.build_request(call.method, url, content=content, headers=headers, timeout=timeout)
+    extensions = {MAX_BYTES: call.limit.bytes}
+    request = http.build_request(
+        call.method, url, content=content, headers=headers, timeout=timeout, extensions=extensions
+    )
     if url.host.endswith(".localhost"):
         request.url = url.copy_with(host="localhost")
     return request

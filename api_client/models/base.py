@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -100,7 +100,7 @@ class FastPath:
         return core_schema.union_schema([self._usual, other], mode="left_to_right")
 
 
-class _OrNull:
+class OrNull:
     """Validates null as an empty value without leaving pydantic's JSON parser."""
 
     def __init__(self, empty: type[list[Any]] | type[dict[str, Any]]) -> None:
@@ -115,9 +115,49 @@ class _OrNull:
         return self._empty() if value is None else value
 
 
-TolerantList = Annotated[list[T], _OrNull(list)]  # list that some servers may send as null
+class UpTo:
+    """Validates a list until its first wrong item, or until it has more than ``max_length``, and no further.
 
-TolerantDict = Annotated[dict[str, T], _OrNull(dict)]  # mapping that some servers may send as null
+    Each wrong item would be kept as an error, and there may be a million.
+    """
+
+    def __init__(self, max_length: int) -> None:
+        self._max_length = max_length
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        (items,) = get_args(source)
+        return core_schema.list_schema(
+            handler.generate_schema(items), fail_fast=True, max_length=self._max_length
+        )
+
+
+PAGE = UpTo(20_000)
+"""Pages, and lists that the API does not page: twice as many jobs as any organization is known to have."""
+
+TolerantList = Annotated[list[T], PAGE, OrNull(list)]
+"""List that some servers may send as null."""
+
+
+class _OrWrong:
+    """Validates any wrong value of a mapping as ``_WRONG``, since each would be kept as an error."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        wrong = core_schema.no_info_plain_validator_function(lambda _value: _WRONG)
+        return core_schema.union_schema([handler(source), wrong], mode="left_to_right")
+
+
+def _without_wrong_values(values: dict[str, T]) -> dict[str, T]:
+    if any(value is _WRONG for value in values.values()):
+        raise ValueError("a value is invalid")
+    return values
+
+
+_WRONG = object()
+
+TolerantDict = Annotated[
+    dict[str, Annotated[T, _OrWrong()]], AfterValidator(_without_wrong_values), OrNull(dict)
+]
+"""Mapping that some servers may send as null."""
 
 
 class _Inside:

@@ -10,7 +10,9 @@ from typing import Annotated
 
 from pydantic_core import core_schema
 
-from api_client.models.base import STRICT_TEXT, ApiModel, FastPath, TolerantList
+from api_client.models.base import STRICT_TEXT, ApiModel, FastPath, OrNull, UpTo
+
+MAX_FILES = 150_000
 
 
 class CachedFile(ApiModel):
@@ -28,7 +30,7 @@ class CacheSummary(ApiModel):
 
     timestamp: str = ""
     project_id: str = ""
-    file_summaries: TolerantList[CachedFile] = []
+    file_summaries: Annotated[list[CachedFile], UpTo(MAX_FILES), OrNull(list)] = []
 
 
 def _whole(value: object) -> int:
@@ -56,4 +58,4 @@ class CacheListing:
 
     timestamp: _Text = ""
     project_id: _Text = ""
-    file_summaries: TolerantList[ListedPath] = field(default_factory=list)
+    file_summaries: Annotated[list[ListedPath], UpTo(MAX_FILES), OrNull(list)] = field(default_factory=list)

@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from api_client.models import TrainingJob
-from api_client.models.base import STRICT_TEXT, FastPath
+from api_client.models.base import PAGE, STRICT_TEXT, FastPath
 
 
 def _text(value: object) -> object:
@@ -70,8 +70,8 @@ class LogsPage(TypedDict):
     recording in the requested time range.
     """
 
-    logs: list[LogRecord] | None
-    gaps: NotRequired[list[GapRecord]]
+    logs: Annotated[list[LogRecord], PAGE] | None
+    gaps: NotRequired[Annotated[list[GapRecord], PAGE]]
     complete: NotRequired[Annotated[bool, BeforeValidator(_is_true)]]
 
 

@@ -7,12 +7,16 @@ and storage in bytes. The top-level series are the leader node's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-from api_client.models.base import LargeApiModel, RepeatedDatetime, TolerantDict, TolerantList
+from api_client.models.base import LargeApiModel, OrNull, RepeatedDatetime, TolerantDict, UpTo
 from api_client.models.jobs import TrainingJob
+
+MAX_NODES = 1000
+MAX_GPUS_PER_NODE = 64
+MAX_SAMPLES = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +29,26 @@ class MetricSample:
     value: float | None = None
 
 
+Samples = Annotated[list[MetricSample], UpTo(MAX_SAMPLES), OrNull(list)]
+
+
 class StorageMetrics(LargeApiModel):
     """Usage of a volume: bytes, and the fraction of its size."""
 
-    usage_bytes: TolerantList[MetricSample] = []
-    utilization: TolerantList[MetricSample] = []
+    usage_bytes: Samples = []
+    utilization: Samples = []
+
+
+GpuSeries = Annotated[TolerantDict[Samples], Field(max_length=MAX_GPUS_PER_NODE)]
 
 
 class NodeSeries(LargeApiModel):
     """Series of one node; GPU series are keyed by GPU rank as a string."""
 
-    gpu_memory_usage_bytes: TolerantDict[TolerantList[MetricSample]] = {}
-    gpu_utilization: TolerantDict[TolerantList[MetricSample]] = {}
-    cpu_usage: TolerantList[MetricSample] = []
-    cpu_memory_usage_bytes: TolerantList[MetricSample] = []
+    gpu_memory_usage_bytes: GpuSeries = {}
+    gpu_utilization: GpuSeries = {}
+    cpu_usage: Samples = []
+    cpu_memory_usage_bytes: Samples = []
     ephemeral_storage: StorageMetrics | None = None
 
 
@@ -54,4 +64,4 @@ class JobMetrics(NodeSeries):
 
     cache: StorageMetrics | None = None
     training_job: TrainingJob | None = None
-    per_node_metrics: TolerantList[NodeMetrics] = []
+    per_node_metrics: Annotated[list[NodeMetrics], UpTo(MAX_NODES), OrNull(list)] = []

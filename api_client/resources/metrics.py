@@ -9,6 +9,7 @@ from functools import partial
 from pydantic import TypeAdapter
 
 from api_client.clock import Clock, epoch_ms
+from api_client.http.decoding import LARGE
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobMetrics
@@ -44,7 +45,7 @@ class Metrics:
         """
         query = {"start_epoch_millis": start_ms, "end_epoch_millis": end_ms, "step_seconds": step_s}
         path = job_route(project_id, job_id, "metrics")
-        return await self._transport.request("GET", path, _METRICS, query=query, retry=retry)
+        return await self._transport.request("GET", path, _METRICS, query=query, retry=retry, limit=LARGE)
 
     def follow(
         self,

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from api_client.addresses import route
 from api_client.errors import NotFound
+from api_client.http.decoding import LARGE
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary, ProjectTombstone
@@ -95,7 +96,7 @@ class Cache:
     async def _get(self, project_id: str, adapter: TypeAdapter[Answer | None]) -> Answer | None:
         path = route("training_projects", project_id, "cache", "summary")
         try:
-            return await self._transport.request("GET", path, adapter)
+            return await self._transport.request("GET", path, adapter, limit=LARGE)
         except NotFound:
             # Either the cache or the project does not exist. If it is the project, this raises NotFound
             # again.

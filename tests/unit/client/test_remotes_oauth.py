@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gzip
 import json
 import os
 import stat
@@ -184,3 +185,16 @@ async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(
         assert len(await client.projects.list()) == 1
     assert remote.login is not None
     assert f"{path}: the disk is full" in str(remote.login.not_kept)
+
+
+@pytest.mark.parametrize("is_renewal", [False, True])
+async def test_login_answer_over_limit_is_refused(is_renewal: bool, issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO if is_renewal else FAR_AWAY, access="a-0")
+    bomb = Answer(gzip.compress(b" " * 20_000_000), headers={"Content-Encoding": "gzip"}, status=401)
+    if is_renewal:
+        issuer.refusal = bomb
+    else:
+        issuer.on("GET", ".*", bomb)
+    async with client_of(path) as client:
+        with pytest.raises(InvalidAnswer, match=r"over .* bytes"):
+            await client.projects.list()

@@ -1,6 +1,7 @@
 """How requests are sent, repeated, redirected and told about."""
 
 import asyncio
+import gzip
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from api_client import (
     Unreachable,
 )
 from api_client.http.connection import MAX_IN_FLIGHT
+from api_client.http.decoding import USUAL
 
 PROJECTS = json_reply({"training_projects": [{"id": "p"}]})
 REFUSED = httpx.ConnectError("refused")
@@ -167,10 +169,51 @@ async def test_a_closed_client_says_so_and_one_that_asked_nothing_has_opened_not
     assert unused.server.requests == []
 
 
-async def test_answers_beyond_all_measure_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api_client.http.transport.MAX_ANSWER_BYTES", 1_000)
-    world = World(json_reply({"training_projects": [{"id": "x" * 2_000}]}))
-    with pytest.raises(InvalidAnswer, match="1,000 bytes"):
+def packed(*layers: str, content: bytes) -> Callable[[httpx.Request], httpx.Response]:
+    headers = {"content-encoding": ", ".join(layers)} if layers else {}
+    return lambda _request: httpx.Response(200, headers=headers, stream=httpx.ByteStream(content))
+
+
+@pytest.mark.parametrize("layers", [(), ("gzip",)])
+async def test_answer_over_limit_is_refused(layers: tuple[str, ...]) -> None:
+    content = b"[" + b" " * USUAL.bytes
+    world = World(packed(*layers, content=gzip.compress(content) if layers else content))
+    with pytest.raises(InvalidAnswer, match="over 16,777,216 bytes"):
+        await world.client.projects.list()
+
+
+async def test_one_layer_of_gzip_is_asked_for_and_read() -> None:
+    world = World(packed("gzip", content=gzip.compress(PROJECTS.content)))
+    assert [project.id for project in await world.client.projects.list()] == ["p"]
+    assert world.server.requests[0].headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("layers", [("gzip", "gzip"), ("br",), ("deflate",), ("zstd",), ("x" * 9999,)])
+async def test_other_content_encodings_are_refused(layers: tuple[str, ...]) -> None:
+    world = World(packed(*layers, content=gzip.compress(gzip.compress(PROJECTS.content))))
+    with pytest.raises(InvalidAnswer, match="content encoding") as caught:
+        await world.client.projects.list()
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(PROJECTS.content)[:-9], b"\x1f\x8bbroken", b"{}"],
+    ids=["cut off", "broken", "not packed"],
+)
+async def test_damaged_gzip_is_refused(content: bytes) -> None:
+    with pytest.raises(InvalidAnswer, match="decompressed"):
+        await World(packed("gzip", content=content)).client.projects.list()
+
+
+@pytest.mark.parametrize("count", [USUAL.values, USUAL.values // 25])
+async def test_number_of_values_is_limited_outside_of_texts(count: int) -> None:
+    text = "[" * USUAL.values
+    world = World(json_reply({"training_projects": [{"id": "p", "name": text}], "more": [0] * count}))
+    if count < USUAL.values:
+        assert [project.name for project in await world.client.projects.list()] == [text]
+        return
+    with pytest.raises(InvalidAnswer, match="over 400,000 values"):
         await world.client.projects.list()
 
 
