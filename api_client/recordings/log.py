@@ -7,7 +7,6 @@ before it in the file if that is later. What cannot be read is a gap.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -25,7 +24,6 @@ DAMAGED = "this part of the recording is damaged"
 MISPLACED = "this part of the recording has lines of another time"
 UNREADABLE = "a line of the recording can't be read"
 MAX_NUMBER = 2**32
-_NS = re.compile(r"\d{1,19}")
 
 
 class RecordedLine(NamedTuple):
@@ -159,7 +157,7 @@ def _entry(value: Any, near_ns: int) -> LogRecord | LogGap:
     if not isinstance(value, dict):
         return LogGap(near_ns, near_ns + 1, UNREADABLE)
     stamp = value.get("timestamp")
-    if isinstance(stamp, str) and _NS.fullmatch(stamp):
+    if isinstance(stamp, str) and stamp.isdigit() and stamp_of(stamp) is not None:
         message, replica, level = value.get("message", ""), value.get("replica"), value.get("level")
         return {
             "timestamp": stamp,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, METRICS_FOLDER, Blocks
-from api_client.recordings.stamps import moment_of, ns_of
+from api_client.recordings.stamps import moment_at, stamp_of
 
 NS_PER_S = 1_000_000_000
 CACHED_BLOCKS = 8
+MAX_VALUE = 2.0**63
+"""No usage in cores or bytes reaches it."""
 NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
 STORAGE_VALUES = ("usage_bytes", "utilization")
@@ -57,15 +59,15 @@ class _Node:
 
 
 def _take(samples: list[MetricSample], row: _Row, value: object) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_VALUE:
         samples.append(MetricSample(row.moment, float(value)))
 
 
 class RecordedMetrics:
     """The samples of a recording."""
 
-    def __init__(self, members: Members) -> None:
-        self.blocks = Blocks(members, METRICS, METRICS_FOLDER)
+    def __init__(self, members: Members, begin_ns: int = 0) -> None:
+        self.blocks = Blocks(members, METRICS, METRICS_FOLDER, begin_ns)
         self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
 
     def select(
@@ -111,12 +113,11 @@ class RecordedMetrics:
         return sorted(_rows(values), key=lambda row: row.time_ns)
 
 
-def _rows(values: list[Any]) -> Iterator[_Row]:
+def _rows(values: Iterable[Any]) -> Iterator[_Row]:
     for value in values:
-        stamp = value.get("timestamp") if isinstance(value, dict) else None
-        moment = moment_of(stamp) if isinstance(stamp, str) else None
-        if moment is not None:
-            yield _Row(ns_of(moment), moment, value)
+        time_ns = stamp_of(value.get("timestamp")) if isinstance(value, dict) else None
+        if time_ns is not None:
+            yield _Row(time_ns, moment_at(time_ns), value)
 
 
 def rows_of(answer: JobMetrics) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,7 +19,7 @@ from api_client.models import (
     TrainingProject,
 )
 from api_client.models.base import ApiModel, UtcDatetime
-from api_client.models.jobs import JobStatus, is_finished
+from api_client.models.jobs import CLOCK_SKEW, JobStatus, is_finished
 from api_client.recordings.archive import SUFFIX, DamagedMember, RecordingError, open_members, read_member
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
@@ -37,6 +37,8 @@ MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
 )
 CHECKPOINTS, CHECKPOINT_FILES, FILES_FOLDER = "checkpoints.json", "checkpoint_files.json", "files"
 FOREVER_NS = 2**63
+MAX_RUN = timedelta(days=3_660)
+"""Maximum time from the beginning of a recording to its end, most of which would be empty."""
 NOT_RECORDED = "TRAINING_JOB_NOT_RECORDED"
 
 
@@ -93,16 +95,23 @@ class Recording:
         self._files = self._list(CHECKPOINT_FILES, CheckpointFile)
         created_ns = ns_of(self.job.created_at) if self.job.created_at is not None else 0
         self.log = RecordedLog(self._members, created_ns)
-        self.metrics = RecordedMetrics(self._members)
+        self.metrics = RecordedMetrics(self._members, created_ns)
         firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
-        known = [self.job.created_at, *(moment_at(one) for one in firsts if one is not None)]
-        self.begin = min((one for one in known if one is not None), default=datetime.now(UTC))
+        first = min((moment_at(one) for one in firsts if one is not None), default=None)
+        created = self.job.created_at
+        if created is None:
+            self.begin = first or datetime.now(UTC)
+        else:
+            self.begin = created if first is None else max(min(first, created), created - CLOCK_SKEW)
         lasts, lasting = [self.log.blocks.last_ns], [self.manifest.recorded_until]
         if self.manifest.complete:
             lasts.append(self.metrics.blocks.last_ns)
             lasting.append(self.job.updated_at if self.job.is_finished else None)
         lasting += [moment_at(one) for one in lasts if one is not None]
-        self.until = max((one for one in lasting if one is not None), default=self.begin)
+        last = max((one for one in lasting if one is not None), default=self.begin)
+        self.until = min(last, self.begin + MAX_RUN)
+        if last > self.until or (first is not None and first < self.begin):
+            self.problems.append("it has lines or samples from long before or after the run")
 
     def job_at(self, at: datetime) -> TrainingJob:
         """Return the job as it was: its status comes from the events, without them from its end.
@@ -200,6 +209,8 @@ class Recording:
             self.problems.append(f"{name}: {where}: {first['msg']}")
         except DamagedMember as error:
             self.problems.append(str(error))
+        except OverflowError:
+            self.problems.append(f"{name} has a time out of range")
         except (ValueError, RecursionError):
             self.problems.append(f"{name} is not JSON")
         return None

@@ -1,4 +1,4 @@
-"""Times in recordings: nanoseconds since the epoch as digits, or ISO 8601."""
+"""Times in recordings: nanoseconds since the epoch as digits, or ISO 8601, from 1970 to 2199."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NS_PER_US = 1_000
-MAX_DIGITS = 19
-LATEST_NS = 253_402_300_799 * 10**9
+MAX_CHARACTERS = 40
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(4096)
-def moment_of(text: str) -> datetime | None:
-    """Parse ISO 8601; None if it is not. A time without a timezone is UTC."""
+def _moment_of(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+    return moment if EPOCH <= moment < LATEST else None
 
 
 def ns_of(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1) * NS_PER_US
+
+
+LATEST_NS = ns_of(LATEST)
 
 
 def moment_at(time_ns: int) -> datetime:
@@ -31,10 +34,10 @@ def moment_at(time_ns: int) -> datetime:
 
 
 def stamp_of(value: Any) -> int | None:
-    """Return the time in ns, from digits or ISO 8601; None for anything else."""
-    if not isinstance(value, str) or len(value) > 40:
+    """Return the time in ns, from digits or ISO 8601 (without a timezone: UTC); None for anything else."""
+    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
         return None
     if value.isascii() and value.isdigit():
-        return int(value) if len(value) <= MAX_DIGITS else None
-    moment = moment_of(value)
-    return None if moment is None else max(0, ns_of(moment))
+        return time_ns if (time_ns := int(value)) < LATEST_NS else None
+    moment = _moment_of(value)
+    return None if moment is None else ns_of(moment)
