@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fnmatch
+import glob
 import hashlib
 import json
 import os
@@ -35,7 +36,9 @@ from api_client.environment import hidden_variables
 from api_client.words import counted
 
 HUGGING_FACE, LOCAL_FILES = "hf", "file"
-SCHEMES = (HUGGING_FACE, "s3", "gs", "r2", LOCAL_FILES)
+NEED_AUTH = ("s3", "gs", "r2")
+"""Sources that the platform refuses without a secret, even if they are public."""
+SCHEMES = (HUGGING_FACE, *NEED_AUTH, LOCAL_FILES)
 
 PIECE_BYTES = 32 * 1024 * 1024
 """Bytes per request: short enough that no request takes long."""
@@ -45,6 +48,7 @@ REPORT_INTERVAL_S = 10.0
 CLIENT_OPTIONS = {"timeout": "120s", "connect_timeout": "10s"}
 REGION_TIMEOUT_S = 10
 DEFAULT_REGION = "us-east-1"
+"""Region of a bucket whose secret names none, as on the platform."""
 READ_ONLY_FILE = 0o444
 READ_ONLY_FOLDER = 0o555
 MAXIMUM_REASON_CHARACTERS = 600
@@ -95,10 +99,39 @@ def wants(weights: WeightsSource, name: str) -> bool:
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Match like Hugging Face: a star also matches slashes, and ``folder/`` everything inside it."""
-    return any(
-        fnmatch.fnmatchcase(name, f"{pattern}*" if pattern.endswith("/") else pattern) for pattern in patterns
-    )
+    return any(_matches_path(name.split("/"), pattern) for pattern in patterns)
+
+
+def _matches_path(parts: Sequence[str], pattern: str) -> bool:
+    """Match like the platform: a star stays in its folder, and ``**`` also matches folders.
+
+    ``folder/`` matches everything in it.
+    """
+    if pattern.endswith("/"):
+        pattern += "**"
+    reached = {0}  # numbers of parts that the beginning of the pattern can match
+    for piece in pattern.split("/"):
+        if piece == "**":
+            reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
+        else:
+            inside = (count for count in reached if count < len(parts))
+            reached = {count + 1 for count in inside if fnmatch.fnmatchcase(parts[count], piece)}
+    return len(parts) in reached
+
+
+def _chosen(weights: WeightsSource, names: Iterable[str], log: Log) -> list[str]:
+    """Return the names that the patterns let through; log a warning if ``*`` leaves out subfolders."""
+    chosen = [name for name in names if wants(weights, name)]
+    nested = [f"**/{pattern}" for pattern in weights.allow_patterns or ()]
+    everywhere = weights.model_copy(update={"allow_patterns": nested})
+    left_out = [name for name in names if nested and wants(everywhere, name) and not wants(weights, name)]
+    if left_out:
+        files = f"{len(left_out):,} file{'s' * (len(left_out) != 1)}"
+        log(
+            f"[emulator] WARNING weights {weights.source}: allow_patterns leave out {files} in subfolders,"
+            f" such as {left_out[0]}; use **/ to include them"
+        )
+    return chosen
 
 
 class WeightsMirror:
@@ -112,15 +145,17 @@ class WeightsMirror:
     async def deliver(self, weights: WeightsSource, destination: Path, secret: str | None, log: Log) -> None:
         """Fill ``destination``; raise ``CannotStart`` on failure, without the secret in its message."""
         log(f"[emulator] INFO fetching weights {weights.source}")
+        if secret is None and weights.scheme in NEED_AUTH:
+            log(f"[emulator] WARNING weights {weights.source}: without auth they can't be fetched on Baseten")
         started_s = self._monotonic()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if weights.scheme == HUGGING_FACE:
-                files = await self._from_hub(weights, secret)
+                files = await self._from_hub(weights, secret, log)
             else:
                 files = await self._from_store(weights, secret, log)
             if not files:
-                raise FetchFailed("it has no file that matches the patterns")
+                raise FetchFailed("no file matches the patterns")
             size_bytes = await asyncio.to_thread(_link_files, files, destination)
         except Exception as error:  # noqa: BLE001 – libraries may fail in any way, and name secrets
             reason = without_secret(_reason(error), secret)
@@ -130,17 +165,34 @@ class WeightsMirror:
             f" {_megabytes(size_bytes)}, delivered in {self._monotonic() - started_s:.1f} s"
         )
 
-    async def _from_hub(self, weights: WeightsSource, secret: str | None) -> dict[str, Path]:
-        """Have huggingface_hub fetch a snapshot in a process, because its threads cannot be cancelled."""
+    async def _from_hub(self, weights: WeightsSource, secret: str | None, log: Log) -> dict[str, Path]:
+        """Fetch a snapshot of the files that the patterns let through.
+
+        huggingface_hub's own patterns are not the platform's, so it gets the names of the files.
+        """
         location, _, revision = _location(weights).partition("@")
         options = {
             "repo_id": location.removeprefix("datasets/").strip("/"),
             "repo_type": "dataset" if location.startswith("datasets/") else "model",
             "revision": revision or None,
-            "allow_patterns": weights.allow_patterns or None,
-            "ignore_patterns": weights.ignore_patterns or None,
-            "cache_dir": str(self._folder / "hub"),
         }
+        names = None
+        if weights.allow_patterns or weights.ignore_patterns:
+            listed = await self._ask_hub("list_repo_files", options, secret)
+            names = [glob.escape(name) for name in _chosen(weights, listed, log)]
+            if not names:
+                return {}
+        where = {"allow_patterns": names, "cache_dir": str(self._folder / "hub")}
+        folder = await self._ask_hub("snapshot_download", options | where, secret)
+        files = await asyncio.to_thread(_files_below, Path(folder))
+        return {name: path for name, path in files.items() if wants(weights, name)}
+
+    async def _ask_hub(self, function: str, options: Mapping[str, Any], secret: str | None) -> Any:
+        """Return the result of huggingface_hub's function.
+
+        It runs in a process, because its threads can't be cancelled. A file passes the options and the
+        result: thousands of names do not fit in an argument.
+        """
         output: list[str] = []
 
         def take(lines: list[str]) -> bool:
@@ -149,28 +201,32 @@ class WeightsMirror:
 
         process = NodeProcess(take)
         quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-        await process.start(
-            [sys.executable, "-P", "-c", HUB_SCRIPT, json.dumps(options)],
-            cwd=self._folder,
-            environment={**self._environ, **quiet, "HF_TOKEN": secret or ""},
-            grace_s=0,
-        )
+        exchange = self._folder / f".{secrets.token_hex(4)}"
+        await asyncio.to_thread(exchange.write_text, json.dumps([function, dict(options)]))
         try:
-            code = await process.wait()
-        except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
-            raise
-        if code:
-            raise FetchFailed("\n".join(output) or "the download ended without an error message")
-        files = await asyncio.to_thread(_files_below, Path(output[-1]))
-        return {name: path for name, path in files.items() if wants(weights, name)}
+            await process.start(
+                [sys.executable, "-P", "-c", HUB_SCRIPT, str(exchange)],
+                cwd=self._folder,
+                environment={**self._environ, **quiet, "HF_TOKEN": secret or ""},
+                grace_s=0,
+            )
+            try:
+                code = await process.wait()
+            except asyncio.CancelledError:
+                process.kill()
+                await process.wait()
+                raise
+            if code:
+                raise FetchFailed("\n".join(output) or "the download ended without an error message")
+            return json.loads(await asyncio.to_thread(exchange.read_bytes))
+        finally:
+            exchange.unlink(missing_ok=True)
 
     async def _from_store(self, weights: WeightsSource, secret: str | None, log: Log) -> dict[str, Path]:
         """Fetch all objects below the source's path, or the single object that it names."""
         store, prefix = await open_store(weights, secret, self._environ)
         found = await _list_objects(store, prefix)
-        wanted = {safe_name(name): meta for name, meta in found.items() if wants(weights, name)}
+        wanted = {safe_name(name): found[name] for name in _chosen(weights, found, log)}
         total_bytes = sum(meta["size"] for meta in wanted.values())
         done_bytes, reported_s = 0, self._monotonic()
         room = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
@@ -200,14 +256,18 @@ class WeightsMirror:
 
 HUB_SCRIPT = f"""
 import json, os, sys
+with open(sys.argv[1]) as file:
+    function, options = json.load(file)
 try:
-    from huggingface_hub import snapshot_download
+    import huggingface_hub
 except ImportError:
     install = {f"{shlex.quote(sys.executable)} -m pip install huggingface-hub"!r}
     sys.exit(f"hf:// needs a package: {{install}}, and start the emulator again")
 try:
     # Without a token of the job, False: never use the user's own login.
-    print(snapshot_download(**json.loads(sys.argv[1]), token=os.environ["HF_TOKEN"] or False))
+    answer = getattr(huggingface_hub, function)(**options, token=os.environ["HF_TOKEN"] or False)
+    with open(sys.argv[1], "w") as file:
+        json.dump(answer, file)
 except Exception as error:
     sys.exit(f"{{type(error).__name__}}: {{error}}")
 """
@@ -240,11 +300,12 @@ async def open_store(
             if not account or not bucket:
                 raise FetchFailed("an r2:// source must be r2://account_id.bucket/path")
             endpoint = endpoint or f"https://{account}.r2.cloudflarestorage.com"
-            config.setdefault("region", "auto")
+            config.setdefault("aws_region", "auto")
         if endpoint:
             config["endpoint"] = endpoint
-        if "region" not in config:
-            config["region"] = DEFAULT_REGION if endpoint else await asyncio.to_thread(_region_of, bucket)
+        if "aws_region" not in config:
+            is_known = endpoint or secret is not None
+            config["aws_region"] = DEFAULT_REGION if is_known else await asyncio.to_thread(_region_of, bucket)
     options = {**CLIENT_OPTIONS, "allow_http": endpoint.startswith("http://")}
     with hidden_variables("AWS_", "GOOGLE_"):
         return open_bucket(bucket, config=config, client_options=options), path.strip("/")
@@ -258,18 +319,17 @@ def _local_path(location: str) -> str:
 
 
 def _s3_config(secret: str | None) -> dict[str, Any]:
+    """Read the documented fields only: the platform refuses a secret without the prefix, too."""
     if secret is None:
         return {"skip_signature": True}
     content = _json_object(secret)
-    config: dict[str, Any] = {}
-    for field in ("access_key_id", "secret_access_key", "session_token", "region"):
-        if value := content.get(field) or content.get(f"aws_{field}"):
-            config[field] = str(value)
-    if not {"access_key_id", "secret_access_key"} <= config.keys():
+    if not (content.get("aws_access_key_id") and content.get("aws_secret_access_key")):
         raise FetchFailed(
-            'the secret must be a JSON object: {"access_key_id": …, "secret_access_key": …, "region": …}'
+            'the secret must be a JSON object with "aws_access_key_id" and "aws_secret_access_key";'
+            ' "aws_region" and "aws_session_token" are optional'
         )
-    return config
+    fields = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_region")
+    return {field: str(content[field]) for field in fields if content.get(field)}
 
 
 def _gcs_config(secret: str | None, endpoint: str) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from local_world import LocalWorld, holds, job_spec, living, local_world
 
+from api_client.definitions.weights import WeightsSource
+from api_client.emulator.runner.weights import wants
 from api_client.models import JobStatus
 from support.fake_object_store import FakeObjectStore, Trouble
 
-KEY_PAIR = {"access_key_id": "AKIATEST", "secret_access_key": "very-secret-value"}
-SECRET = json.dumps(KEY_PAIR | {"region": "eu-west-1"})
+KEY_PAIR = {"aws_access_key_id": "AKIATEST", "aws_secret_access_key": "very-secret-value"}
+SECRET = json.dumps(KEY_PAIR | {"aws_region": "eu-west-1", "aws_session_token": "very-secret-token"})
 MOUNT = "/app/models/llama"
 AMBIENT = {
     "AWS_ACCESS_KEY_ID": "AKIAMINE",
@@ -93,6 +95,41 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
         assert os.access(model / "words.txt", os.W_OK)  # the user's own are left alone
 
 
+@pytest.mark.parametrize(
+    ("patterns", "matching"),
+    [
+        (["*.bin"], ["a.bin"]),
+        (["**/*.bin"], ["a.bin", "sub/b.bin", "sub/deep/c.bin"]),
+        (["*/*.bin"], ["sub/b.bin"]),
+        (["sub/**"], ["sub/b.bin", "sub/deep/c.bin"]),
+        (["sub/"], ["sub/b.bin", "sub/deep/c.bin"]),
+        (["**/deep/*", "a.*"], ["a.bin", "sub/deep/c.bin"]),
+        (["sub/**/c.bin"], ["sub/deep/c.bin"]),
+        (["**"], ["a.bin", "sub/b.bin", "sub/deep/c.bin"]),
+        (["su?/[ab].bin"], ["sub/b.bin"]),
+        (["/".join(["**", "*"] * 50)], []),
+    ],
+)
+def test_weights_patterns_match_like_the_platform(patterns: list[str], matching: list[str]) -> None:
+    names = ["a.bin", "sub/b.bin", "sub/deep/c.bin"]
+    allowed = WeightsSource(source="s3://a/b", mount_location="/m", allow_patterns=patterns)
+    assert [name for name in names if wants(allowed, name)] == matching
+    ignored = WeightsSource(source="s3://a/b", mount_location="/m", ignore_patterns=patterns)
+    assert [name for name in names if not wants(ignored, name)] == matching
+
+
+async def test_files_that_a_pattern_leaves_out_are_named(stored: LocalWorld, store: FakeObjectStore) -> None:
+    store.bucket = {"data/a.bin": b"A", "data/sub/b.bin": b"B", "data/sub/c.txt": b"C"}
+    assert await fetched(stored, "job1", "s3://my-bucket/data", allow_patterns=["*.bin"]) == ["./a.bin"]
+    warnings = [line for line in remarks(stored, "job1") if line.startswith("[emulator] WARNING")]
+    assert len(warnings) == 2
+    assert "without auth they can't be fetched on Baseten" in warnings[0]
+    assert "leave out 1 file in subfolders, such as sub/b.bin; use **/ to include" in warnings[1]
+    source = ("s3://my-bucket/data", "true")
+    assert len(await fetched(stored, "job2", *source, allow_patterns=["**/*.bin"])) == 2
+    assert not any("leave out" in line for line in remarks(stored, "job2"))
+
+
 async def test_objects_are_fetched_anonymously_and_once(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"data/a.bin": b"A" * 1000, "data/sub/b.bin": b"B", "data/sub/": b""}
     store.bucket |= {"database/c.bin": b"C", "data/d.txt": b"D"}
@@ -117,8 +154,11 @@ async def test_a_secret_opens_a_bucket_and_shows_nowhere(stored: LocalWorld, sto
     assert await fetched(stored, "job2", "s3://my-bucket", auth=auth) == ["./one.bin"]
     stored.set_secret("bucket-key", SECRET.replace("AKIATEST", "AKIAWRONG"))
     assert "my-bucket" in await refused(stored, "job3", "s3://my-bucket", **name)
-    stored.set_secret("bucket-key", "very-secret-value without braces")
-    assert "JSON object" in await refused(stored, "job4", "s3://my-bucket", **name)
+    unprefixed = {name.removeprefix("aws_"): value for name, value in KEY_PAIR.items()}
+    for number, secret in enumerate(("very-secret-value without braces", json.dumps(unprefixed))):
+        stored.set_secret("bucket-key", secret)
+        reason = await refused(stored, f"refused{number}", "s3://my-bucket", **name)
+        assert '"aws_access_key_id" and "aws_secret_access_key"' in reason
     dump = "\n".join(stored.database._connection.iterdump())
     assert "very-secret-value" not in dump
     assert "AKIA" not in dump
@@ -151,6 +191,9 @@ FAKE_HUB = """
 import json
 from pathlib import Path
 
+def list_repo_files(repo_id, **options):
+    return ["asked.json", "old.md", "sub/old.md", "sub/asked[1].json"]
+
 def snapshot_download(repo_id, **options):
     folder = Path(options["cache_dir"]) / "snapshot"
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,11 +220,13 @@ async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(tmp_pat
     source = ("hf://acme/base@main", "cat asked.json")
     async with hub_world(tmp_path, FAKE_HUB) as world:
         world.set_secret("hf", "hub-token")
-        name, asked = await fetched(world, "job1", *source, ignore_patterns=["*.md"], auth=auth)
+        patterns = {"allow_patterns": ["**/*.json", "*/*.md"], "ignore_patterns": ["*.md"]}
+        name, asked = await fetched(world, "job1", *source, auth=auth, **patterns)
         assert name == "./asked.json"
         repository, options = json.loads(asked)
         assert (repository, options["revision"], options["token"]) == ("acme/base", "main", "hub-token")
-        assert (options["repo_type"], options["ignore_patterns"]) == ("model", ["*.md"])
+        assert options["repo_type"] == "model"
+        assert options["allow_patterns"] == ["asked.json", "sub/old.md", "sub/asked[[]1].json"]
         found = await fetched(world, "job2", "hf://datasets/acme/words", "cat asked.json")
         repository, options = json.loads(found[-1])
         assert (repository, options["repo_type"], options["token"]) == ("acme/words", "dataset", False)
@@ -198,7 +243,7 @@ async def test_a_hub_that_is_missing_is_named_and_a_slow_one_ends_with_a_stop(tm
         (tmp_path / "lib" / "huggingface_hub.py").write_text(slow)
         await world.create("job2", with_weights("hf://acme/base"))
         assert (await world.backend.stop("job2")).current_status == JobStatus.STOPPED
-        assert living("acme/base") == []
+        assert living(f"{tmp_path}/data/weights") == []
 
 
 SECRET_AUTH = {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "none"}
@@ -211,7 +256,7 @@ BAD_SOURCES: list[tuple[str, dict[str, Any], str]] = [
     ("s3://a/b", {"auth": {"auth_method": "AWS_OIDC"}}, "AWS_OIDC"),
     ("s3://a/b", {"auth": SECRET_AUTH}, "'none'"),
     ("s3://a/b", {"allow_patterns": "*"}, "allow_patterns"),
-    ("file:///etc", {"allow_patterns": ["*.no"]}, "no file that matches"),
+    ("file:///etc", {"allow_patterns": ["*.no"]}, "no file matches"),
 ]
 
 
