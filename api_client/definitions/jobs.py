@@ -91,6 +91,7 @@ class LoadCheckpointConfig(StrictDefinition):
 
 
 CACHE_FOLDER = "/root/.cache"  # default mount point of the caches
+WORKING_FOLDER = "/b10/workspace"  # working directory of jobs with enable_baseten_workdir
 
 
 class CheckpointingConfig(StrictDefinition):

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from api_client.definitions.job_request import JobRequest
+from api_client.definitions.jobs import WORKING_FOLDER
 from api_client.submission.archive import MAXIMUM_BYTES, ArchivePlan
 from api_client.submission.findings import Finding
 
@@ -42,7 +43,6 @@ BRINGS_FILES = frozenset(
 """Commands that may add files to the working directory that are not in the archive."""
 CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
 """Words after which it is impossible to tell what runs."""
-WORKDIR = PurePosixPath("/b10/workspace")  # folder of the archive with enable_baseten_workdir
 
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _HERE_DOCUMENT = "<<"
@@ -201,9 +201,9 @@ def _joined(folder: PurePosixPath | None, path: str) -> PurePosixPath | None:
         return None
     given = PurePosixPath(path)
     if given.is_absolute():
-        if not given.is_relative_to(WORKDIR):
+        if not given.is_relative_to(WORKING_FOLDER):
             return None
-        folder, given = PurePosixPath(), given.relative_to(WORKDIR)
+        folder, given = PurePosixPath(), given.relative_to(WORKING_FOLDER)
     parts = list(folder.parts)
     for part in given.parts:
         if part == "..":

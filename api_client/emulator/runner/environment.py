@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from api_client.definitions.job_request import JobRequest
+from api_client.definitions.jobs import WORKING_FOLDER
 from api_client.emulator.runner.folders import (
     PROJECT_CACHE,
     TEAM_CACHE,
@@ -102,6 +103,8 @@ def node_environment(
         "BT_SCRATCH_DIR": str(node.scratch),
         MOUNTS_VARIABLE: str(node.mounts),
     }
+    if spec.uses_workdir:
+        platform["BT_WORKING_DIR"] = str(node.workspace)
     if spec.checkpointing:
         platform["BT_CHECKPOINT_DIR"] = str(node.checkpoints)
     if spec.load_from is not None:
@@ -142,6 +145,9 @@ def mounts_of(
     """Yield all mounts that a node's container would have; raise ``CannotStart`` for invalid weights."""
     for index, weights in enumerate(parse_weights(spec.weights)):
         yield Mount(weights.mount_location, folders.weights(index), f"weights {weights.source}")
+    if spec.uses_workdir:
+        workspace = folders.node(rank).workspace
+        yield Mount(WORKING_FOLDER, workspace, "working directory", "BT_WORKING_DIR")
     if spec.load_from is not None:
         loaded = folders.loaded_checkpoints
         yield Mount(spec.load_folder, loaded, "loaded checkpoints", "BT_LOAD_CHECKPOINT_DIR")

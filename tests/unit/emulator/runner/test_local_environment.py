@@ -63,6 +63,68 @@ async def test_documented_variables_of_two_nodes(tmp_path: Path) -> None:
         assert sum("s3cret" in record["message"] for record in world.records("job1")) == 2
 
 
+DOCUMENTED_ALWAYS = frozenset(
+    {
+        "BT_TRAINING_JOB_ID",
+        "BT_TRAINING_PROJECT_ID",
+        "BT_TRAINING_JOB_NAME",
+        "BT_TRAINING_PROJECT_NAME",
+        "BT_NUM_GPUS",
+        "BT_SCRATCH_DIR",
+        "BT_RETRY_COUNT",
+        "BT_GROUP_SIZE",
+        "BT_LEADER_ADDR",
+        "BT_NODE_RANK",
+    }
+)
+DOCUMENTED_IF_ENABLED = {
+    "BT_WORKING_DIR": "/b10/workspace",
+    "BT_CHECKPOINT_DIR": "/mnt/ckpts",
+    "BT_LOAD_CHECKPOINT_DIR": "/tmp/loaded_checkpoints",
+    "BT_PROJECT_CACHE_DIR": "/root/.cache/user_artifacts",
+    "BT_TEAM_CACHE_DIR": "/root/.cache/team_artifacts",
+}
+"""Folders of Baseten's tables of standard variables, with the documented paths."""
+CACHE_BASE = "BT_RW_CACHE_DIR"  # the folder of both caches
+
+
+async def test_documented_variables_are_set_and_no_others(tmp_path: Path) -> None:
+    folders = (*DOCUMENTED_IF_ENABLED, CACHE_BASE, "BT_SCRATCH_DIR")
+    everything = {
+        "checkpointing_config": {"enabled": True, "checkpoint_path": "/mnt/ckpts"},
+        "cache_config": {"enabled": True},
+        "load_checkpoint_config": {"enabled": True, "checkpoints": [{"typ": "baseten_latest_checkpoint"}]},
+    }
+    same = "; ".join(
+        f'test "${name}" -ef "$BT_EMULATOR_ROOT{path}" || echo {name}'
+        for name, path in DOCUMENTED_IF_ENABLED.items()
+    )
+    exist = "; ".join(f'test -d "${name}" || echo {name}' for name in folders)
+    own = (
+        'test "$PWD" -ef "$BT_WORKING_DIR" || echo PWD; cat "$BT_LOAD_CHECKPOINT_DIR/rank-$BT_NODE_RANK/c/f"'
+    )
+    async with local_world(tmp_path, environ=OURS) as world:
+        save = 'mkdir "$BT_CHECKPOINT_DIR/c"; echo "of rank $BT_NODE_RANK" > "$BT_CHECKPOINT_DIR/c/f"'
+        await world.run("saved", job_spec(save, nodes=2, checkpointing_config={"enabled": True}))
+        spec = {**job_spec(f"{same}; {exist}; {own}", nodes=2, **everything), "enable_baseten_workdir": True}
+        job = await world.run("checked", spec)
+        assert job.current_status == JobStatus.COMPLETED
+        assert [world.messages("checked", f"node-{rank}") for rank in (0, 1)] == [
+            ["of rank 0"],
+            ["of rank 1"],
+        ]
+        full = job_spec(PRINT_ENVIRONMENT, **everything)
+        (variables,) = await environment_of(world, "full", {**full, "enable_baseten_workdir": True})
+        (fewest,) = await environment_of(world, "fewest", job_spec(PRINT_ENVIRONMENT))
+    ours = {"BT_EMULATOR_ROOT", "BT_EMULATOR_JOB_DIR"}
+    assert names_of(variables) - ours == DOCUMENTED_ALWAYS | {*DOCUMENTED_IF_ENABLED, CACHE_BASE}
+    assert names_of(fewest) - ours == DOCUMENTED_ALWAYS
+
+
+def names_of(variables: dict[str, str]) -> set[str]:
+    return {name for name in variables if name.startswith("BT_")}
+
+
 async def test_what_is_not_enabled_is_not_there_and_a_custom_path_stays_below_the_job(tmp_path: Path) -> None:
     async with local_world(tmp_path, environ=OURS) as world:
         (variables,) = await environment_of(world, "job1", job_spec(PRINT_ENVIRONMENT))
