@@ -40,8 +40,8 @@ LONGEST_NAME = 120
 async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> None:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
-    Anyone with the file can read the checkpoints until the URLs expire, so only you can read it. An
-    existing file of that name is replaced.
+    Anyone with the file can read the checkpoints until the URLs expire, on Baseten after seven days, so
+    only you can read it. An existing file of that name is replaced.
     """
     job = await choice.find(client)
     found = [file async for file in client.checkpoints.files(job.project_id, job.id)]

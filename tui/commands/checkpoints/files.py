@@ -40,7 +40,8 @@ async def files(
 ) -> None:
     """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
 
-    Download URLs are included only with --urls; "bt-tui checkpoints urls" writes them to a file.
+    Download URLs are included only with --urls; "bt-tui checkpoints urls" writes them to a file. On Baseten
+    they expire after seven days.
     """
     await print_files(client, output, choice, checkpoint, output_format, with_urls=urls)
 
