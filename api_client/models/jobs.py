@@ -20,7 +20,7 @@ LOG_LIFE = timedelta(days=7)  # the longest time range that the server reads
 
 
 class JobStatus(StrEnum):
-    """The documented lifecycle statuses, in order."""
+    """The lifecycle statuses of the documentation and of the official clients, in order."""
 
     PENDING = "TRAINING_JOB_PENDING"
     QUEUED = "TRAINING_JOB_QUEUED"
@@ -32,6 +32,7 @@ class JobStatus(StrEnum):
     DEPLOY_FAILED = "TRAINING_JOB_DEPLOY_FAILED"
     STOPPED = "TRAINING_JOB_STOPPED"
     PREEMPTED = "TRAINING_JOB_PREEMPTED"
+    EXPIRED = "TRAINING_JOB_EXPIRED"
 
 
 RUNNABLE_STATUSES = frozenset(

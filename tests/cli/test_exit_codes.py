@@ -21,7 +21,7 @@ from support.served_platform import KEY, served_platform
 from tui.commands.support.exit_codes import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
-ENDS = ("COMPLETED", "FAILED", "OF_THE_FUTURE", "STOPPED", "PREEMPTED", "DEPLOY_FAILED", "RUNNING")
+ENDS = ("COMPLETED", "FAILED", "OF_THE_FUTURE", "STOPPED", "PREEMPTED", "EXPIRED", "DEPLOY_FAILED", "RUNNING")
 WAYS = {
     "logs completed -f --drain 0": ExitCode.OK,
     "--readonly stop running": ExitCode.USAGE,
@@ -29,6 +29,7 @@ WAYS = {
     "logs of_the_future -f --drain 0": ExitCode.JOB_FAILED,
     "logs stopped -f --drain 0": ExitCode.JOB_STOPPED,
     "logs preempted -f --drain 0": ExitCode.JOB_STOPPED,
+    "logs expired -f --drain 0": ExitCode.JOB_STOPPED,
     "logs deploy_failed -f --drain 0": ExitCode.DEPLOY_FAILED,
     "job nosuch": ExitCode.NOT_FOUND,
     "wait running --timeout 0s": ExitCode.TIMED_OUT,

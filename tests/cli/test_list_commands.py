@@ -51,6 +51,7 @@ def test_jobs_of_some_statuses_or_of_a_project(cli: RunCli, baseten: FakeBaseten
     assert ({each["id"] for each in result.json}, result.err) == ({"a", "b"}, "")
     searches = [asked.body for asked in baseten.asked if asked.path.endswith("/search")]
     assert set(searches[-1]["statuses"]) == {"TRAINING_JOB_RUNNING", "TRAINING_JOB_DEPLOY_FAILED"}
+    assert cli("jobs --status expired -o json").json == []  # known, although no job has it
     for name in ("whisper", "proj2"):
         assert [each["id"] for each in cli(f"jobs --project {name} -o json").json] == ["b"]
     baseten.projects = [project(team_name="A"), project("proj2", team_name="B")]

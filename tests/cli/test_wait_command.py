@@ -23,7 +23,7 @@ def goes_through(baseten: FakeBaseten, job_id: str, *statuses: str | None) -> No
     baseten.on("GET", JOB_PATH + job_id, look)
 
 
-ENDS = [("NOBODY_KNOWS", 3), ("COMPLETED COMPLETED", 0), ("COMPLETED STOPPED", 4)]
+ENDS = [("NOBODY_KNOWS", 3), ("COMPLETED COMPLETED", 0), ("COMPLETED STOPPED", 4), ("COMPLETED EXPIRED", 4)]
 ENDS += [("STOPPED DEPLOY_FAILED", 5), ("FAILED COMPLETED DEPLOY_FAILED", 3)]
 
 

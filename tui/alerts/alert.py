@@ -95,7 +95,7 @@ def job_name(job: TrainingJob) -> str:
 def severity_of_end(job: TrainingJob) -> Severity:
     if job.current_status == JobStatus.COMPLETED:
         return "info"
-    return "warning" if job.current_status == JobStatus.STOPPED else "critical"
+    return "warning" if job.current_status in (JobStatus.STOPPED, JobStatus.EXPIRED) else "critical"
 
 
 PROGRAM = "bt-tui"

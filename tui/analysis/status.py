@@ -37,6 +37,7 @@ _VIEWS: dict[str, StatusView] = {
     JobStatus.DEPLOY_FAILED: StatusView("deploy failed", "✗", "bad", _FINISHED, JobStatus.DEPLOY_FAILED),
     JobStatus.STOPPED: StatusView("stopped", "■", "muted", _FINISHED, JobStatus.STOPPED),
     JobStatus.PREEMPTED: StatusView("preempted", "↯", "caution", _FINISHED, JobStatus.PREEMPTED),
+    JobStatus.EXPIRED: StatusView("expired", "■", "muted", _FINISHED, JobStatus.EXPIRED),
 }
 
 

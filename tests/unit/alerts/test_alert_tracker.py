@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from support.worlds import ONE_O_CLOCK, job
-from tui.alerts.alert import Alert, AlertTracker
+from tui.alerts.alert import Alert, AlertTracker, severity_of_end
 from tui.analysis.run.finding import FindingKind, HealthFinding
 
 SLOW = HealthFinding(FindingKind.STRAGGLER, "warning", "61% of the others", "node-2")
@@ -106,3 +106,11 @@ def test_the_end_of_a_job_is_told_if_it_was_seen_running() -> None:
         ("job-ended", "critical", "failed: exit 1")
     ]
     assert book.update(failed, (), at(2), source="fleet") == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "severity"),
+    [("COMPLETED", "info"), ("STOPPED", "warning"), ("EXPIRED", "warning"), ("FAILED", "critical")],
+)
+def test_severity_of_an_end_depends_on_status(status: str, severity: str) -> None:
+    assert severity_of_end(job("one", status)) == severity

@@ -7,7 +7,7 @@ VIEWS = {
     JobStatus.RUNNING: "● running", JobStatus.PENDING: "◌ pending", JobStatus.QUEUED: "◌ queued",
     JobStatus.CREATED: "◍ created", JobStatus.DEPLOYING: "◍ deploying", JobStatus.COMPLETED: "✓ completed",
     JobStatus.FAILED: "✗ failed", JobStatus.DEPLOY_FAILED: "✗ deploy failed", JobStatus.STOPPED: "■ stopped",
-    JobStatus.PREEMPTED: "↯ preempted", "TRAINING_JOB_BEING_COOLED": "? being cooled", "": "? unknown",
+    JobStatus.PREEMPTED: "↯ preempted", "TRAINING_JOB_EXPIRED": "■ expired", "TRAINING_JOB_BEING_COOLED": "? being cooled", "": "? unknown",
     "TRAINING_JOB_\x1b[31mRED": "? red",
 }  # fmt: skip
 

@@ -83,8 +83,8 @@ async def wait(
     """Wait until the jobs have ended or are running.
 
     Each job is printed once it reaches that state (with -o json, all at the end as an array). The exit code
-    is that of the worst outcome: 0 completed, 4 stopped, 5 deploy failed, 3 failed; 9 if the timeout expired
-    first. Server outages do not end the wait.
+    is that of the worst outcome: 0 completed, 4 stopped, preempted or expired, 5 deploy failed, 3 failed; 9
+    if the timeout expired first. Server outages do not end the wait.
     """
     wanted = list(dict.fromkeys(job_ids))
 

@@ -81,9 +81,9 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
     Without JOB_ID, the newest job is used: of --project if given, else of all.
 
     With --follow the command waits for more lines until the job ends, and its exit code shows the
-    outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy failed. While the job has not started,
-    stderr shows what it waits for. Lines may arrive up to a minute after the end, so it waits for them
-    (--drain); ctrl-c then exits with the job's exit code.
+    outcome: 0 completed, 3 failed, 4 stopped, preempted or expired, 5 deploy failed. While the job has not
+    started, stderr shows what it waits for. Lines may arrive up to a minute after the end, so it waits for
+    them (--drain); ctrl-c then exits with the job's exit code.
 
     With ndjson every line is an object, with json all of them are one array (not with --follow, which
     supports ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late":

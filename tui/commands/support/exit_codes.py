@@ -76,7 +76,7 @@ class ExitCode(IntEnum):
     UNEXPECTED = 1, "other error"
     USAGE = 2, "invalid usage or settings; preflight errors; refused by --readonly"
     JOB_FAILED = 3, "the followed job failed (or ended with an unknown status)"
-    JOB_STOPPED = 4, "the followed job was stopped or preempted"
+    JOB_STOPPED = 4, "the followed job was stopped or preempted, or expired"
     DEPLOY_FAILED = 5, "the followed job or model failed to deploy"
     AUTH = 6, "no API key, or the key was refused"
     NOT_FOUND = 7, "no such job, project, node, cache, checkpoint or file"
@@ -95,8 +95,9 @@ OUTCOMES = {
     "TRAINING_JOB_DEPLOY_FAILED": ExitCode.DEPLOY_FAILED,
     "TRAINING_JOB_STOPPED": ExitCode.JOB_STOPPED,
     "TRAINING_JOB_PREEMPTED": ExitCode.JOB_STOPPED,
+    "TRAINING_JOB_EXPIRED": ExitCode.JOB_STOPPED,
 }
-"""Exit codes for following a job, by the documented final statuses."""
+"""Exit codes for following a job, by the final statuses that are known."""
 
 
 def outcome_exit_code(status: str) -> ExitCode:
