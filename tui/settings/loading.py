@@ -20,7 +20,7 @@ from api_client.files import read_small_file
 from api_client.words import command_line
 from tui.settings.model import Configuration
 from tui.settings.paths import CONFIG_VARIABLE, config_path
-from tui.settings.problems import Problem, as_lines, fields_of, path_of, problems_of
+from tui.settings.problems import Problem, as_lines, fields_of, path_of, problems_of, separated
 
 KeyPath = tuple[str | int, ...]
 
@@ -199,6 +199,7 @@ MAX_FILE_BYTES = 250_000
 MAX_PROBLEMS = 100
 """Problems to report; more would only scroll by."""
 READONLY = "readonly"
+HEALTH = "health"
 _FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
 Tree = dict[str, Any]
@@ -242,8 +243,9 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
     try:
         configuration = _validated(values)
     except ValidationError as error:  # values that are valid on their own may conflict
-        wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in _errors(error)]
-        raise ConfigurationBroken(problems_of(_errors(error), Configuration, wheres)) from None
+        errors = _errors(error, values)
+        wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in errors]
+        raise ConfigurationBroken(problems_of(errors, Configuration, wheres)) from None
     return Loaded(configuration, origins, path)
 
 
@@ -314,7 +316,7 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
     try:
         _validated(values)
     except ValidationError as invalid:
-        errors = sorted(_errors(invalid), key=lambda one: _line(lines, path_of(one)))[:MAX_PROBLEMS]
+        errors = sorted(_errors(invalid, values), key=lambda one: _line(lines, path_of(one)))[:MAX_PROBLEMS]
         numbers = [_line(lines, path_of(one)) for one in errors]
         return {}, {}, problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
     origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
@@ -351,7 +353,7 @@ def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[P
     try:
         _validated(values)
     except ValidationError as invalid:
-        errors = _errors(invalid)
+        errors = _errors(invalid, values)
         wheres = []
         for one in errors:
             setting = ".".join(map(str, path_of(one)))
@@ -371,8 +373,16 @@ def _validated(values: Tree) -> Configuration:
     return Configuration.model_validate_json(json.dumps(values, default=str))
 
 
-def _errors(invalid: ValidationError) -> list[Any]:
-    return invalid.errors(include_url=False)
+def _errors(invalid: ValidationError, values: Tree) -> list[Any]:
+    """Return every error: also those of thresholds that are hidden by others of the wrong type."""
+    errors: list[Any] = list(separated(invalid.errors(include_url=False)))
+    wrong = {path[1] for path in map(path_of, errors) if path[:1] == (HEALTH,) and path[1:]}
+    rules = {name: value for name, value in values[HEALTH].items() if name not in wrong} if wrong else {}
+    try:
+        _validated({HEALTH: rules} if rules else {})
+    except ValidationError as hidden:
+        errors += separated(hidden.errors(include_url=False))
+    return errors
 
 
 def _merge_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] | None) -> None:

@@ -6,7 +6,7 @@ dashboard. Unknown settings and wrong types are errors, so a misspelled setting 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -228,35 +228,40 @@ class Configuration(Section):
 
     @field_validator("keys", mode="before")
     @classmethod
-    def _flatten(cls, keys: Any) -> Any:
+    def _check_keys(cls, keys: Any) -> Any:
         """Accept ``job.stop_job = "x"``, which TOML reads as a nested table, as well as the quoted key."""
-        return flattened(keys) if isinstance(keys, Mapping) else keys
-
-    @field_validator("keys")
-    @classmethod
-    def _check_keys(cls, keys: dict[str, str]) -> dict[str, str]:
-        for where, why in key_problems(keys):
-            raise PydanticCustomError("keys", "{why}", {"why": why, "below": where})
-        return keys
+        if not isinstance(keys, Mapping):
+            return keys
+        by_action = flattened(keys)
+        _refuse("keys", key_problems(by_action))
+        return by_action
 
     @field_validator("health")
     @classmethod
     def _check_health(cls, rules: HealthRules) -> HealthRules:
-        for one in fields(rules):
-            value = getattr(rules, one.name)
-            if one.name == "off":
-                kinds = {str(kind) for kind in FindingKind}
-                if unknown := sorted(value - kinds):
-                    why = f"unknown finding {unknown[0]}; use {', '.join(sorted(kinds))}"
-                    raise PydanticCustomError("health", "{why}", {"why": why, "below": one.name})
-            elif value < 0 or (one.name.endswith("_s") and value == 0):
-                what = "greater than 0" if one.name.endswith("_s") else "0 or greater"
-                raise PydanticCustomError("health", "{why}", {"why": f"must be {what}", "below": one.name})
+        _refuse("health", _rule_problems(rules))
         return rules
 
     @property
     def progress_patterns(self) -> tuple[ProgressPattern, ...]:
         return tuple(ProgressPattern(one.name, one.regex) for one in self.patterns)
+
+
+def _refuse(table: str, problems: Iterable[tuple[str, str]]) -> None:
+    """Raise one error with all of a table's problems, each with its setting, if there are any."""
+    if found := list(problems):
+        raise PydanticCustomError("table", "problems in {table}", {"table": table, "problems": found})
+
+
+def _rule_problems(rules: HealthRules) -> Iterator[tuple[str, str]]:
+    for one in fields(rules):
+        value = getattr(rules, one.name)
+        if one.name == "off":
+            kinds = {str(kind) for kind in FindingKind}
+            if unknown := sorted(value - kinds):
+                yield one.name, f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(kinds))}"
+        elif value < 0 or (one.name.endswith("_s") and value == 0):
+            yield one.name, f"must be {'greater than 0' if one.name.endswith('_s') else '0 or greater'}"
 
 
 def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:

@@ -75,23 +75,28 @@ def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
     return {action: ",".join(filter(None, key_names(wanted))) for action, wanted in keys.items()}
 
 
-def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def key_problems(keys: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield every problem of custom keys, with the action id; the values may be of any type."""
     known = action_ids()
+    changed = {}
     for action_id, wanted in keys.items():
-        if action_id not in known:
-            yield action_id, f"no such action: {action_id}{nearest(action_id, known)}"
-            return
-        for key, name in zip(wanted.split(","), key_names(wanted), strict=True):
-            if name is None:
-                yield (
-                    action_id,
-                    f"no such key: {key.strip() or '(nothing)'}; write x, ctrl+x, f5 or ?",
-                )
-                return
-            if name in MOVING:
-                yield action_id, f"{key.strip()} is reserved for navigation or quitting"
-                return
-    yield from _conflicts(changed_keys(keys))
+        problem = _key_problem(wanted) if action_id in known else f"no such action{nearest(action_id, known)}"
+        if problem:
+            yield action_id, problem
+        # The keys of an action that has a problem are unknown: they conflict with none.
+        changed[action_id] = "" if problem else str(wanted)
+    yield from _conflicts(changed_keys(changed))
+
+
+def _key_problem(wanted: object) -> str:
+    if not isinstance(wanted, str):
+        return "must be a quoted string"
+    for key, name in zip(wanted.split(","), key_names(wanted), strict=True):
+        if name is None:
+            return f"no such key: {key.strip() or '(nothing)'}; write x, ctrl+x, f5 or ?"
+        if name in MOVING:
+            return f"{key.strip()} is reserved for navigation or quitting"
+    return ""
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -106,7 +111,7 @@ def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         taken: dict[str, str] = {}
         for action in actions_of(*scopes):
             own = f"{action.scope}.{action.id}"
-            for key in changed.get(own, action.keys).split(","):
+            for key in filter(None, changed.get(own, action.keys).split(",")):
                 other = taken.setdefault(key, own)
                 pair = frozenset({own, other})
                 if other == own or pair in reported or not pair & changed.keys():
@@ -167,6 +172,16 @@ def problems_of(
         Problem(where, ".".join(map(str, path_of(error))), _why(error, model))
         for error, where in zip(errors, wheres, strict=True)
     ]
+
+
+def separated(errors: Iterable[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """Yield the errors one by one: a check of a whole table raises one with all of its ``problems``."""
+    for error in errors:
+        problems = error.get("ctx", {}).get("problems")
+        if problems is None:
+            yield error
+        for below, why in problems or ():
+            yield {**error, "msg": why, "ctx": {"below": below}}
 
 
 def path_of(error: ErrorDetails) -> tuple[str | int, ...]:
