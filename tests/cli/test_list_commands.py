@@ -43,6 +43,14 @@ def test_jobs_as_csv_are_a_line_each_active_ones_first(cli: RunCli, baseten: Fak
     assert cli("jobs -o csv").out.startswith("id,name,current_status,")
 
 
+def test_job_names_the_state_of_its_checkpoint_upload(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [job("a", "RUNNING", checkpoint_sync_status="COMPLETED")]
+    lines = cli("job a").out.splitlines()
+    assert [line.split() for line in lines if "checkpoint" in line] == [
+        ["checkpoint", "upload", "up", "to", "date"]
+    ]
+
+
 def test_jobs_of_some_statuses_or_of_a_project(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.projects = [project(), project("proj2", "whisper")]
     of_other = {"training_project_id": "proj2"}

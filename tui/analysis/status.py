@@ -48,3 +48,11 @@ def status_view(status: str) -> StatusView:
         return known
     word = sanitize(short_status(status)).replace("-", " ").strip()
     return StatusView(word or "unknown", "?", "unknown", _FINISHED, status)
+
+
+_UPLOADS = {"SYNCING": "in progress", "COMPLETED": "up to date"}
+
+
+def upload_text(sync_status: str | None) -> str:
+    """Return the state of the upload of a job's checkpoints; empty if the server reports none."""
+    return _UPLOADS.get(sync_status or "", sanitize(sync_status or ""))

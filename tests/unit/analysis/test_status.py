@@ -1,7 +1,7 @@
 import pytest
 
 from api_client.models.jobs import JobStatus
-from tui.analysis.status import status_view
+from tui.analysis.status import status_view, upload_text
 
 VIEWS = {
     JobStatus.RUNNING: "● running", JobStatus.PENDING: "◌ pending", JobStatus.QUEUED: "◌ queued",
@@ -16,6 +16,11 @@ VIEWS = {
 def test_every_status_has_a_sign_and_a_word(status):
     view = status_view(str(status))
     assert (f"{view.sign} {view.word}", view.name) == (VIEWS[status], status)
+
+
+def test_upload_of_checkpoints_is_in_plain_words():
+    shown = [upload_text(status) for status in ("SYNCING", "COMPLETED", "PAUSED", None)]
+    assert shown == ["in progress", "up to date", "PAUSED", ""]
 
 
 def test_running_first_finished_last():

@@ -10,6 +10,7 @@ from typing import TypeVar
 from api_client.client import TrainingClient
 from api_client.models import ApiModel, TrainingJob
 from tui.analysis.export import Value, csv_lines
+from tui.analysis.status import upload_text
 from tui.commands.support.options import CSV, JSON, recorded_job_id
 from tui.commands.support.output import Output
 from tui.tables.column import Column, Span
@@ -149,7 +150,7 @@ def _job_facts(job: TrainingJob, link: str, now: datetime) -> list[tuple[str, Ce
         ("priority", Cell(str(job.priority)) if job.priority is not None else None),
         ("capacity", Cell(job.availability_model.lower()) if job.availability_model else None),
         ("started by", Cell(job.user.email) if job.user and job.user.email else None),
-        ("checkpoints", Cell(job.checkpoint_sync_status.lower()) if job.checkpoint_sync_status else None),
+        ("checkpoint upload", Cell(upload) if (upload := upload_text(job.checkpoint_sync_status)) else None),
         ("message", Cell(job.error_message, "caution") if job.error_message else None),
         ("link", Cell(link) if link else None),
     ]

@@ -13,7 +13,7 @@ from tui.analysis.billing import billed_text
 from tui.analysis.cost import Cost
 from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.status import status_view
+from tui.analysis.status import status_view, upload_text
 from tui.text.sanitize import sanitize
 from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, count, hardware, money, significant
@@ -89,7 +89,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("user", job.user_email or ""),
         ("created", local_time(job.created_at)),
         ("last change", local_time(job.updated_at)),
-        ("checkpoint upload", job.checkpoint_sync_status or ""),
+        ("checkpoint upload", upload_text(job.checkpoint_sync_status)),
     ]
     rows += [(name, str(value)) for name, value in (job.model_extra or {}).items() if value not in (None, "")]
     return [(name, value) for name, value in rows if value]
