@@ -45,7 +45,7 @@ from api_client.models import (
     TrainingJob,
 )
 from api_client.models.logs import NS_PER_S, LogGap
-from api_client.recordings.archive import RecordingError
+from api_client.recordings.archive import DamagedMember, RecordingError
 from api_client.recordings.playback import MEMORY_BYTES, Playback
 from api_client.recordings.processes import start
 from api_client.recordings.reading import CHECKPOINTS, Recording
@@ -152,13 +152,19 @@ def _not_recorded(request: Request) -> NoReturn:
 
 
 def _stored(recording: Recording, file: CheckpointFile) -> StoredFile:
-    content = recording.stored_file(file)
+    def read(start: int, end: int) -> bytes:
+        try:
+            return recording.stored_file(file)[start:end]
+        except DamagedMember as error:
+            raise ApiFault(404, "NOT_FOUND", str(error)) from error
+
+    size_bytes = recording.stored_size(file)
     return StoredFile(
         relative_name=file.relative_file_name,
         node_rank=file.node_rank,
-        size_bytes=file.size_bytes if content is None else len(content),
+        size_bytes=file.size_bytes if size_bytes is None else size_bytes,
         modified=file.last_modified,
-        generate=None if content is None else lambda start, end: content[start:end],
+        generate=None if size_bytes is None else read,
     )
 
 

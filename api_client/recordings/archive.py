@@ -1,31 +1,37 @@
 """The members of a recording: those of a zip file, or the files of a folder with the same content.
 
-Nothing is ever extracted: members are read in memory, within limits. A zip file without its directory, as a
-killed recorder leaves it, is read from its beginning up to the last complete member. ``ZipAppender`` writes
-each member with one call, so that a file is complete up to its last member at any moment.
+Nothing is ever extracted, so that the name of a member leads nowhere: members are only looked up by the names
+that bt-tui gives them, and read in memory, within limits. A zip file without its directory, as a
+killed recorder leaves it, is read from its beginning up to the last complete member. ``ZipAppender`` takes
+back a member that it could not write completely.
 """
 
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import struct
 import threading
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
 
 from api_client.errors import ConfigurationError
 
 SUFFIX = ".btrun"
+LINES_SUFFIX = ".ndjson"
 MAX_MEMBERS = 60_000
 MAX_TOTAL_BYTES = 4 * 1024**3
 """Maximum size of all members together, decompressed: some twenty million log lines."""
 MAX_DOCUMENT_BYTES = 32 * 1024**2
 """Maximum size of a member that is read at once."""
+MAX_RATIO = 128
+"""Maximum size of a member for each byte that it takes in the file; samples of an idle job have about 100."""
+MAX_DIRECTORY_BYTES = 16 * 1024**2
 MAX_ZIP_BYTES = 2**32 - 1
 READ_BYTES = 1024**2
 
@@ -50,7 +56,12 @@ class DamagedMember(Exception):
 class Members(Protocol):
     """The named members of a recording."""
 
-    def names(self) -> list[str]: ...
+    def names(self) -> Collection[str]: ...
+
+    def size(self, name: str) -> int: ...
+
+    def stored_bytes(self, name: str) -> int:
+        """Return the size in the file, compressed."""
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """Yield the content piece by piece. Raises DamagedMember."""
@@ -72,49 +83,53 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
         raise RecordingError(f"{path}: {error}") from None
 
 
-def read_member(members: Members, name: str) -> bytes:
+def read_member(members: Members, name: str, most_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
     """Return the content of a member that is read at once. Raises DamagedMember."""
     content = bytearray()
     for piece in members.pieces(name):
         content += piece
-        if len(content) > MAX_DOCUMENT_BYTES:
-            raise DamagedMember(f"{name} has more than {MAX_DOCUMENT_BYTES:,} bytes")
+        if len(content) > most_bytes:
+            raise DamagedMember(f"{name} has more than {most_bytes:,} bytes")
     return bytes(content)
 
 
-def _check_name(name: str) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or ":" in name[:2]:
-        raise RecordingError(f"refused: the name {name[:80]!r} in it leads out of the recording")
+def max_bytes(stored_bytes: int) -> int:
+    """Return the maximum size of a member that takes so many bytes in the file."""
+    return 1024 + stored_bytes * MAX_RATIO
 
 
-def _check_sizes(sizes: list[int]) -> None:
-    if len(sizes) > MAX_MEMBERS:
-        raise RecordingError(f"refused: it has {len(sizes):,} members; the limit is {MAX_MEMBERS:,}")
-    if sum(sizes) > MAX_TOTAL_BYTES:
-        raise RecordingError(f"refused: it has {sum(sizes):,} bytes; the limit is {MAX_TOTAL_BYTES:,}")
+def max_lines(stored_bytes: int) -> int:
+    """Return the maximum number of lines of a member that takes so many bytes in the file.
+
+    The lines of a log take 5 bytes or more, the samples of an idle job 3.
+    """
+    return 64 + stored_bytes // 2
 
 
 class FolderMembers:
     """The regular files below a folder; links are not followed."""
 
     def __init__(self, folder: Path) -> None:
-        self._files: dict[str, Path] = {}
-        sizes = []
+        self._files: dict[str, tuple[Path, int]] = {}
+        total = _Total()
         for place, _, files in os.walk(folder):
-            for name in files:
-                path = Path(place, name)
+            for path in (Path(place, name) for name in files):
                 if path.is_file() and not path.is_symlink():
-                    self._files[path.relative_to(folder).as_posix()] = path
-                    sizes.append(path.stat().st_size)
-            _check_sizes(sizes)
+                    size = path.stat().st_size
+                    total.add(size)
+                    self._files[path.relative_to(folder).as_posix()] = (path, size)
 
-    def names(self) -> list[str]:
-        return list(self._files)
+    def names(self) -> Collection[str]:
+        return self._files.keys()
+
+    def size(self, name: str) -> int:
+        return self._files[name][1]
+
+    stored_bytes = size
 
     def pieces(self, name: str) -> Iterator[bytes]:
         try:
-            with self._files[name].open("rb") as file:
+            with self._files[name][0].open("rb") as file:
                 while piece := file.read(READ_BYTES):
                     yield piece
         except OSError as error:
@@ -122,6 +137,23 @@ class FolderMembers:
 
     def close(self) -> None:
         """Nothing is kept open."""
+
+
+@dataclass
+class _Total:
+    """Number and size of the members, which may not be larger than the limits."""
+
+    count: int = 0
+    size: int = 0
+
+    def add(self, size: int, count: int = 1) -> None:
+        """Raises RecordingError."""
+        self.count += count
+        self.size += size
+        if self.count > MAX_MEMBERS:
+            raise RecordingError(f"refused: it has more than {MAX_MEMBERS:,} members")
+        if self.size > MAX_TOTAL_BYTES:
+            raise RecordingError(f"refused: it has more than {MAX_TOTAL_BYTES:,} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,26 +164,57 @@ class _ZipMember:
     size: int
     method: int
     crc: int
+    end: int = field(default=0, compare=False)
+    """Where the next member begins; 0 if it was not written or scanned."""
+
+
+class _Newest:
+    """The last member of each name, within the limits of a recording."""
+
+    def __init__(self, members: Iterable[_ZipMember] = ()) -> None:
+        self.by_name: dict[str, _ZipMember] = {}
+        """The members in the order in which they were added."""
+        self._total = _Total()
+        self.add(members)
+
+    def add(self, members: Iterable[_ZipMember]) -> None:
+        """Add members, which replace those with the same names. Raises RecordingError for too many."""
+        for member in members:
+            replaced = self.by_name.pop(member.name, None)
+            if replaced is not None:
+                self._total.add(-replaced.size, -1)
+            self._total.add(member.size)
+            self.by_name[member.name] = member
+
+    @property
+    def last(self) -> _ZipMember | None:
+        return next(reversed(self.by_name.values()), None)
 
 
 class ZipMembers:
     """The members of a zip file; of several with one name, the last. Reads are safe from any thread."""
 
     def __init__(self, path: Path, *, complete_only: bool) -> None:
-        self._file = path.open("rb")
+        self._file = _ZipReader(path.open("rb", buffering=0))
         self._lock = threading.Lock()
         try:
-            self._members, self.end = _zip_members(self._file)
-            rest = None if complete_only else _member_at(self._file, self.end)
-            if rest is not None and rest.name not in self._members:
-                _check_name(rest.name)
-                self._members[rest.name] = rest
+            newest, end = _zip_members(self._file)
+            self._members = newest.by_name
+            cut_off = None if complete_only else _member_at(self._file, end)
+            if cut_off is not None:
+                self._members.setdefault(cut_off.name, cut_off)
         except BaseException:
             self._file.close()
             raise
 
-    def names(self) -> list[str]:
-        return list(self._members)
+    def names(self) -> Collection[str]:
+        return self._members.keys()
+
+    def size(self, name: str) -> int:
+        return self._members[name].size
+
+    def stored_bytes(self, name: str) -> int:
+        return self._members[name].stored_bytes
 
     def pieces(self, name: str) -> Iterator[bytes]:
         member = self._members[name]
@@ -160,6 +223,10 @@ class ZipMembers:
         header = self._bytes(member.offset, _LOCAL.size) if member.offset >= 0 else b""
         if len(header) < _LOCAL.size or not header.startswith(_LOCAL_SIGNATURE):
             raise DamagedMember(f"{name} is not where it should be")
+        if member.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise DamagedMember(f"{name} is neither stored nor deflated")
+        if member.size > max_bytes(member.stored_bytes):
+            raise DamagedMember(f"{name} is compressed more than {MAX_RATIO} times")
         name_bytes, extra_bytes = _LOCAL.unpack(header)[-2:]
         start += name_bytes + extra_bytes
         inflater = zlib.decompressobj(-zlib.MAX_WBITS) if member.method == zipfile.ZIP_DEFLATED else None
@@ -193,51 +260,52 @@ class ZipMembers:
                 raise DamagedMember(f"can't read the recording: {error}") from error
 
 
-def _zip_members(file: BinaryIO) -> tuple[dict[str, _ZipMember], int]:
+class _ZipReader(io.BufferedReader):
+    """A zip file whose directory has at most ``MAX_DIRECTORY_BYTES``: ``zipfile`` reads it at once."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > MAX_DIRECTORY_BYTES:
+            raise RecordingError(f"refused: its directory has more than {MAX_DIRECTORY_BYTES:,} bytes")
+        return super().read(size)
+
+
+def _zip_members(file: _ZipReader) -> tuple[_Newest, int]:
     """Return the members, and where the next one may be written."""
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        found = list(_scanned(file))
-        end = found[-1][1] if found else 0
-        members = [member for member, _ in found]
+        newest = _Newest(_scanned(file))
+        end = 0 if newest.last is None else newest.last.end
     else:
-        if any(info.flag_bits & _ENCRYPTED for info in archive.infolist()):
-            raise RecordingError("refused: it is encrypted")
-        end = archive.start_dir
-        members = [
-            _ZipMember(
-                *(info.filename, info.header_offset, info.compress_size, info.file_size),
-                *(info.compress_type, info.CRC),
-            )
-            for info in archive.infolist()
-            if not info.is_dir()
-        ]
-    if not members:
+        newest, end = _Newest(_listed(archive)), archive.start_dir
+    if newest.last is None:
         raise RecordingError("not a recording: neither a zip file nor a folder")
-    for member in members:
-        _check_name(member.name)
-        if member.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise RecordingError(f"refused: {member.name[:80]} is neither stored nor deflated")
-    _check_sizes([member.size for member in members])
-    newest: dict[str, _ZipMember] = {}
-    for member in members:
-        newest.pop(member.name, None)
-        newest[member.name] = member
+    if sum(member.stored_bytes for member in newest.by_name.values()) > file.seek(0, os.SEEK_END):
+        raise RecordingError("refused: its members overlap")
     return newest, end
 
 
-def _scanned(file: BinaryIO) -> Iterator[tuple[_ZipMember, int]]:
-    """Yield the complete members of a zip file without a directory, and the end of each."""
+def _listed(archive: zipfile.ZipFile) -> Iterator[_ZipMember]:
+    for info in archive.infolist():
+        if info.flag_bits & _ENCRYPTED:
+            raise RecordingError("refused: it is encrypted")
+        yield _ZipMember(
+            *(info.filename, info.header_offset, info.compress_size, info.file_size),
+            *(info.compress_type, info.CRC),
+        )
+
+
+def _scanned(file: _ZipReader) -> Iterator[_ZipMember]:
+    """Yield the complete members of a zip file without a directory."""
     offset, file_bytes = 0, file.seek(0, os.SEEK_END)
     while (member := _member_at(file, offset)) is not None:
         offset = file.tell() + member.stored_bytes
         if offset > file_bytes:
             return
-        yield member, offset
+        yield replace(member, end=offset)
 
 
-def _member_at(file: BinaryIO, offset: int) -> _ZipMember | None:
+def _member_at(file: _ZipReader, offset: int) -> _ZipMember | None:
     """Return the member whose header is at an offset, and leave the file at its content; None if none is."""
     file.seek(offset)
     header = file.read(_LOCAL.size)
@@ -261,15 +329,16 @@ class ZipAppender:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("r+b")
+        self._file = path.open("r+b", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._members, end = _zip_members(self._file)
-            if [member for member, _ in _scanned(self._file)][-1:] != [*self._members.values()][-1:]:
+            reader = _ZipReader(self._file)
+            self._members, self._end = _zip_members(reader)
+            if _Newest(_scanned(reader)).last != self._members.last:
                 raise RecordingError("another program wrote this zip file; record to a new file")
+            reader.detach()
             # Without the old directory, a kill leaves what can be scanned.
-            self._file.truncate(end)
-            self._file.seek(end)
+            self._file.truncate(self._end)
         except BlockingIOError:
             self._file.close()
             raise RecordingError("another process is recording to this file") from None
@@ -278,42 +347,67 @@ class ZipAppender:
             raise
 
     def append(self, contents: Mapping[str, bytes]) -> None:
-        """Write members with one call; they replace those with the same names."""
-        offset, parts = self._file.tell(), []
+        """Write members, which replace those with the same names: all of them, or none.
+
+        Raises RecordingError if a recording can't have them, OSError if they can't be written.
+        """
+        offset, parts, members = self._end, [], []
         for name, content in contents.items():
-            deflater = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
-            data = deflater.compress(content) + deflater.flush()
-            member = _ZipMember(
-                name, offset, len(data), len(content), zipfile.ZIP_DEFLATED, zlib.crc32(content)
-            )
+            method, data = _compressed(name, content)
+            member = _ZipMember(name, offset, len(data), len(content), method, zlib.crc32(content))
             parts.append(_local_header(member) + data)
             offset += len(parts[-1])
-            self._members.pop(name, None)
-            self._members[name] = member
-        if offset > MAX_ZIP_BYTES or len(self._members) > MAX_MEMBERS:
+            members.append(member)
+        if offset > MAX_ZIP_BYTES:
             raise RecordingError("the recording is full: a zip file has at most 4 GiB")
-        self._file.write(b"".join(parts))
-        self._file.flush()
+        newest = _Newest(self._members.by_name.values())
+        newest.add(members)
+        self._write(b"".join(parts))
+        self._members, self._end = newest, offset
 
     def close(self) -> None:
-        start = self._file.tell()
-        directory = b"".join(_directory_entry(member) for member in self._members.values())
-        count = len(self._members)
-        self._file.write(directory + _END.pack(_END_SIGNATURE, 0, 0, count, count, len(directory), start, 0))
-        self._file.close()
+        """Write the directory. Raises OSError; the recording is complete without it."""
+        members = self._members.by_name.values()
+        directory = b"".join(map(_directory_entry, members))
+        sizes = (len(members), len(members), len(directory), self._end)
+        try:
+            self._write(directory + _END.pack(_END_SIGNATURE, 0, 0, *sizes, 0))
+        finally:
+            self._file.close()
+
+    def _write(self, content: bytes) -> None:
+        """Write at the end, or leave the file as it was. Raises OSError."""
+        self._file.seek(self._end)
+        left = memoryview(content)
+        try:
+            while left:
+                left = left[self._file.write(left) or 0 :]
+        except BaseException:
+            self._file.truncate(self._end)
+            raise
 
 
 def new_zip(path: Path, contents: Mapping[str, bytes]) -> None:
     """Create a zip file with these members; it appears at once. Raises FileExistsError."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with zipfile.ZipFile(partial, "x", zipfile.ZIP_DEFLATED) as archive:
+        with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in contents.items():
-                archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-        partial.chmod(0o600)
+                archive.writestr(zipfile.ZipInfo(name), content, _compressed(name, content)[0])
         os.link(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _compressed(name: str, content: bytes) -> tuple[int, bytes]:
+    """Return the method and the stored bytes; not deflated if that would make it look like a zip bomb."""
+    deflater = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    data = deflater.compress(content) + deflater.flush()
+    lines = content.count(b"\n") if name.endswith(LINES_SUFFIX) else 0
+    if len(content) > max_bytes(len(data)) or lines > max_lines(len(data)):
+        return zipfile.ZIP_STORED, content
+    return zipfile.ZIP_DEFLATED, data
 
 
 def _local_header(member: _ZipMember) -> bytes:

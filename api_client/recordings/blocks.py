@@ -5,6 +5,7 @@ The name of a block has the first and the last time in it, so that opening a rec
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zlib
@@ -12,20 +13,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from api_client.recordings.archive import MAX_DOCUMENT_BYTES, DamagedMember, Members, read_member
+from api_client.recordings.archive import DamagedMember, Members, max_lines, read_member
 from api_client.recordings.stamps import stamp_of
 
-LOG, LOG_FOLDER = "logs.ndjson", "logs"
-METRICS, METRICS_FOLDER = "metrics.ndjson", "metrics"
 BLOCK_LINES = 5_000
-MAX_LINE_BYTES = 4 * 1024**2
-MAX_BLOCK_LINES = 1_000_000
-"""More lines than a block of the largest size has if each has a time."""
-MAX_WITHOUT_TIME = 100_000
-"""Maximum number of blank lines and of lines without a valid time in a member that is not divided."""
+MAX_BLOCK_LINES = 20_000
 NOT_JSON = b"!"
 """Stored in place of a line that cannot be read."""
 _BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjson")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The log or the metrics: the member that is not divided, or the folder of blocks; maximum sizes."""
+
+    whole: str
+    folder: str
+    line_bytes: int
+    block_bytes: int
+
+
+LOG = Kind("logs.ndjson", "logs", 4 * 1024**2, 8 * 1024**2)
+METRICS = Kind("metrics.ndjson", "metrics", 64 * 1024, 2 * 1024**2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +64,30 @@ class Blocks:
     time that can be read, the time is ``begin_ns``.
     """
 
-    def __init__(self, members: Members, whole: str, folder: str, begin_ns: int = 0) -> None:
+    def __init__(self, members: Members, kind: Kind, begin_ns: int = 0) -> None:
         self._members = members
-        self.items = _blocks_of(members, whole, folder, begin_ns)
+        self._kind = kind
+        self.items = _blocks_of(members, kind, begin_ns)
         self.first_ns = min((block.first_ns for block in self.items), default=None)
         self.last_ns = max((block.last_ns for block in self.items), default=None)
 
-    def values(self, block: Block) -> list[Any]:
+    def values(self, block: Block) -> Iterator[Any]:
         """Return the JSON values of a block's lines; None for one that is not JSON. Raises DamagedMember."""
-        content = (
-            read_member(self._members, block.member) if block.member else zlib.decompress(block.deflated)
-        )
-        if content.count(b"\n") > MAX_BLOCK_LINES:
-            raise DamagedMember(f"{block.member} has more than {MAX_BLOCK_LINES:,} lines")
-        lines = [line for line in content.split(b"\n") if line.strip()]
-        try:
-            values = json.loads(b"[" + b",".join(lines) + b"]")
-        except (ValueError, RecursionError):
-            values = []
-        return values if len(values) == len(lines) else [_json(line) for line in lines]
+        if block.member:
+            content = read_member(self._members, block.member, self._kind.block_bytes)
+            most_lines = min(MAX_BLOCK_LINES, max_lines(self._members.stored_bytes(block.member)))
+            if content.count(b"\n") > most_lines:
+                raise DamagedMember(f"{block.member} has more than {most_lines:,} lines")
+        else:
+            content = zlib.decompress(block.deflated)
+        lines = (line for line in io.BytesIO(content) if not line.isspace())
+        return (_json(line) if len(line) <= self._kind.line_bytes else None for line in lines)
 
 
-def _blocks_of(members: Members, whole: str, folder: str, begin_ns: int) -> list[Block]:
-    found = [] if whole not in members.names() else list(_divided(members, whole, begin_ns))
+def _blocks_of(members: Members, kind: Kind, begin_ns: int) -> list[Block]:
+    found = list(_divided(members, kind, begin_ns)) if kind.whole in members.names() else []
     named = [match for name in members.names() if (match := _BLOCK_NAME.fullmatch(name))]
-    named = sorted((one for one in named if one[1] == folder), key=lambda one: int(one[2]))
+    named = sorted((one for one in named if one[1] == kind.folder), key=lambda one: int(one[2]))
     for one in named:
         first_ns, last_ns = sorted((int(one[3]), int(one[4])))
         found.append(Block(first_ns, last_ns, member=one[0]))
@@ -90,10 +98,10 @@ def _blocks_of(members: Members, whole: str, folder: str, begin_ns: int) -> list
     return blocks
 
 
-def _divided(members: Members, name: str, begin_ns: int) -> Iterator[Block]:
+def _divided(members: Members, kind: Kind, begin_ns: int) -> Iterator[Block]:
     lines: list[bytes] = []
     stamps: list[int] = []
-    size, newest_ns, without_time = 0, 0, 0
+    size, newest_ns = 0, 0
 
     def block() -> Block:
         near_ns = newest_ns or begin_ns
@@ -103,20 +111,20 @@ def _divided(members: Members, name: str, begin_ns: int) -> Iterator[Block]:
         stamps.clear()
         return Block(first_ns, last_ns, deflated=content)
 
+    most_lines = max_lines(members.stored_bytes(kind.whole))
     try:
-        for line in _lines(members, name):
-            value = _json(line) if line.strip() else None
-            own = times_of(value)
-            without_time += not own
-            if without_time > MAX_WITHOUT_TIME:
-                raise DamagedMember(f"{name} has more than {MAX_WITHOUT_TIME:,} lines without a time")
+        for number, line in enumerate(_lines(members, kind), start=1):
+            if number > most_lines:
+                raise DamagedMember(f"{kind.whole} has more than {most_lines:,} lines")
             if not line.strip():
                 continue
+            value = _json(line)
+            own = times_of(value)
             lines.append(line if value is not None else NOT_JSON)
             stamps += own
             newest_ns = max([newest_ns, *own])
             size += len(line)
-            if len(lines) >= BLOCK_LINES or size > MAX_DOCUMENT_BYTES // 4:
+            if len(lines) >= BLOCK_LINES or size > kind.block_bytes // 2:
                 size = 0
                 yield block()
     except DamagedMember:
@@ -125,19 +133,19 @@ def _divided(members: Members, name: str, begin_ns: int) -> Iterator[Block]:
         yield block()
 
 
-def _lines(members: Members, name: str) -> Iterator[bytes]:
+def _lines(members: Members, kind: Kind) -> Iterator[bytes]:
     """Yield the lines of a member, of any size; in place of one that is too long, one that is not JSON."""
+
+    def limited(line: bytes) -> bytes:
+        return line if len(line) <= kind.line_bytes else NOT_JSON
+
     rest = b""
-    for piece in members.pieces(name):
+    for piece in members.pieces(kind.whole):
         *lines, rest = (rest + piece).split(b"\n")
-        yield from map(_limited, lines)
-        rest = rest[: MAX_LINE_BYTES + 1]
+        yield from map(limited, lines)
+        rest = rest[: kind.line_bytes + 1]
     if rest.strip():
-        yield _limited(rest)
-
-
-def _limited(line: bytes) -> bytes:
-    return line if len(line) <= MAX_LINE_BYTES else NOT_JSON
+        yield limited(rest)
 
 
 def _json(line: bytes) -> Any:

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from api_client.models import LogRecord
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from api_client.recordings.archive import DamagedMember, Members
-from api_client.recordings.blocks import LOG, LOG_FOLDER, Blocks
+from api_client.recordings.blocks import LOG, Blocks
 from api_client.recordings.stamps import stamp_of
 
-CACHED_BLOCKS = 24
+CACHED_BLOCKS = 4
 DAMAGED = "this part of the recording is damaged"
 MISPLACED = "this part of the recording has lines of another time"
 UNREADABLE = "a line of the recording can't be read"
@@ -47,7 +47,7 @@ class RecordedLog:
     """The lines and gaps of a recording whose job was created at ``begin_ns``."""
 
     def __init__(self, members: Members, begin_ns: int) -> None:
-        self.blocks = Blocks(members, LOG, LOG_FOLDER, begin_ns)
+        self.blocks = Blocks(members, LOG, begin_ns)
         self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
 
     def arriving(

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 from api_client.recordings.archive import DamagedMember, Members
-from api_client.recordings.blocks import METRICS, METRICS_FOLDER, Blocks
+from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import moment_at, stamp_of
 
 NS_PER_S = 1_000_000_000
 CACHED_BLOCKS = 8
 MAX_VALUE = 2.0**63
 """No usage in cores or bytes reaches it."""
+MAX_SERIES, MAX_SAMPLES = 20_000, 500_000
+"""Maximum size of an answer: 512 nodes with 16 GPUs have fewer series, and an hour of them fewer samples."""
 NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
 STORAGE_VALUES = ("usage_bytes", "utilization")
@@ -31,10 +33,23 @@ class _Row(NamedTuple):
 Storage = dict[str, list[MetricSample]]
 
 
+class _Full(Exception):
+    """An answer has ``MAX_SAMPLES``."""
+
+
+@dataclass
+class _Size:
+    """Number of series and samples in an answer."""
+
+    series: int = 0
+    samples: int = 0
+
+
 @dataclass
 class _Node:
     """The samples of a node, or of the cache, while they are collected."""
 
+    size: _Size
     plain: Storage = field(default_factory=lambda: {name: [] for name in NODE_VALUES})
     gpus: dict[str, Storage] = field(default_factory=lambda: {name: {} for name in GPU_VALUES})
     storage: Storage = field(default_factory=lambda: {name: [] for name in STORAGE_VALUES})
@@ -42,14 +57,24 @@ class _Node:
 
     def take(self, row: _Row) -> None:
         for name, samples in self.plain.items():
-            _take(samples, row, row.values.get(name))
+            self._take(samples, row, row.values.get(name))
         for name, by_gpu in self.gpus.items():
             values = row.values.get(name)
             for gpu, value in values.items() if isinstance(values, dict) else ():
-                _take(by_gpu.setdefault(gpu, []), row, value)
+                if gpu not in by_gpu and self.size.series < MAX_SERIES:
+                    self.size.series += 1
+                    by_gpu[gpu] = []
+                self._take(by_gpu.get(gpu, []), row, value)
         stored = row.values.get("ephemeral_storage", row.values.get("cache"))
         for name, samples in self.storage.items():
-            _take(samples, row, stored.get(name) if isinstance(stored, dict) else None)
+            self._take(samples, row, stored.get(name) if isinstance(stored, dict) else None)
+
+    def _take(self, samples: list[MetricSample], row: _Row, value: object) -> None:
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_VALUE:
+            self.size.samples += 1
+            if self.size.samples > MAX_SAMPLES:
+                raise _Full
+            samples.append(MetricSample(row.moment, float(value)))
 
     def series(self) -> dict[str, Any]:
         return {**self.plain, **self.gpus, "ephemeral_storage": self.volume()}
@@ -58,40 +83,28 @@ class _Node:
         return StorageMetrics.model_construct(None, **self.storage)
 
 
-def _take(samples: list[MetricSample], row: _Row, value: object) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_VALUE:
-        samples.append(MetricSample(row.moment, float(value)))
-
-
 class RecordedMetrics:
     """The samples of a recording."""
 
     def __init__(self, members: Members, begin_ns: int = 0) -> None:
-        self.blocks = Blocks(members, METRICS, METRICS_FOLDER, begin_ns)
+        self.blocks = Blocks(members, METRICS, begin_ns)
         self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
 
     def select(
         self, start_ns: int, end_ns: int, *, step_s: int, job: TrainingJob | None = None
     ) -> JobMetrics:
-        """Return the samples ``start_ns <= t <= end_ns``, at most one in ``step_s`` seconds."""
-        nodes: dict[str | None, _Node] = {}
-        cache: _Node | None = None
-        for number, block in enumerate(self.blocks.items):
-            if block.first_ns > end_ns or block.last_ns < start_ns:
-                continue
-            for row in self._parsed(number):
-                if not start_ns <= row.time_ns <= end_ns:
-                    continue
-                if "cache" in row.values:
-                    node = cache = cache or _Node()
-                else:
-                    node_id = row.values.get("node_id")
-                    node = nodes.setdefault(node_id if isinstance(node_id, str) else None, _Node())
-                slot = row.time_ns // (step_s * NS_PER_S)
-                if slot != node.last_slot:
-                    node.last_slot = slot
-                    node.take(row)
-        leader = nodes.get(None) or next(iter(nodes.values()), _Node())
+        """Return the samples ``start_ns <= t <= end_ns``, at most one in ``step_s`` seconds.
+
+        If that were more than ``MAX_SAMPLES``, the step is longer; of more than ``MAX_SERIES``, the first
+        are returned.
+        """
+        while True:
+            try:
+                nodes, cache = self._collect(start_ns, end_ns, step_s * NS_PER_S)
+                break
+            except _Full:
+                step_s *= 2
+        leader = nodes.get(None) or next(iter(nodes.values()), _Node(_Size()))
         return JobMetrics.model_construct(
             **leader.series(),
             cache=None if cache is None else cache.volume(),
@@ -104,6 +117,35 @@ class RecordedMetrics:
                 if node_id is not None
             ],
         )
+
+    def _collect(
+        self, start_ns: int, end_ns: int, step_ns: int
+    ) -> tuple[dict[str | None, _Node], _Node | None]:
+        nodes: dict[str | None, _Node] = {}
+        cache: _Node | None = None
+        size = _Size()
+        for number, block in enumerate(self.blocks.items):
+            if block.first_ns > end_ns or block.last_ns < start_ns:
+                continue
+            for row in self._parsed(number):
+                if not start_ns <= row.time_ns <= end_ns:
+                    continue
+                if "cache" in row.values:
+                    node = cache = cache or _Node(size)
+                else:
+                    node_id = row.values.get("node_id")
+                    node_id = node_id if isinstance(node_id, str) else None
+                    if node_id not in nodes:
+                        if size.series >= MAX_SERIES:
+                            continue
+                        size.series += len(NODE_VALUES) + len(STORAGE_VALUES)
+                        nodes[node_id] = _Node(size)
+                    node = nodes[node_id]
+                slot = row.time_ns // step_ns
+                if slot != node.last_slot:
+                    node.last_slot = slot
+                    node.take(row)
+        return nodes, cache
 
     def _parse(self, number: int) -> list[_Row]:
         try:

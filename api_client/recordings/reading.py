@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, FailFast, TypeAdapter, ValidationError
 
 from api_client.models import (
     Checkpoint,
@@ -20,12 +23,17 @@ from api_client.models import (
 )
 from api_client.models.base import ApiModel, UtcDatetime
 from api_client.models.jobs import CLOCK_SKEW, JobStatus, is_finished
-from api_client.recordings.archive import SUFFIX, DamagedMember, RecordingError, open_members, read_member
+from api_client.recordings.archive import (
+    MAX_DOCUMENT_BYTES,
+    SUFFIX,
+    DamagedMember,
+    RecordingError,
+    open_members,
+    read_member,
+)
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
 from api_client.recordings.stamps import moment_at, ns_of
-
-T = TypeVar("T")
 
 FORMAT, VERSION = "bt-tui recording", 1
 MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
@@ -36,9 +44,12 @@ MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
     "queue_context.json",
 )
 CHECKPOINTS, CHECKPOINT_FILES, FILES_FOLDER = "checkpoints.json", "checkpoint_files.json", "files"
-FOREVER_NS = 2**63
+MAX_OBJECTS, MAX_VALUES = 25_000, 500_000
+"""Maximum number of JSON objects and values in a document; a job has up to 20,000 files."""
+MAX_FOLDERS = 64
 MAX_RUN = timedelta(days=3_660)
 """Maximum time from the beginning of a recording to its end, most of which would be empty."""
+FOREVER_NS = 2**63
 NOT_RECORDED = "TRAINING_JOB_NOT_RECORDED"
 
 
@@ -56,6 +67,41 @@ class Manifest(ApiModel):
     ended: bool = False
     messages: bool = True
     complete: bool = True
+
+
+def document(name: str, content: bytes) -> Any:
+    """Return what the document of this name holds; it is written only if it can be read.
+
+    Raises DamagedMember.
+    """
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise DamagedMember(f"{name} has more than {MAX_DOCUMENT_BYTES:,} bytes")
+    # Counted in the bytes, where a value takes two: as an object of Python it takes up to a thousand.
+    objects, values = content.count(b"{"), content.count(b"[") + content.count(b",")
+    if objects > MAX_OBJECTS or values > MAX_VALUES:
+        raise DamagedMember(f"{name} has more than {MAX_OBJECTS:,} objects or {MAX_VALUES:,} values")
+    try:
+        return _DOCUMENTS[name].validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise DamagedMember(f"{name} is not JSON") from error
+        where = ".".join(map(str, first["loc"])) or "its content"
+        raise DamagedMember(f"{name}: {where}: {first['msg']}") from error
+    except (OverflowError, ValueError) as error:
+        raise DamagedMember(f"{name} has a time or a number out of range") from error
+
+
+_LATER = ConfigDict(defer_build=True)
+_DOCUMENTS: dict[str, TypeAdapter[Any]] = {
+    MANIFEST: TypeAdapter(Manifest),
+    JOB: TypeAdapter(TrainingJob),
+    PROJECT: TypeAdapter(TrainingProject),
+    EVENTS: TypeAdapter(Annotated[list[QueueEvent], FailFast()], config=_LATER),
+    QUEUE: TypeAdapter(QueueContext),
+    CHECKPOINTS: TypeAdapter(Annotated[list[Checkpoint], FailFast()], config=_LATER),
+    CHECKPOINT_FILES: TypeAdapter(Annotated[list[CheckpointFile], FailFast()], config=_LATER),
+}
 
 
 class Recording:
@@ -78,21 +124,21 @@ class Recording:
             raise
 
     def _read(self) -> None:
-        self.manifest = self._required(MANIFEST, Manifest)
+        self.manifest: Manifest = self._required(MANIFEST)
         if self.manifest.format != FORMAT:
             raise RecordingError(f"{self.path}: not a recording")
         if self.manifest.version > VERSION:
             raise RecordingError(f"{self.path}: made by a newer version of bt-tui")
-        self.job = self._required(JOB, TrainingJob)
+        self.job: TrainingJob = self._required(JOB)
         project = {"id": self.job.project_id or "recording", "name": self.job.project_name}
-        self.project = self._optional(PROJECT, TrainingProject) or TrainingProject.model_validate(project)
+        self.project = self._optional(PROJECT) or TrainingProject.model_validate(project)
         if self.job.project_id != self.project.id:
             self.job = self.job.model_copy(update={"training_project_id": self.project.id})
-        self._events = sorted(self._list(EVENTS, QueueEvent), key=_created)
+        self._events = sorted(self._optional(EVENTS) or [], key=_created)
         self._own_events = [one for one in self._events if one.training_job_id == self.job.id]
-        self._queue = self._optional(QUEUE, QueueContext)
-        self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS, list[Checkpoint])
-        self._files = self._list(CHECKPOINT_FILES, CheckpointFile)
+        self._queue = self._optional(QUEUE)
+        self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS)
+        self._files: list[CheckpointFile] = self._optional(CHECKPOINT_FILES) or []
         created_ns = ns_of(self.job.created_at) if self.job.created_at is not None else 0
         self.log = RecordedLog(self._members, created_ns)
         self.metrics = RecordedMetrics(self._members, created_ns)
@@ -125,9 +171,9 @@ class Recording:
             return job.model_copy(update={"current_status": NOT_RECORDED})
         if at == self.until and self.manifest.complete:
             return job
-        past = [event for event in self._own_events if event.created is None or event.created <= at]
+        past = bisect_right(self._own_events, at, key=_created)
         if past:
-            status, since = past[-1].status, past[-1].created
+            status, since = self._own_events[past - 1].status, self._own_events[past - 1].created
         elif self._own_events:
             status, since = JobStatus.PENDING, job.created_at
         else:
@@ -139,7 +185,7 @@ class Recording:
         return job.model_copy(update=changes)
 
     def events_at(self, at: datetime) -> list[QueueEvent]:
-        return [event for event in self._events if event.created is None or event.created <= at]
+        return self._events[: bisect_right(self._events, at, key=_created)]
 
     def queue_at(self, at: datetime) -> QueueContext | None:
         """Return the queue context with the events so far; None if the recorder could not read either."""
@@ -163,21 +209,23 @@ class Recording:
             file for file in self._files if not later or not later & set(_folders(file.relative_file_name))
         ]
 
-    def stored_file(self, file: CheckpointFile) -> bytes | None:
-        """Return the content of a checkpoint's file if it was recorded."""
-        name = file_member(file)
-        if name not in self._members.names():
-            return None
-        try:
-            return read_member(self._members, name)
-        except DamagedMember:
-            return None
+    def stored_size(self, file: CheckpointFile) -> int | None:
+        """Return the size of the recorded content of a file; None if it was not recorded."""
+        name = self._member_of(file)
+        return None if name is None else self._members.size(name)
+
+    def stored_file(self, file: CheckpointFile) -> bytes:
+        """Return the recorded content of a file. Raises DamagedMember."""
+        name = self._member_of(file)
+        if name is None:
+            raise DamagedMember(f"{file.relative_file_name} was not recorded")
+        return read_member(self._members, name)
 
     def now_ns(self, at: datetime) -> int:
         """Return the arrival time up to which log entries are visible; at the end, all are."""
         return FOREVER_NS if at >= self.until else int(at.timestamp() * 1_000_000) * 1_000
 
-    def member_names(self) -> list[str]:
+    def member_names(self) -> Collection[str]:
         return self._members.names()
 
     def close(self) -> None:
@@ -191,36 +239,32 @@ class Recording:
     ) -> None:
         self.close()
 
-    def _required(self, name: str, kind: type[T]) -> T:
-        found: T | None = self._optional(name, kind)
+    def _required(self, name: str) -> Any:
+        found = self._optional(name)
         if found is None:
             reason = self.problems.pop() if self.problems else f"it has no {name}"
             raise RecordingError(f"{self.path}: not a recording: {reason}")
         return found
 
-    def _optional(self, name: str, kind: Any) -> Any:
+    def _optional(self, name: str) -> Any:
         if name not in self._members.names():
             return None
         try:
-            return TypeAdapter(kind).validate_python(json.loads(read_member(self._members, name)))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "its content"
-            self.problems.append(f"{name}: {where}: {first['msg']}")
+            return document(name, read_member(self._members, name))
         except DamagedMember as error:
             self.problems.append(str(error))
-        except OverflowError:
-            self.problems.append(f"{name} has a time out of range")
-        except (ValueError, RecursionError):
-            self.problems.append(f"{name} is not JSON")
-        return None
+            return None
 
-    def _list(self, name: str, kind: type[T]) -> list[T]:
-        return self._optional(name, list[kind]) or []  # type: ignore[valid-type]
+    def _member_of(self, file: CheckpointFile) -> str | None:
+        """Return the member with the content of a file; in older recordings it has the file's own name."""
+        own = f"{FILES_FOLDER}/{file.node_rank}/{file.relative_file_name}"
+        return next((name for name in (file_member(file), own) if name in self._members.names()), None)
 
 
 def file_member(file: CheckpointFile) -> str:
-    return f"{FILES_FOLDER}/{file.node_rank}/{file.relative_file_name}"
+    """Return the name of the member with a file's content, which has nothing of the file's own name."""
+    identity = f"{file.node_rank}/{file.relative_file_name}"
+    return f"{FILES_FOLDER}/{sha256(identity.encode()).hexdigest()}"
 
 
 def is_recording(path: Path) -> bool:
@@ -238,6 +282,5 @@ def _created(event: QueueEvent) -> datetime:
     return event.created or datetime.min.replace(tzinfo=UTC)
 
 
-def _folders(name: str) -> list[str]:
-    parts = name.removeprefix("./").split("/")
-    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+def _folders(name: str) -> Iterator[str]:
+    return accumulate(name.removeprefix("./").split("/", MAX_FOLDERS)[:-1], "{}/{}".format)

@@ -2,12 +2,179 @@
 
 from __future__ import annotations
 
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from api_client.recordings.reading import Recording
-from support.recorded import BEGIN, END, by_hand, iso, line, messages, ndjson, ns_of, shown
+from api_client.models import CheckpointFile
+from api_client.recordings.reading import CHECKPOINT_FILES, CHECKPOINTS, EVENTS, JOB, MANIFEST, Recording
+from api_client.recordings.scrub import Scrubber
+from api_client.recordings.writing import RecordingWriter
+from support.fake_object_store import FakeObjectStore, Stored
+from support.recorded import BEGIN, DOCUMENTS, END, by_hand, iso, line, messages, ndjson, ns_of, shown
+from tui.readers.recorder import Recorder
+
+FILE = "trainer_state.json"
+NAMES = [
+    f"ck/../{FILE}",
+    f"../../../{FILE}",
+    f"/etc/{FILE}",
+    f"runs\\x/{FILE}",
+    f"C:/{FILE}",
+    f"{'x' * 60_000}/{FILE}",
+    f"a\0b\x1b[31m\n/{FILE}",
+    f"./{FILE}",
+    f"//{FILE}",
+    f"é\u202e漢😀/{FILE}",
+    f"{'/' * 5_000}{FILE}",
+    f"hf_AbCdEfGhIjKlMnOpQr/{FILE}",
+    "",
+    ".",
+    FILE,
+]
+
+
+async def test_recording_has_every_file_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "run.btrun"
+    stored = [Stored(name, b'{"file": %d}' % number) for number, name in enumerate(NAMES)]
+    with FakeObjectStore(*stored) as store:
+        store.api.jobs[0] |= dict.fromkeys(("created_at", "updated_at"), datetime.now(UTC).isoformat())
+        for _continued in range(2):
+            async with store.client() as client:
+                recorder = Recorder(client, await client.jobs.find("job1"), path)
+                await recorder.run()
+            assert recorder.problems == {}
+    with Recording(path) as recording:
+        files = recording.files_at(recording.until)
+        found = [recording.stored_file(file) for file in files if file.relative_file_name.endswith(FILE)]
+    assert found == [file.content for file in stored if file.name.endswith(FILE)]
+    names = [name.replace("hf_AbCdEfGhIjKlMnOpQr", "[removed]") for name in NAMES]
+    assert [file.relative_file_name for file in files] == names
+
+
+def test_file_recorded_under_its_own_name_is_read(tmp_path: Path) -> None:
+    """As earlier versions recorded it, names that lead out of the recording included."""
+    files = [{"relative_file_name": name, "size_bytes": 2} for name in (f"ck/../{FILE}", FILE)]
+    members = {CHECKPOINT_FILES: files} | {f"files/0/{file['relative_file_name']}": "{}" for file in files}
+    with Recording(
+        by_hand(tmp_path / "run.btrun", members | {"../up.json": "{}", "/a\\b": "x"})
+    ) as recording:
+        assert [recording.stored_file(file) for file in recording.files_at(END)] == [b"{}", b"{}"]
+        assert recording.problems == []
+
+
+TEXTS = st.text(max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@example(job={"id": "..", "training_project_id": "a/b"}, names=["x" * 70_000], texts=["a"], stamps=["9" * 19])
+@given(
+    job=st.fixed_dictionaries({"id": TEXTS, "name": TEXTS, "training_project_id": TEXTS, "more": TEXTS}),
+    names=st.lists(TEXTS, max_size=5),
+    texts=st.lists(TEXTS, min_size=1, max_size=5),
+    stamps=st.lists(st.one_of(st.integers(0, 2**64), TEXTS), min_size=1, max_size=5),
+)
+def test_recording_gives_back_any_text(
+    tmp_path_factory: pytest.TempPathFactory, job: Any, names: list[str], texts: list[str], stamps: list[Any]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "run.btrun"
+    documents = {
+        **DOCUMENTS,
+        JOB: DOCUMENTS[JOB] | job,
+        CHECKPOINTS: [{"checkpoint_id": name} for name in names],
+        CHECKPOINT_FILES: [{"relative_file_name": name} for name in names],
+    }
+    for _continued in range(2):
+        problems: dict[str, str] = {}
+        writer = RecordingWriter(path, documents, Scrubber(), problems)
+        writer.log.add(line(1, text, replica=text, level=text) for text in texts)
+        writer.log.add({"timestamp": str(stamp), "message": ""} for stamp in stamps)
+        writer.metrics.add({"timestamp": str(stamp), "node_id": text} for stamp in stamps for text in texts)
+        for name in names:
+            writer.file(CheckpointFile(relative_file_name=name), name.encode())
+        writer.close()
+        assert problems == {}
+    with Recording(path) as recording:
+        assert (recording.job.id, recording.job.name) == (job["id"], job.get("name"))
+        assert [one for one in messages(recording) if one in texts][: len(texts)] == texts
+        files = recording.files_at(END)
+        assert [file.relative_file_name for file in files] == names
+        assert [recording.stored_file(file).decode() for file in files] == names
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({EVENTS: [{"training_job_id": "job1", "status": "x"}] * 25_001}, EVENTS),
+        ({CHECKPOINTS: [{"checkpoint_id": "x" * 34_000_000}]}, CHECKPOINTS),
+        ({EVENTS: [{"training_job_id": "half \ud800", "status": "x"}]}, EVENTS),
+    ],
+)
+def test_document_that_cannot_be_opened_is_not_written(
+    tmp_path: Path, members: dict[str, Any], problem: str
+) -> None:
+    path, problems = tmp_path / "run.btrun", dict[str, str]()
+    RecordingWriter(path, DOCUMENTS | members, Scrubber(), problems).close()
+    with Recording(path) as recording:
+        assert ([*problems], recording.problems) == ([problem], [])
+
+
+def test_line_too_long_to_be_opened_is_recorded_as_a_gap(tmp_path: Path) -> None:
+    path, problems = tmp_path / "run.btrun", dict[str, str]()
+    writer = RecordingWriter(path, DOCUMENTS, Scrubber(), problems)
+    writer.log.add([line(1, "before"), line(2, "x" * 40_000_000), line(3, "x" * 4_000_000)])
+    writer.log.add(line(4, "same") for _ in range(3_000))
+    writer.metrics.add([{"timestamp": iso(1), "gpu_utilization": {str(gpu): 0 for gpu in range(9_000)}}])
+    writer.close()
+    with Recording(path) as recording:
+        found = messages(recording)
+        assert found[:2] == ["before", "[this line is too long to be recorded]"]
+        assert (found[2], found[3:]) == ("x" * 4_000_000, ["same"] * 3_000)
+    assert [*problems] == ["longest lines of the log", "largest samples"]
+
+
+def test_recording_on_a_full_disk_has_what_was_written_before(tmp_path: Path) -> None:
+    path = tmp_path / "run.btrun"
+    writer = RecordingWriter(path, DOCUMENTS, Scrubber())
+    writer.log.add([line(1, "before")])
+    writer.flush()
+    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, hard))
+    try:
+        writer.log.add([line(2, Random(1).randbytes(500).hex())])
+        with pytest.raises(OSError, match="too large"):
+            writer.flush()
+        with pytest.raises(OSError, match="too large"):
+            writer.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
+    with Recording(path) as recording:
+        assert messages(recording) == ["before"]
+    RecordingWriter(path, DOCUMENTS, Scrubber()).close()
+    with Recording(path) as recording:
+        assert messages(recording) == ["before"]
+
+
+def test_recording_is_private_from_the_first_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "chmod", lambda *_about: None)
+    before = os.umask(0)
+    try:
+        RecordingWriter(tmp_path / "run.btrun", DOCUMENTS, Scrubber()).close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "run.btrun").stat().st_mode & 0o777 == 0o600
+
 
 OUT_OF_RANGE = (
     "0001-01-01T00:00:00+23:59",
@@ -46,3 +213,76 @@ def test_recording_of_a_thousand_years_is_short(tmp_path: Path) -> None:
             assert (recording.until - recording.begin).days <= 3_660
             assert "one" in shown(recording, recording.until)
             assert "long before or after the run" in recording.problems[0]
+
+
+def stamp(seconds: float) -> str:
+    return str(line(seconds, "")["timestamp"])
+
+
+def block(number: int) -> str:
+    return f"logs/{number:06}_{stamp(number)}_{stamp(number + 1)}.ndjson"
+
+
+def many(item: str, count: int) -> str:
+    return "[" + f"{item}," * count + f"{item}]"
+
+
+def rows(count: int, values: str) -> Iterator[str]:
+    return (
+        f'{{"timestamp":"{iso(n / 100)}","node_id":"n{n}",{values.replace("#", str(n))}}}'
+        for n in range(count)
+    )
+
+
+BOMBS: dict[str, Any] = {
+    "events": lambda: {EVENTS: many("{}", 10_000_000)},
+    "events of one kind": lambda: {EVENTS: many('{"training_job_id":"job1","status":"x"}', 600_000)},
+    "checkpoints": lambda: {CHECKPOINTS: many('{"checkpoint_id":"x"}', 1_000_000)},
+    "files": lambda: {CHECKPOINT_FILES: many("{}", 10_000_000)},
+    "files with errors": lambda: {CHECKPOINT_FILES: ",".join(f"[{n}" for n in range(200_000))},
+    "job": lambda: {JOB: json.dumps(DOCUMENTS[JOB])[:-1] + ',"x":' + many("[]", 10_000_000) + "}"},
+    "manifest": lambda: {MANIFEST: many("0", 15_000_000)},
+    "nodes": lambda: {"metrics.ndjson": "\n".join(rows(100_000, '"cpu_usage":1'))},
+    "gpus": lambda: {"metrics.ndjson": "\n".join(rows(40, f'"gpu_utilization":{gpus(4_000)}'))},
+    "lines": lambda: {"logs.ndjson": f'{{"timestamp":"{stamp(5)}"}}\n' * 3_000_000},
+    "blank lines": lambda: {"logs.ndjson": "\n" * 200_000_000},
+    "long lines": lambda: {block(n): json.dumps(line(n, "x" * 30_000_000)) for n in range(10)},
+    "lists": lambda: {
+        block(n): f'{{"timestamp":"{stamp(n)}","message":{many("[]", 2_000_000)}}}' for n in range(8)
+    },
+    "times": lambda: {"logs.ndjson": ndjson(*({"timestamp": one} for one in ("0", "9" * 18, "9" * 19)))},
+}
+
+
+def gpus(count: int) -> str:
+    return "{" + ",".join(f'"{n}":0' for n in range(count)) + "}"
+
+
+COMMANDS = """
+import sys
+from tui.__main__ import run
+for command in ("job", "logs", "metrics", "health", "progress"):
+    sys.argv[1] = command
+    try:
+        run()
+    except SystemExit as end:
+        assert end.code in (0, 2, 3), (command, end.code)
+"""
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_small_recording_costs_little_in_every_command(tmp_path: Path, bomb: Any) -> None:
+    path = by_hand(tmp_path / "run.btrun", bomb())
+    assert path.stat().st_size < 600_000
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+
+    process = subprocess.run(
+        [sys.executable, "-c", COMMANDS, "", "--file", path],
+        preexec_fn=limited,
+        capture_output=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr.decode()

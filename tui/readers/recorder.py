@@ -37,7 +37,6 @@ from api_client.recordings.reading import (
     VERSION,
     Manifest,
     Recording,
-    file_member,
 )
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
@@ -62,7 +61,7 @@ OnLines = Callable[[float | None, int], object]
 
 @dataclass
 class Recorder:
-    """Records one job. ``problems`` are the parts that the server refuses, and why.
+    """Records one job. ``problems`` are the parts that the server refuses or a recording can't have, and why.
 
     ``on_begin`` is called once the file can be written.
     """
@@ -84,7 +83,7 @@ class Recorder:
         self._manifest = self._first_manifest(self._start)
         scrub = Scrubber(self._secrets(), await self._secret_names())
         documents = await self._documents()
-        self._writer = await asyncio.to_thread(RecordingWriter, self.path, documents, scrub)
+        self._writer = await asyncio.to_thread(RecordingWriter, self.path, documents, scrub, self.problems)
         try:
             self.on_begin()
             if follow and not self.job.is_finished:
@@ -275,7 +274,7 @@ class Recorder:
                     self.job.project_id, self.job.id, file, length=file.size_bytes
                 )
                 left -= len(content)
-                self._writer.files({file_member(file): self._writer.text(content)})
+                self._writer.file(file, content)
 
     @contextmanager
     def _optional(self, part: str) -> Iterator[None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from api_client.models import CheckpointFile
 from api_client.recordings.archive import RecordingError
 from api_client.recordings.reading import JOB, Recording
 from api_client.recordings.scrub import REMOVED, Scrubber
@@ -69,6 +70,23 @@ def test_it_continues_after_a_kill_that_follows_a_document_written_again(tmp_pat
     assert content(path)[0] == [each["message"] for each in LINES]
 
 
+def test_documents_written_often_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a run that is recorded for weeks and then killed could not be opened."""
+    monkeypatch.setattr("api_client.recordings.archive.MAX_MEMBERS", 10)
+    monkeypatch.setattr("api_client.recordings.archive.MAX_TOTAL_BYTES", 10_000)
+    path = tmp_path / "run.btrun"
+    target = writer(path)
+    for number in range(100):
+        target.documents({JOB: {**DOCUMENTS[JOB], "name": f"name {number}"}})
+    with Recording(path) as killed:
+        assert killed.job.name == "name 99"
+    target.log.add([line(1, "x" * 20_000)])
+    with pytest.raises(RecordingError, match="more than 10,000 bytes"):
+        target.close()
+    with Recording(path) as recording:
+        assert (recording.job.name, messages(recording)) == ("name 99", [])
+
+
 def test_what_is_recorded_again_is_not_repeated_and_late_lines_are_added(tmp_path: Path) -> None:
     path = tmp_path / "run.btrun"
     record(path)
@@ -123,7 +141,7 @@ def test_no_secret_is_in_any_byte_of_a_recording(tmp_path: Path, secret: str, te
     target = writer(path, scrub)
     target.documents({JOB: {**DOCUMENTS[JOB], "error_message": text, "more": {"url": text}}})
     target.log.add([line(1, text), line(2, f'{{"nested": "{text}"}}')])
-    target.files({"files/0/a/trainer_state.json": target.text(text.encode())})
+    target.file(CheckpointFile(relative_file_name="trainer_state.json"), text.encode())
     target.close()
     with zipfile.ZipFile(path) as file:
         everything = b"\n".join(file.read(name) for name in file.namelist())
