@@ -72,7 +72,7 @@ def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) > max_bytes:
-        raise OSError(errno.EFBIG, f"it is larger than {max_bytes:,} bytes", str(path))
+        raise OSError(errno.EINVAL, f"it is larger than {max_bytes:,} bytes", str(path))
     return content
 
 
@@ -122,17 +122,23 @@ class AtomicFile:
     ``partial`` the temporary file has that name and stays, unless it is empty. Without ``replace`` an
     existing ``path`` raises FileExistsError before anything is written. With it, a link is replaced and
     its target is not changed, and a device or the user's own pipe (``/dev/stdout``) is written to
-    directly. Raises OSError.
+    directly unless ``streams`` is False. Raises OSError.
     """
 
     def __init__(
-        self, path: Path, *, mode: int = USUAL_FILE_MODE, replace: bool = False, partial: Path | None = None
+        self,
+        path: Path,
+        *,
+        mode: int = USUAL_FILE_MODE,
+        replace: bool = False,
+        partial: Path | None = None,
+        streams: bool = True,
     ) -> None:
         self._path = path
         self._replace = replace
         self._keeps_partial = partial is not None
         self._temporary: Path | None = None
-        if replace and _is_stream(path):
+        if replace and streams and _is_stream(path):
             descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         else:
             _check_free(path, replace=replace)
@@ -179,7 +185,8 @@ def write_file(path: Path, content: bytes, *, mode: int = USUAL_FILE_MODE, repla
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that is never readable by others, not even for a moment. Raises OSError."""
-    write_file(path, content, mode=PRIVATE_FILE_MODE)
+    with AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=True, streams=False) as file:
+        file.write(content)
 
 
 LOCK_WAIT_S = 5.0
@@ -200,16 +207,17 @@ def update_private_file(
     is called again with the new content. Raises OSError; TimeoutError if it is not our turn within
     ``wait_s``.
     """
-    with _locked(path.parent, wait_s):
+    with locked_folder(path.parent, wait_s):
         for _ in range(10):
             before = _content(path, replace_unreadable=replace_unreadable)
             after = change(before)
             if after is None:
                 return
-            with suppress(_ContentChanged), AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=True) as file:
-                file.write(after)
-                if _content(path) != before:
-                    raise _ContentChanged
+            with suppress(_ContentChanged):
+                with AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=True, streams=False) as file:
+                    file.write(after)
+                    if _content(path, replace_unreadable=replace_unreadable) != before:
+                        raise _ContentChanged
                 return
     raise OSError(errno.EBUSY, "another program keeps changing it; try again later", str(path))
 
@@ -218,7 +226,7 @@ class _ContentChanged(Exception):
     """Another program has written the file since it was read."""
 
 
-def _content(path: Path, *, replace_unreadable: bool = False) -> bytes:
+def _content(path: Path, *, replace_unreadable: bool) -> bytes:
     try:
         return read_small_file(path)
     except FileNotFoundError:
@@ -226,13 +234,15 @@ def _content(path: Path, *, replace_unreadable: bool = False) -> bytes:
     except OSError:
         if not replace_unreadable:
             raise
-    path.unlink()
-    return b""
+        return b""
 
 
 @contextmanager
-def _locked(folder: Path, wait_s: float) -> Iterator[None]:
-    """Hold the lock of a folder, which leaves no file behind. Network file systems may lack such locks."""
+def locked_folder(folder: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
+    """Hold the lock of a folder, which leaves no file behind. Network file systems may lack such locks.
+
+    Raises OSError; TimeoutError if another process holds the lock for longer than ``wait_s``.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         until_s = time.monotonic() + wait_s

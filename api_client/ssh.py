@@ -23,7 +23,14 @@ from pydantic import SecretStr
 
 from api_client.addresses import Destinations, is_loopback
 from api_client.errors import ConfigurationError, Unreachable
-from api_client.files import PRIVATE_FILE_MODE, make_private_folder, why_not_written, write_private
+from api_client.files import (
+    PRIVATE_FILE_MODE,
+    locked_folder,
+    make_private_folder,
+    read_small_file,
+    why_not_written,
+    write_private,
+)
 from api_client.models import SignedSshCertificate
 from api_client.words import command_line
 
@@ -98,10 +105,11 @@ class SshFolder:
         public = self.key_path.with_suffix(".pub")
         try:
             make_private_folder(self.path)
-            if not (self.key_path.exists() and public.exists()):
-                self._make_pair()
+            with locked_folder(self.path):  # one pair, also for two first connections at the same time
+                if not all(path.is_file() and path.stat().st_size for path in (self.key_path, public)):
+                    self._make_pair()
             self.key_path.chmod(PRIVATE_FILE_MODE)
-            return public.read_text().strip()
+            return read_small_file(public).decode("ascii", "replace").strip()
         except OSError as error:
             problem = why_not_written(error)
         raise ConfigurationError(f"can't store an SSH key in {self.path}: {problem}")
@@ -126,11 +134,12 @@ class SshFolder:
         """Return the ticket for the current connection; it works only once. Raises ConfigurationError."""
         path = self._token_path(host)
         try:
-            content = json.loads(path.read_bytes())
-            path.unlink()
+            with locked_folder(self.path):
+                content = json.loads(read_small_file(path))
+                path.unlink()
             destinations = Destinations(networks=map(str, content["networks"]))
             return Ticket(str(content["proxy_address"]), SecretStr(str(content["token"])), destinations)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         remote = ("--remote", host.remote_name) if host.remote_name else ()
         raise ConfigurationError(

@@ -16,7 +16,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, make_private_folder, write_private
+from api_client.files import (
+    PRIVATE_FILE_MODE,
+    PRIVATE_FOLDER_MODE,
+    make_private_folder,
+    read_small_file,
+    write_private,
+)
 
 
 def remove_tree(path: Path) -> None:
@@ -151,7 +157,8 @@ def running_address(path: Path) -> dict[str, Any] | None:
     finally:
         os.close(lock)
     try:
-        address: dict[str, Any] = json.loads((path / ADDRESS_NAME).read_bytes())
-        return address
-    except (OSError, ValueError):
+        address: dict[str, Any] = json.loads(read_small_file(path / ADDRESS_NAME))
+        is_whole = all(isinstance(address[name], str) for name in ("url", "key_file", "data_dir"))
+        return address if is_whole and isinstance(address["pid"], int) and address["pid"] > 0 else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None

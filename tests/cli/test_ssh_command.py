@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from api_client.ssh import SshFolder
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job
 
@@ -225,3 +226,31 @@ def test_a_folder_of_the_package_s_name_is_not_run(
     assert any(f"certificatefile {tmp_path}/keys/{name}-cert.pub\n" in told for name in ("%n", HOST))
     assert not (tmp_path / "here").exists()
     assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()
+
+
+SECOND_CONNECTION = """
+import os, sys, time
+from pathlib import Path
+from api_client.ssh import SshFolder
+
+time.sleep = lambda _seconds: print("waiting", flush=True)
+print("key", SshFolder(Path(sys.argv[1]), {}).public_key(), flush=True)
+"""
+
+
+def test_two_first_connections_at_the_same_time_make_one_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[subprocess.Popen[str]] = []
+    run_program = subprocess.run
+
+    def run_while_another_connects(*arguments: Any, **options: Any) -> Any:
+        command = [sys.executable, "-c", SECOND_CONNECTION, str(tmp_path / "keys")]
+        others.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT))
+        assert others[0].stdout is not None
+        others[0].stdout.readline()
+        return run_program(*arguments, **options)
+
+    monkeypatch.setattr("api_client.ssh.subprocess.run", run_while_another_connects)
+    key = SshFolder(tmp_path / "keys", {}).public_key()
+    assert others[0].communicate()[0].splitlines()[-1] == f"key {key}"

@@ -14,7 +14,7 @@ import click
 import platformdirs
 
 from api_client.client import TrainingClient
-from api_client.files import write_private
+from api_client.files import update_private_file
 from api_client.ssh import (
     CERTIFICATE_SUFFIX,
     PATTERN,
@@ -224,11 +224,15 @@ def _command(*arguments: str) -> str:
 def _install(path: Path, block: str) -> None:
     """Replace an earlier block in place, or append the block; keep the rest of the file."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=CONFIG_FOLDER_MODE)
-    text = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
-    before, found, rest = text.partition(BEGINNING)
-    _, ended, after = rest.partition(END + "\n")
-    if found and ended:
-        text = before + block + after
-    else:
-        text += ("\n" if text and not text.endswith("\n") else "") + block
-    write_private(path.resolve(), text.encode("utf-8", "surrogateescape"))
+
+    def change(content: bytes) -> bytes:
+        text = content.decode("utf-8", "surrogateescape")
+        before, found, rest = text.partition(BEGINNING)
+        _, ended, after = rest.partition(END + "\n")
+        if found and ended:
+            text = before + block + after
+        else:
+            text += ("\n" if text and not text.endswith("\n") else "") + block
+        return text.encode("utf-8", "surrogateescape")
+
+    update_private_file(Path(os.path.realpath(path)), change)

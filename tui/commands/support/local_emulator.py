@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from pydantic import SecretStr
 
 from api_client.emulator.data_folder import running_address
+from api_client.errors import ConfigurationError
+from api_client.files import read_small_file
 from api_client.remotes import Remote
-from api_client.remotes.remote import remote_at
+from api_client.remotes.remote import remote_at, secret
 from api_client.words import command_line
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
@@ -41,7 +42,7 @@ def running_local_remote() -> Remote | None:
     try:
         address = running_address(folder)
         return None if address is None else _local(address)
-    except OSError:
+    except (ConfigurationError, OSError):
         return None
 
 
@@ -50,7 +51,9 @@ def _local(address: Mapping[str, Any]) -> Remote:
 
 
 def emulator_remote(name: str, url: str, key_file: Path) -> Remote:
-    origin, key = f"the emulator folder {key_file.parent}", SecretStr(key_file.read_text().strip())
+    """Return a remote with the key in that file. Raises ConfigurationError, and OSError."""
+    origin = f"the emulator folder {key_file.parent}"
+    key = secret(read_small_file(key_file).decode("ascii", "replace").strip(), origin)
     return remote_at(name, url, origin, key=key, key_origin=origin, api=(url, origin))
 
 
