@@ -50,6 +50,11 @@ def why_not_written(error: OSError) -> str:
     return _REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
+def user_path(text: str) -> Path:
+    """Return the path with ``~`` expanded; the ``~name`` of an unknown user stays as it is."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for unknown users
+
+
 MAX_SMALL_FILE_BYTES = 1_000_000
 
 

@@ -28,6 +28,7 @@ from api_client.files import (
     locked_folder,
     make_private_folder,
     read_small_file,
+    user_path,
     why_not_written,
     write_private,
 )
@@ -90,7 +91,7 @@ class SshFolder:
 
     def __init__(self, default: Path, environ: Mapping[str, str]) -> None:
         configured = environ.get(FOLDER_VARIABLE, "").strip()
-        self.path = (Path(configured).expanduser() if configured else default).absolute()
+        self.path = (user_path(configured) if configured else default).absolute()
 
     @property
     def key_path(self) -> Path:

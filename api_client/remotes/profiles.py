@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from api_client.errors import ConfigurationError
-from api_client.files import read_small_file, update_private_file, why_not_written
+from api_client.files import read_small_file, update_private_file, user_path, why_not_written
 from api_client.remotes.remote import (
     Environment,
     OAuthLogin,
@@ -202,7 +202,7 @@ def profiles_path(environ: Mapping[str, str]) -> Path | None:
     """Return the file's path by the Go CLI's own rule; None if the environment has no home folder."""
     folder = environ.get(FOLDER_VARIABLE, "").strip()
     if folder:
-        return Path(folder).expanduser() / FILE_NAME
+        return user_path(folder) / FILE_NAME
     home = environ.get("HOME", "").strip()
     if sys.platform == "darwin":
         base = Path(home, "Library", "Application Support") if home else None

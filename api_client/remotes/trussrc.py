@@ -13,7 +13,7 @@ from configparser import Error as IniError
 from pathlib import Path
 
 from api_client.errors import ConfigurationError
-from api_client.files import read_small_file, update_private_file, why_not_written
+from api_client.files import read_small_file, update_private_file, user_path, why_not_written
 
 TRUSSRC_VARIABLE = "USER_TRUSSRC_PATH"
 DEFAULT_PATH = "~/.trussrc"
@@ -23,7 +23,7 @@ Section = dict[str, str]
 
 def trussrc_path(environ: Mapping[str, str]) -> Path:
     configured = environ.get(TRUSSRC_VARIABLE, "").strip()
-    return Path(configured or DEFAULT_PATH).expanduser()
+    return user_path(configured or DEFAULT_PATH)
 
 
 class _Parser(ConfigParser):

@@ -19,6 +19,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from api_client.definitions import Workspace
 from api_client.errors import ArchiveError
+from api_client.files import read_small_file
 
 IGNORE_FILE = ".truss_ignore"  # at the root of the archived folder; replaces all built-in rules
 _COMPILED = ("__pycache__/", "*.py[cod]", "*$py.class", "*.so", "cython_debug/")
@@ -81,7 +82,7 @@ def read_ignore_rules(layout: WorkspaceLayout) -> IgnoreRules:
     if IGNORE_FILE in layout.excluded:
         return built_in
     try:
-        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+        text = read_small_file(path).decode("utf-8-sig", errors="surrogateescape")
     except FileNotFoundError:
         return built_in
     except OSError as error:

@@ -67,6 +67,23 @@ def home(tmp_path: Path) -> Iterator[Path]:
     os.close(lock)
 
 
+@pytest.mark.parametrize(
+    ("variable", "command"),
+    [
+        ("BT_TUI_CONFIG", "jobs"),
+        ("USER_TRUSSRC_PATH", "jobs"),
+        ("BASETEN_CONFIG_DIR", "jobs --remote one"),
+        ("BASETEN_SSH_DIR", f"ssh-proxy {HOST}"),
+        ("BASETEN_SSH_CONFIG_PATH", "ssh-config --install"),
+    ],
+)
+def test_home_of_an_unknown_user_is_a_folder_like_any_other(
+    cli: RunCli, in_folder: None, variable: str, command: str
+) -> None:
+    result = cli(command, environ={variable: "~no-such-user/file"})
+    assert "unexpected" not in result.err and "Traceback" not in result.err, result.err
+
+
 @pytest.mark.parametrize("instead", INSTEAD)
 @pytest.mark.parametrize(
     ("file", "command"), [(file, command) for file, commands in READ_BY.items() for command in commands]

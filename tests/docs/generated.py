@@ -169,7 +169,8 @@ does not exist, it is created with every setting as a comment. `bt-tui config pa
 In order of precedence: flags (`--remote`, `--readonly`), environment variables (`BT_TUI_` and the setting's
 name), the file, the default. `bt-tui config show` prints each value and its source. `bt-tui config validate`
 checks a file and reports the line of each error. If the file has errors, the dashboard starts with the
-defaults and shows a warning; the other commands exit with code 2.
+defaults and shows a warning; the other commands exit with code 2. If the file cannot be read, the dashboard
+is read-only, too.
 """
 
 

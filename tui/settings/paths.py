@@ -7,6 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
+from api_client.files import user_path
+
 CONFIG_VARIABLE = "BT_TUI_CONFIG"
 FILE_NAME = "config.toml"
 
@@ -15,5 +17,5 @@ def config_path(environ: Mapping[str, str]) -> Path:
     """Return the settings file: ``BT_TUI_CONFIG``, else ``config.toml`` in the platform's config folder."""
     given = environ.get(CONFIG_VARIABLE, "").strip()
     if given:
-        return Path(given).expanduser()
+        return user_path(given)
     return platformdirs.user_config_path("bt-tui") / FILE_NAME

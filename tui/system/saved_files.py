@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from api_client.files import PRIVATE_FILE_MODE, AtomicFile, write_file
+from api_client.files import PRIVATE_FILE_MODE, AtomicFile, user_path, write_file
 from api_client.models.logs import LogEntry
 from tui.analysis.export import ExportTable, csv_text, json_text
 from tui.text.log_entries import record_of, written
@@ -145,7 +145,7 @@ RECORD_SUFFIXES = frozenset({".ndjson", ".jsonl"})
 
 def own_path(typed: str) -> Path:
     """Return the typed path with ``~`` expanded; the ``~name`` of an unknown user stays as typed."""
-    return Path(os.path.expanduser(typed.strip()))  # noqa: PTH111 - Path.expanduser raises for unknown users
+    return user_path(typed.strip())
 
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:

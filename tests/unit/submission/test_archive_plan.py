@@ -182,6 +182,12 @@ def test_git_s_syntax_holds(tmp_path: Path) -> None:
         assert names(plan_archive(tmp_path)) == [".truss_ignore", *kept]
 
 
+def test_a_pipe_named_truss_ignore_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".truss_ignore")
+    with pytest.raises(ArchiveError, match="truss_ignore cannot be read: it is not a regular file"):
+        plan_archive(tmp_path)
+
+
 def test_a_truss_ignore_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".truss_ignore").mkdir()
     with pytest.raises(ArchiveError, match="truss_ignore cannot be read"):

@@ -14,7 +14,7 @@ import click
 import platformdirs
 
 from api_client.client import TrainingClient
-from api_client.files import update_private_file
+from api_client.files import update_private_file, user_path
 from api_client.ssh import (
     CERTIFICATE_SUFFIX,
     PATTERN,
@@ -177,7 +177,7 @@ def ssh_config(settings: CommandSettings, install: bool, default_remote: str | N
     if not install:
         settings.output.data(block)
         return
-    path = Path(os.environ.get(CONFIG_VARIABLE, "").strip() or DEFAULT_CONFIG).expanduser()
+    path = user_path(os.environ.get(CONFIG_VARIABLE, "").strip() or DEFAULT_CONFIG)
     try:
         _install(path, block)
     except OSError as error:
