@@ -16,6 +16,8 @@ from tui.analysis.run.finding import SEVERITIES, HealthFinding
 from tui.readers.run import HEALTH_STEP_S, health_metrics_fold, run_snapshot
 
 LOOK = timedelta(seconds=30)
+MAX_LOOKS = 40_000
+"""Runs of more than two weeks are judged at longer intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Timeline:
         self._found: tuple[HealthFinding, ...] = ()
         self._open: dict[str, FindingPeriod] = {}
         self._closed: list[FindingPeriod] = []
+        self._interval = max(LOOK, (recording.until - recording.begin) / MAX_LOOKS)
         self.at = recording.begin
         self.is_done = False
 
@@ -72,7 +75,7 @@ class Timeline:
         self._found = judged(run, self._rules, previous=self._found).findings
         self._note(at)
         self.is_done = at >= recording.until
-        self.at = min(at + LOOK, recording.until)
+        self.at = min(at + self._interval, recording.until)
 
     def _note(self, at: datetime) -> None:
         current = {one.key: one for one in self._found}
