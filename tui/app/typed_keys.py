@@ -70,7 +70,7 @@ class TypedKeys:
             self._check = None
         if self._opening is not None:
             self._check_opening(self._opening)
-        elif not self._keys:
+        elif not (self._keys and self._app.screen_stack):  # without screens, the app is ending
             self._settling = None
         elif not self._is_late and not is_settled(self._app.screen):
             self._settling = self._app.screen
