@@ -13,6 +13,7 @@ from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S
 from tui.analysis.cost import Cost
 from tui.analysis.export import ExportTable, Value, records
+from tui.analysis.progress.holes import is_read_between, unread_steps
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
@@ -332,13 +333,14 @@ def _best_evaluation(one: ComparedRun) -> float | None:
 
 
 def _best(progress: ProgressSnapshot, series: Series) -> float | None:
+    """Return the lowest value; None if it means nothing, or a lower one may be in a gap."""
     finite = [value for value in series.values if math.isfinite(value)]
-    return min(finite) if finite and progress.has_ranking_loss else None
+    return min(finite) if finite and progress.has_ranking_loss and not progress.gaps else None
 
 
 def _best_step(one: ComparedRun) -> int | None:
     finite = [(value, step) for step, value in one.progress.loss_by_step if math.isfinite(value)]
-    return min(finite)[1] if finite and one.progress.has_ranking_loss else None
+    return min(finite)[1] if finite and _best_loss(one) is not None else None
 
 
 def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, float]]:
@@ -363,9 +365,11 @@ def _losses_kept(progress: ProgressSnapshot) -> dict[int, float]:
     """Return the losses by step, without those of progress that was lost when the run restarted."""
     kept: dict[int, float] = {}
     first = math.inf
+    unread = unread_steps(progress, whole=True)
     for step, value in reversed(progress.loss_by_step):
         if step < first:
-            kept[step] = value
+            if is_read_between(step, step, unread):
+                kept[step] = value
             first = step
     return kept
 

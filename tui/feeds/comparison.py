@@ -12,7 +12,7 @@ from functools import partial
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
-from api_client.models.logs import LogEnd, LogGap, LogLine
+from api_client.models.logs import LogEnd, LogGap
 from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
 from tui.analysis.progress.fold import ProgressFold
@@ -202,7 +202,7 @@ class _LiveRun:
                     return
                 if part.finished_job is not None:
                     self._job = part.finished_job
-                await fold_in_slices(self._fold, [one for one in part.entries if isinstance(one, LogLine)])
+                await fold_in_slices(self._fold, part.entries)
                 self._gaps += sum(isinstance(one, LogGap) for one in part.entries)
                 self._caught_up |= part.caught_up
                 self._part = part.read_part

@@ -105,7 +105,12 @@ class RunFeed:
         self._checkpoints_interval_s = checkpoints_interval_s
         self._session = session
         self._log = RunLog(
-            session, restart=self._restart_progress, take=self._take_log, tell=on_log, end=self._log_ended
+            session,
+            restart=self._restart_progress,
+            fill=self._fill_gap,
+            take=self._take_log,
+            tell=on_log,
+            end=self._log_ended,
         )
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
@@ -306,6 +311,9 @@ class RunFeed:
         """Start over because the log is read again; findings stay until then."""
         self._known_before = self._snapshot.findings
         self._progress = ProgressFold(patterns=self._patterns)
+
+    def _fill_gap(self, gap: LogGap) -> None:
+        self._progress.forget(gap)
 
     def _take_log(self, entries: Iterable[LogEntry]) -> None:
         self._got(LOG)

@@ -42,7 +42,7 @@ class RunLog:
     """Reads a job's log once; calls ``take`` with entries, ``tell`` with parts, ``end`` with the ended job.
 
     ``restart`` is called before the first of them, and again if the log is read again after an error;
-    until then, the earlier data stays.
+    until then, the earlier data stays. ``fill`` is called with a gap before the entries that replace it.
     """
 
     def __init__(
@@ -53,9 +53,11 @@ class RunLog:
         tell: Callable[[LogPart], object],
         end: Callable[[TrainingJob], object],
         restart: Callable[[], object] = lambda: None,
+        fill: Callable[[LogGap], object] = lambda gap: None,
     ) -> None:
         self._session = session
         self._restart = restart
+        self._fill = fill
         self._take_entries = take
         self._publish = tell
         self._end = end
@@ -97,6 +99,7 @@ class RunLog:
         if self._job is None:
             return
         entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
+        self._fill(gap)
         self._take_entries(entries)
         self._publish(LogPart(entries, filled=gap))
 

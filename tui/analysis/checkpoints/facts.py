@@ -19,6 +19,7 @@ from api_client.models.cache import ListedPath
 from api_client.models.checkpoints import name_inside
 from api_client.models.logs import NS_PER_S
 from tui.analysis.file_tree.tree import FileEntry
+from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps
 from tui.analysis.progress.snapshot import over_steps
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
 from tui.analysis.run.finding import FindingKind
@@ -31,6 +32,7 @@ from tui.text.units import number
 __all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
 
 NAMED_AT_MOST = 6
+NO_KEPT_LOSSES = KeptLosses()
 NO_FAULTS: Mapping[SavedKey, CheckpointFault | None] = MappingProxyType({})
 
 SyncState = Literal["uploading", "stored", "unknown"]
@@ -115,17 +117,18 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
     (``trainer_state.json``) over the log. The best checkpoint is marked only once both sources are fully
     known.
     """
-    progress, kept = run.progress, run.kept_losses or KeptLosses()
-    training: StepValues = progress.loss_by_step if progress is not None else ()
+    progress, kept = run.progress, run.kept_losses or NO_KEPT_LOSSES
     evaluation: StepValues = ()
-    if progress is not None and len(progress.eval_loss_series):
-        over = over_steps(progress.eval_loss_series, progress)
+    if progress is not None:
+        over = over_steps(progress.eval_loss_series, progress, whole=run.log_read)
         evaluation = [(round(step), value) for step, value in zip(over.times, over.values, strict=True)]
     is_known = run.log_read and run.kept_losses is not None
     return checkpoint_facts(
         run.checkpoints or (),
-        loss_by_step=training or kept.training,
-        eval_loss_by_step=kept.evaluation or evaluation,
+        loss_by_step=progress.loss_by_step if progress is not None else (),
+        eval_loss_by_step=evaluation,
+        unread=unread_steps(progress, whole=run.log_read) if progress is not None else (),
+        kept=kept,
         faults=run.faults if is_known else None,
         is_ranked=(progress is None or progress.has_ranking_loss)
         and all(value >= 0 for _, value in kept.training if math.isfinite(value)),
@@ -146,6 +149,8 @@ def checkpoint_facts(
     *,
     loss_by_step: StepValues = (),
     eval_loss_by_step: StepValues = (),
+    unread: Sequence[StepRange] = (),
+    kept: KeptLosses = NO_KEPT_LOSSES,
     faults: Mapping[SavedKey, CheckpointFault | None] | None = NO_FAULTS,
     is_ranked: bool = True,
 ) -> list[CheckpointFacts]:
@@ -153,15 +158,22 @@ def checkpoint_facts(
 
     The best has the lowest evaluation loss if the log reports one for at least two checkpoints, otherwise
     the lowest training loss; a single candidate is never the best. A loss belongs to a checkpoint if it
-    was reported at its step or earlier, but after the previous checkpoint. A checkpoint that has a fault
-    or is still uploading is never the best; without ``faults`` none is, nor if not ``is_ranked``: the loss
-    of a policy does not tell which is better.
+    was reported at its step or earlier, but after the previous checkpoint; it is known only if none of the
+    steps between is ``unread``, or from what the trainer ``kept``. A checkpoint that has a fault or is still
+    uploading is never the best; without ``faults`` none is, nor if not ``is_ranked``: the loss of a policy
+    does not tell which is better. While one that may be the best is not known, none is.
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
-    by_evaluation = _scores("eval loss", steps, eval_loss_by_step)
+    evaluations = kept.evaluation or eval_loss_by_step
+    by_evaluation, unknown = _scores("eval loss", steps, evaluations, () if kept.evaluation else unread)
     has_evaluations = sum(score is not None for score in by_evaluation) > 1
-    by_training = _scores("loss", steps, loss_by_step)
+    by_training, unknown_losses = _scores("loss", steps, loss_by_step, unread)
+    saved, _ = _scores("loss", steps, kept.training, ())
+    for place in unknown_losses if loss_by_step else range(len(steps)):
+        by_training[place] = saved[place]
     scores = by_evaluation if has_evaluations else by_training
+    if not evaluations:
+        unknown = {place for place in unknown_losses if by_training[place] is None}
     newest = _newest(checkpoints, steps)
     found = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     for place, fault in enumerate(found):
@@ -171,7 +183,7 @@ def checkpoint_facts(
     eligible = [fault is None and sync != "uploading" for fault, sync in zip(found, syncs, strict=True)]
     best = (
         _best(scores, eligible, rivals=sum(fault is not None for fault in found))
-        if faults is not None and is_ranked
+        if faults is not None and is_ranked and not any(eligible[place] for place in unknown)
         else None
     )
     return [
@@ -192,17 +204,27 @@ def checkpoint_facts(
     ]
 
 
-def _scores(name: str, steps: Sequence[int | None], values: StepValues) -> list[Score | None]:
+def _scores(
+    name: str, steps: Sequence[int | None], values: StepValues, unread: Sequence[StepRange]
+) -> tuple[list[Score | None], set[int]]:
+    """Return the score of each checkpoint, and the indexes of those whose score may not have been read."""
     known = sorted({step for step in steps if step is not None})
     before = dict(zip(known, [-1, *known], strict=False))
     ordered = sorted((point for point in values if math.isfinite(point[1])), key=lambda point: point[0])
     at = [point[0] for point in ordered]
     scores: list[Score | None] = []
-    for step in steps:
-        place = bisect_right(at, step) - 1 if step is not None else -1
-        fits = step is not None and place >= 0 and at[place] > before[step]
-        scores.append(Score(name, ordered[place][1], at[place]) if fits else None)
-    return scores
+    unknown: set[int] = set()
+    for index, step in enumerate(steps):
+        score = None
+        if step is not None:
+            place = bisect_right(at, step) - 1
+            fits = place >= 0 and at[place] > before[step]
+            if not is_read_between(at[place] if fits else before[step], step, unread):
+                unknown.add(index)
+            elif fits:
+                score = Score(name, ordered[place][1], at[place])
+        scores.append(score)
+    return scores, unknown
 
 
 def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int) -> int | None:

@@ -164,7 +164,7 @@ class ProgressFold:
         self._chosen: str | None = None
         self._first_line_at_ns: int | None = None
         self._last_line_at_ns: int | None = None
-        self._unread_until_ns = 0
+        self._gaps: set[tuple[int, int]] = set()
         self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
@@ -180,12 +180,17 @@ class ProgressFold:
         self._save_every: int | None = None
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
+    def forget(self, gap: LogGap) -> None:
+        """Remove a gap that was read again; what was read in it is added next."""
+        self._gaps.discard((gap.start_ns, gap.end_ns))
+        self._snapshot = None
+
     def add(self, entries: Iterable[LogEntry]) -> None:
         """Add lines and gaps, in any order; each only once."""
         told = False
         for line in entries:
             if isinstance(line, LogGap):
-                self._unread_until_ns = max(self._unread_until_ns, line.end_ns)
+                self._gaps.add((line.start_ns, line.end_ns))
                 self._snapshot = None
                 continue
             stamp = line.timestamp_ns
@@ -303,7 +308,8 @@ class ProgressFold:
             last_checkpoint=self._saves.last(None),
             first_line_at_ns=self._first_line_at_ns,
             last_line_at_ns=self._last_line_at_ns,
-            unread_until_ns=self._unread_until_ns,
+            unread_until_ns=max((end_ns for _, end_ns in self._gaps), default=0),
+            gaps=tuple((start_ns / NS_PER_S, end_ns / NS_PER_S) for start_ns, end_ns in sorted(self._gaps)),
             saves=self._saves.named(),
             errors=self._errors.tally(),
             restarts=_drop_close_times(self._announced_restarts),
@@ -355,6 +361,7 @@ class ProgressFold:
             run_phase=self._current_phase(started, last_step_at, interval_s),
             last_checkpoint=self._saves.last(pace.step if pace else None),
             loss_by_step=stream.loss_by_step(),
+            counts_steps=stream.counts_steps,
             rate_series=rates(marks) if marks else EMPTY,
             step_series=marks.series() if marks else EMPTY,
             restarts=self._restarts(marks),

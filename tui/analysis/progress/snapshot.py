@@ -192,8 +192,12 @@ class ProgressSnapshot:
     first_line_at_ns: int | None = None
     last_line_at_ns: int | None = None
     unread_until_ns: int = 0
+    gaps: tuple[tuple[float, float], ...] = ()
+    """Start and end (epoch s) of what could not be read."""
     loss_series: Series = EMPTY
     loss_by_step: tuple[tuple[int, float], ...] = ()
+    counts_steps: bool = False
+    """True if steps are counted from the first line: they are wrong if lines before have not been read."""
     eval_loss_series: Series = EMPTY
     learning_rate_series: Series = EMPTY
     grad_norm_series: Series = EMPTY
@@ -254,11 +258,12 @@ def loss_trend(snapshot: ProgressSnapshot) -> Trend:
     return "↓" if change < 0 else "↑"
 
 
-def over_steps(series: Series, snapshot: ProgressSnapshot) -> Series:
+def over_steps(series: Series, snapshot: ProgressSnapshot, *, whole: bool = True) -> Series:
     """Convert a series of the snapshot to steps: its ``times`` are steps, ascending.
 
     A value gets the newest step reported up to its time. If a run restarted from an earlier step, its
-    lost progress beyond that step is left out. Without steps, values are numbered.
+    lost progress beyond that step is left out. Without steps, values are numbered. Values before the first
+    step are at step 0, or left out if the beginning of the log may not have been read (not ``whole``).
     """
     marks = snapshot.step_series
     if not marks.times:
@@ -269,6 +274,8 @@ def over_steps(series: Series, snapshot: ProgressSnapshot) -> Series:
     for time, value in zip(series.times, series.values, strict=True):
         while place < last and marks.times[place + 1] <= time:
             place += 1
+        if marks.times[place] > time and not whole:
+            continue
         step = marks.values[place] if marks.times[place] <= time else 0.0
         if steps and steps[-1] > step:
             while steps and steps[-1] >= step:

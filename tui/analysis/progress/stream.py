@@ -84,6 +84,7 @@ class StreamProgress:
         self._unwrapped_steps: tuple[int, int, ThinnedPoints] | None = None
         self._epoch_marks = ThinnedPoints("epochs", limit)
         self._epochs = ThinnedPoints("epochs", limit)  # of lines without a step
+        self._counts_over_epochs = False
         self._paired: list[tuple[int, float]] = []
         self._paired_with: int | None = None
 
@@ -195,6 +196,12 @@ class StreamProgress:
                 step = 0 if before is None else int(marks.values[before])
             self._paired.append((position + 1 if step is None else step, losses.values[position]))
         return tuple(self._paired)
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if steps are counted from the first line: over rounds or epochs, or the losses themselves."""
+        source = self._training_source()
+        return source is None or self._counts_over_epochs or self.run_marks() is not self._marks[source]
 
     def _unpair(self, position: int) -> None:
         del self._paired[position:]
@@ -328,6 +335,7 @@ class StreamProgress:
         if reading.step is not None or reading.epoch_step is None or not reading.epoch_steps:
             return reading.step
         mark = self._epoch_marks.before(time)
+        self._counts_over_epochs = True
         whole = 0 if mark is None else int(self._epoch_marks.values[mark])
         return whole * reading.epoch_steps + reading.epoch_step
 

@@ -215,7 +215,8 @@ class ChartBuilder:
             if by_step:
                 own = self._by_step(own, progress)
             drawn = tuple(
-                self._named(series, name, progress if by_step else None) for name, series in present
+                self._named(series, name, progress if by_step else None, whole=run.log_read)
+                for name, series in present
             )
             charts.append(ChartData(chart_id, drawn, own, unit_name))
         return charts
@@ -291,12 +292,14 @@ class ChartBuilder:
             for gpu, line in zip(node.gpus, series(node), strict=False)
         )
 
-    def _named(self, source: Series, name: str, by_step: ProgressSnapshot | None = None) -> Series:
+    def _named(
+        self, source: Series, name: str, by_step: ProgressSnapshot | None = None, *, whole: bool = True
+    ) -> Series:
         """Return the series renamed, over steps if asked; the same object as long as its sources are."""
-        key, context = (id(source), name), by_step.step_series if by_step is not None else None
+        key, context = (id(source), name), (by_step.step_series, whole) if by_step is not None else None
         held = self._held.get(key) or self._used.get(key)
-        if held is None or held[0] is not source or held[1] is not context:
-            series = source if by_step is None else over_steps(source, by_step)
+        if held is None or held[0] is not source or held[1] != context:
+            series = source if by_step is None else over_steps(source, by_step, whole=whole)
             held = (source, context, replace(series, name=name))
         self._used[key] = held
         return held[2]

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 
 from api_client.models import TrainingJob
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, last_checkpoint, resume_snippet
+from tui.analysis.progress.holes import unread_steps
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens import messages
@@ -93,7 +94,8 @@ class CheckpointPane(Vertical):
             empty.update(_none(run))
         progress = run.progress
         losses = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
-        made_of = (run.checkpoints, *losses, run.kept_losses, run.faults, run.log_read)
+        unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
+        made_of = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
         is_new = len(self._made_of) != len(made_of) or any(
             one is not other and one != other for one, other in zip(made_of, self._made_of, strict=True)
         )
