@@ -14,7 +14,7 @@ from typing import Literal
 
 from api_client.definitions import DEFAULT_LORA_RANK, LORA_RANKS
 from api_client.models import Checkpoint, CheckpointFile
-from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to, name_inside
+from api_client.models.checkpoints import ROOT_CHECKPOINT, SAFETENSORS_SUFFIX, belongs_to, name_inside
 
 FileVerdict = Literal["weights", "shards", "trainer state", "unclear"]
 
@@ -33,6 +33,12 @@ _TRAINER_STATE = re.compile(
     r"|training_args\.bin|rng_state[^/]*\.pth|[^/]*_optim_states\.pt)"
 )
 _MODEL_CONFIG = re.compile(r"config\.json|params\.json")
+_PIPELINE = "model_index.json"
+"""The index of a diffusers pipeline, in its folder."""
+_PIPELINE_ADAPTER = "pytorch_lora_weights.safetensors"
+"""The name by which diffusers saves and loads adapters."""
+_OTHER_TASKS = frozenset({"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "FEATURE_EXTRACTION"})
+"""PEFT's task types that generate no text."""
 _TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*\.gguf")
 
 
@@ -47,6 +53,7 @@ def relevant_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...
             for name in (file.relative_file_name, file.relative_file_name.rpartition("/")[2])
             for one in known
         )
+        or file.relative_file_name.rpartition("/")[2] == _PIPELINE
     )
 
 
@@ -61,6 +68,48 @@ def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[
     parts = (("config.json", _MODEL_CONFIG), ("tokenizer", _TOKENIZER))
     is_whole = any(name.endswith(".gguf") for name in names)
     return () if is_whole else tuple(part for part, known in parts if not any(map(known.fullmatch, names)))
+
+
+def not_text(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
+    """Return what this is if its own config or files show that it is no language model; else empty.
+
+    The config is the adapter's. What neither shows is unknown: nothing is concluded from names of models.
+    """
+    config = checkpoint.lora_adapter_config or {}
+    mapping = config.get("auto_mapping")
+    adapted = mapping if isinstance(mapping, dict) else {}
+    if str(adapted.get("parent_library")).partition(".")[0] == "diffusers":
+        model = adapted.get("base_model_class")
+        return "an adapter of a diffusers model" + (f" ({_shown(model)})" if isinstance(model, str) else "")
+    names = set(_own_names(checkpoint.checkpoint_id, files or ()))
+    if _PIPELINE in names:
+        return "a diffusers pipeline"
+    if _PIPELINE_ADAPTER in names:
+        return "an adapter of a diffusers pipeline"
+    task = config.get("task_type")
+    return f"an adapter for the task {task}" if isinstance(task, str) and task in _OTHER_TASKS else ""
+
+
+def stored_weight_bytes(
+    checkpoints: Sequence[Checkpoint], files: Iterable[CheckpointFile] | None
+) -> int | None:
+    """Return the size of the weights' files of full models; None if unknown, as that of a base model.
+
+    Of the same weights in several formats, only safetensors count, as when they are served.
+    """
+    if files is None or len(checkpoints) != 1 or kind_of(checkpoints[0]) == "lora":
+        return None
+    checkpoint_id = checkpoints[0].checkpoint_id
+    sizes = {
+        name_inside(file.relative_file_name, checkpoint_id): file.size_bytes
+        for file in files
+        if verdict(checkpoint_id, [file]) == "weights"
+    }
+    tensors = {name: size for name, size in sizes.items() if name.endswith(SAFETENSORS_SUFFIX)}
+    sets = {(name.partition("-")[0], name.rpartition("-of-")[2]) for name in tensors or sizes}
+    if len(sets) != 1:
+        return None  # none, or the same weights twice, as model-….safetensors and consolidated.safetensors
+    return sum((tensors or sizes).values()) or None
 
 
 def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
@@ -227,6 +276,19 @@ def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
     else:
         what = f"the weights may need {_gigabytes(needed)} of GPU memory"
     return f"{what}, plus KV cache"
+
+
+def memory_problem(checkpoints: Sequence[Checkpoint], stored_bytes: int | None, memory_bytes: int) -> str:
+    """Return what needs more than this GPU memory, and how much; empty if it fits or is unknown."""
+    if not memory_bytes:
+        return ""
+    needed = stored_bytes or needed_gpu_bytes(checkpoints)
+    if needed is None or needed <= memory_bytes:
+        return ""
+    if stored_bytes:
+        return f"the weights take {_gigabytes(stored_bytes)} as stored"
+    is_named = any(_named_bytes(checkpoint) is not None for checkpoint in checkpoints)
+    return memory_hint(checkpoints).partition(", plus")[0] if is_named else ""
 
 
 def _named_bytes(checkpoint: Checkpoint) -> int | None:

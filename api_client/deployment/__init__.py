@@ -42,4 +42,5 @@ from api_client.servable import needed_gpu_bytes as needed_gpu_bytes
 from api_client.servable import rank_for as rank_for
 from api_client.servable import relevant_files as relevant_files
 from api_client.servable import selectable as selectable
+from api_client.servable import stored_weight_bytes as stored_weight_bytes
 from api_client.submission.findings import Finding as Finding

@@ -16,13 +16,17 @@ from api_client.servable import (
     check_selection,
     find_checkpoint,
     kind_of,
+    memory_problem,
     missing_parts,
+    not_text,
     rank_for,
+    stored_weight_bytes,
 )
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.words import counted
 
 _NAMED_AT_MOST = 12
+_MIB_PER_GIB, _BYTES_PER_GIB = 1024, 1024**3
 
 
 def validate(
@@ -44,6 +48,7 @@ def validate(
     if not (config.model_name or "").strip():
         findings.append(Finding("error", "model_name", "the model has no name", "set a name"))
     findings += _compute_findings(config, instances)
+    findings += _memory_findings(config, checkpoints, known_files, instances)
     findings += _environment_findings(config, secret_names)
     return most_severe_first(findings)
 
@@ -131,11 +136,38 @@ def _servable_findings(
         missing = (
             missing_parts(checkpoint.checkpoint_id, files or ()) if kind_of(checkpoint) == "full" else ()
         )
-        if missing:
+        if kind := not_text(checkpoint, files):
+            problem = f"{checkpoint.checkpoint_id!r} is {kind}, but vLLM serves language models"
+            yield Finding("warning", f"{place}.{index}", problem, "write your own Truss to serve it")
+        elif missing:
             lacking = " and no ".join(missing)
             problem = f"{checkpoint.checkpoint_id!r} has weights but no {lacking}: vLLM cannot serve it"
             remedy = "save model and tokenizer with save_pretrained, or write your own Truss"
             yield Finding("warning", f"{place}.{index}", problem, remedy)
+
+
+def _memory_findings(
+    config: DeployCheckpointsConfig,
+    listed: Sequence[Checkpoint],
+    files: tuple[CheckpointFile, ...] | None,
+    instances: Iterable[InstanceType] | None,
+) -> Iterator[Finding]:
+    """Report weights that are known to be larger than the memory of the chosen GPUs."""
+    details, compute = config.checkpoint_details or CheckpointList(), config.compute
+    machine = smallest_instance(instances or (), compute)
+    found = [
+        find_checkpoint(listed, each.training_job_id, each.checkpoint_name) for each in details.checkpoints
+    ]
+    if machine is None or machine.gpu_memory_limit_mib is None or not machine.gpu_count:
+        return
+    base = {"base_model": details.base_model_id} if details.base_model_id else {}
+    chosen = [each.model_copy(update=base) for each in found if each is not None]
+    memory_gib = machine.gpu_memory_limit_mib * machine.gpu_count / _MIB_PER_GIB
+    problem = memory_problem(chosen, stored_weight_bytes(chosen, files), round(memory_gib * _BYTES_PER_GIB))
+    if problem:
+        gpus = f"{machine.gpu_count} × {machine.gpu_type}"
+        problem += f", but {gpus} has {memory_gib:.0f} GiB of memory"
+        yield Finding("warning", "compute.accelerator", problem, "choose more or larger GPUs")
 
 
 def _base_model_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:

@@ -9,7 +9,13 @@ from dataclasses import replace
 
 from api_client.definitions.compute import offered_accelerators
 from api_client.definitions.job_request import normal_gpu_type
-from api_client.deployment import ListedInstance, fitting_instances, memory_hint, needed_gpu_bytes
+from api_client.deployment import (
+    ListedInstance,
+    fitting_instances,
+    memory_hint,
+    needed_gpu_bytes,
+    stored_weight_bytes,
+)
 from api_client.models import Checkpoint
 from tui.text.names import listed
 from tui.text.units import BYTES_PER_MIB, HOUR_S, MINUTE_S, bytes_iec, money
@@ -165,7 +171,8 @@ HEADROOM = 1.25
 
 def gpu_step(state: WizardState) -> Step:
     """Ask for the GPUs; proposes the cheapest instance that holds the weights."""
-    choices = tuple(_choice(instance) for instance in offers(state.facts.instances))
+    weights = stored_weight_bytes(state.chosen, state.facts.files)
+    choices = tuple(_choice(instance, weights) for instance in offers(state.facts.instances))
     refusal = ""
     if not choices:
         refusal = "the account has no GPU instance type to deploy on"
@@ -228,14 +235,28 @@ def _cheapest_first(instance: ListedInstance) -> tuple[float, int, str, int]:
     return (price, memory_bytes(instance), instance.gpu_type or "", instance.gpu_count)
 
 
-def _choice(instance: ListedInstance) -> Choice:
+def _choice(instance: ListedInstance, weight_bytes: int | None) -> Choice:
     gpu_type = normal_gpu_type(instance.gpu_type or "")
     memory = memory_bytes(instance)
-    parts = (price_an_hour(instance), bytes_iec(memory) if memory else "", instance.name)
+    parts = (
+        price_an_hour(instance),
+        bytes_iec(memory) if memory else "",
+        _room(memory, weight_bytes),
+        instance.name,
+    )
     hint = " · ".join(part for part in parts if part)
     known = gpu_type in offered_accelerators()
     reason = "" if known else "config files have no name for this GPU type"
     return Choice(_value(instance), f"{instance.gpu_count} × {gpu_type}", hint, reason)
+
+
+def _room(memory: int, weight_bytes: int | None) -> str:
+    """Say if the weights fit, as far as their size and the memory are known."""
+    if weight_bytes is None or not memory:
+        return ""
+    if weight_bytes > memory:
+        return "smaller than the weights"
+    return "fits" if weight_bytes * HEADROOM <= memory else ""
 
 
 def _value(instance: ListedInstance) -> str:
@@ -259,7 +280,8 @@ def _proposed_machine(state: WizardState) -> str | None:
     usable = [each for each in offers(state.facts.instances) if normal_gpu_type(each.gpu_type or "") in known]
     if not usable:
         return None
-    need = (needed_gpu_bytes(_chosen_with_base(state)) or 0) * HEADROOM
+    stored = stored_weight_bytes(state.chosen, state.facts.files)
+    need = (stored or needed_gpu_bytes(_chosen_with_base(state)) or 0) * HEADROOM
     best = next((each for each in usable if memory_bytes(each) >= need), None)
     return _value(best or max(usable, key=memory_bytes))
 

@@ -83,6 +83,13 @@ class ModelShape:
             else:
                 yield f"{name}.weight", (out, into)
 
+    @property
+    def auto_mapping(self) -> dict[str, str] | None:
+        """Return what peft writes into an adapter's config for a model that is not of transformers."""
+        if not self.class_name.endswith("Transformer2DModel"):
+            return None
+        return {"base_model_class": self.class_name, "parent_library": "diffusers.models.transformers"}
+
     def config(self) -> dict[str, object]:
         return {
             "_name_or_path": self.name,
@@ -193,8 +200,9 @@ class Family:
             "lora_dropout": 0.05,
             "peft_type": "LORA",
             "r": self.rank,
+            "auto_mapping": self.model.auto_mapping,
             "target_modules": sorted(name.rsplit(".", 1)[-1] for name, _, _ in self.model.linears),
-            "task_type": "CAUSAL_LM",
+            "task_type": None if self.model.auto_mapping else "CAUSAL_LM",
         }
 
     def file_specs(self, step: int, curves: TrainingCurves) -> list[FileSpec]:

@@ -17,7 +17,7 @@ from api_client.definitions import (
 )
 from api_client.deployment import Finding, build_config, fitting_instances, smallest_instance, validate
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
-from api_client.servable import memory_hint
+from api_client.servable import memory_hint, not_text, stored_weight_bytes
 
 MACHINES = [
     InstanceType(id="two", gpu_type="H100", gpu_count=2),
@@ -144,3 +144,88 @@ def test_memory_is_that_of_the_weights_and_of_an_adapter_s_base(weights: dict[st
     told = memory_hint([checkpoint("a", **weights)])
     assert hint in told
     assert bool(told) == bool(hint)
+
+
+FLUX = {"base_model_class": "FluxTransformer2DModel", "parent_library": "diffusers.models.transformers.flux"}
+NO_TEXT = [
+    (
+        {"auto_mapping": FLUX, "task_type": None},
+        [],
+        "an adapter of a diffusers model ('FluxTransformer2DModel')",
+    ),
+    ({}, ["a/pytorch_lora_weights.safetensors"], "an adapter of a diffusers pipeline"),
+    ({}, ["a/model_index.json", "a/unet/config.json"], "a diffusers pipeline"),
+    ({"task_type": "SEQ_CLS"}, [], "an adapter for the task SEQ_CLS"),
+    ({"task_type": "CAUSAL_LM"}, ["a/adapter_model.safetensors", "b/model_index.json"], ""),
+    ({"task_type": "NEW_TASK", "auto_mapping": {"parent_library": "transformers.models.llama"}}, [], ""),
+    ({"task_type": None, "auto_mapping": [3], "target_modules": ["to_q"]}, [], ""),
+    ({"task_type": 7, "auto_mapping": {"parent_library": ["diffusers"]}}, [], ""),
+]
+
+
+@pytest.mark.parametrize(("config", "names", "kind"), NO_TEXT)
+def test_only_facts_show_that_a_checkpoint_is_no_language_model(
+    config: dict[str, Any], names: list[str], kind: str
+) -> None:
+    adapter = checkpoint("a").model_copy(update={"lora_adapter_config": {"r": 16} | config})
+    files = [CheckpointFile(relative_file_name=name) for name in names]
+    assert not_text(adapter, files) == kind
+    findings = found(adapter_config(16), [adapter], files=files)
+    assert [(one.severity, kind in one.problem) for one in findings] == ([("warning", True)] if kind else [])
+
+
+GB = 10**9
+SHARDS = {f"model-0000{number}-of-00004.safetensors": 35 * GB for number in range(1, 5)}
+STORED = [
+    (SHARDS | {"optimizer.pt": 280 * GB, "config.json": 1}, 140 * GB),
+    (SHARDS | {"pytorch_model.bin": 280 * GB}, 140 * GB),
+    ({"pytorch_model.bin": 16 * GB}, 16 * GB),
+    (SHARDS | {"consolidated.safetensors": 140 * GB}, None),
+    (SHARDS | {"model-00001-of-00002.safetensors": 70 * GB}, None),
+    ({"unet/diffusion.safetensors": GB, "model_index.json": 1}, None),
+    ({"model.safetensors": 0}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("sizes", "stored"), STORED)
+def test_weights_are_as_large_as_their_files_or_unknown(sizes: dict[str, int], stored: int | None) -> None:
+    full = checkpoint("a", kind="full", size_bytes=420 * GB)
+    files = [
+        CheckpointFile(relative_file_name=f"a/{name}", size_bytes=size, node_rank=rank)
+        for name, size in sizes.items()
+        for rank in (0, 1)
+    ]
+    assert stored_weight_bytes([full], files) == stored
+    assert stored_weight_bytes([full], None) is None
+    assert stored_weight_bytes([checkpoint("a")], files) is None
+
+
+def memory_warnings(weights: Checkpoint, sizes: dict[str, int], **machine: Any) -> list[str]:
+    h100 = InstanceType(id="h", gpu_type="H100", gpu_count=1, **machine)
+    files = [
+        CheckpointFile(relative_file_name=f"a/{name}", size_bytes=size)
+        for name, size in {"config.json": 1, "tokenizer.json": 1, **sizes}.items()
+    ]
+    answers = replace(
+        EXAMPLES["two_adapters"], checkpoint_names=("a",), gpu_type="H100", gpu_count=1, base_model=None
+    )
+    config = build_config(answers, [weights])
+    findings = validate(config, [weights], files=files, instances=[h100])
+    return [one.problem for one in findings if one.field == "compute.accelerator"]
+
+
+def test_weights_larger_than_the_chosen_gpus_are_a_warning() -> None:
+    full = checkpoint("a", kind="full", size_bytes=420 * GB)
+    too_large = "the weights take 140 GB as stored, but 1 × H100 has 80 GiB of memory"
+    assert memory_warnings(full, SHARDS, gpu_memory_limit_mib=80 * 1024) == [too_large]
+    assert memory_warnings(full, {"model.safetensors": 16 * GB}, gpu_memory_limit_mib=80 * 1024) == []
+    assert memory_warnings(full, SHARDS) == []
+
+
+def test_base_model_larger_than_the_chosen_gpus_is_a_warning_if_named() -> None:
+    adapter, memory = {"adapter_model.safetensors": GB}, {"gpu_memory_limit_mib": 80 * 1024}
+    large = "Llama-3.1-70B needs about 140 GB of GPU memory in 16 bits, but 1 × H100 has 80 GiB of memory"
+    named = checkpoint("a", base="meta-llama/Llama-3.1-70B", size_bytes=1000)
+    assert memory_warnings(named, adapter, **memory) == [large]
+    assert memory_warnings(checkpoint("a", base="black-forest-labs/FLUX.1-dev"), adapter, **memory) == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
-from api_client.models import Checkpoint
+from api_client.models import Checkpoint, CheckpointFile
 from support.wizard_facts import (
     BASE,
     NOW,
@@ -78,6 +78,23 @@ def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
     assert disabled == {"a": True, "b": False, "c": True}
     assert wizard.step.default == ("b",)
     assert "a (sharded" in to(wizard_of(checkpoint("a", "fsdp")), CHECKPOINTS).step.refusal
+
+
+@pytest.mark.parametrize(
+    ("sizes_gib", "l4", "h100"),
+    [([50], "smaller than the weights", "fits"), ([70], "smaller than the weights", ""), (None, "", "")],
+)
+def test_gpus_say_if_weights_of_known_size_fit(sizes_gib: list[int] | None, l4: str, h100: str) -> None:
+    files = None
+    if sizes_gib is not None:
+        names = {"relative_file_name": "a/model.safetensors"}
+        files = [CheckpointFile(**names, size_bytes=size * 1024**3) for size in sizes_gib]
+    state = state_of()
+    facts = state.facts.with_checkpoints("job1", [checkpoint("a", "full")], files)
+    step = to(WizardProgress(replace(state, facts=facts)).started(), GPU, model_name="x").step
+    parts = {choice.value: choice.hint.split(" · ") for choice in step.choices}
+    said = {"smaller than the weights", "fits"}
+    assert [said & {*parts[gpu]} for gpu in ("L4:1", "H100:1")] == [{l4} - {""}, {h100} - {""}]
 
 
 @pytest.mark.parametrize("rank", [24, 16.5, -8, "16.5", "", None, True, "9" * 5000])
