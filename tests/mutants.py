@@ -163,10 +163,10 @@ keys: a damaged credentials file is quoted @ api_client/remotes/trussrc.py
 +        problem = str(error) + (
 tests/unit/recordings/test_writing.py
 keys: a recording holds what the log printed @ api_client/recordings/writing.py
--self._scrub("\n".join(self._lines) + "\n").encode()
-+("\n".join(self._lines) + "\n").encode()
+-self._add(self._scrub_line(document))
++self._add(document)
 keys: a recording holds what the job was sent @ api_client/recordings/writing.py
--(self._scrub(json.dumps(value, indent=1)) + "\n").encode()
+-(json.dumps(self._scrub.document(value), indent=1) + "\n").encode()
 +(json.dumps(value, indent=1) + "\n").encode()
 tests/faults/test_download_faults.py
 download: another digest than the server's is taken @ api_client/transfers/part_file.py

@@ -1,6 +1,6 @@
 """Write a recording so that it opens at any moment, and continues after a kill.
 
-Everything passes the scrubber, which removes secrets, on its way to the file.
+Everything passes the scrubber, which removes secrets, before it is encoded.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _BlockWriter:
         self._most_characters = most_characters
         self._kind = known.kind
         self._append = append
-        self._scrub = scrub
+        self._scrub_line = scrub.stream()
         self._left_out = left_out
         self._number = known.block_count
         self._known = known.objects
@@ -69,14 +69,14 @@ class _BlockWriter:
     def add(self, documents: Iterable[Document]) -> None:
         with self._lock:
             for document in documents:
-                self._add(document)
+                self._add(self._scrub_line(document))
 
     def _add(self, document: Document) -> None:
         times = times_of(document)
         if min(times, default=0) <= self._known_until_ns and self._is_known(document):
             return
         text = json.dumps(document).replace("\x7f", "\\u007f")
-        if len(text) > self._kind.line_bytes // 2 and len(self._scrub(text)) > self._kind.line_bytes:
+        if len(text) > self._kind.line_bytes:
             self._left_out()
             if not times or self._kind is METRICS:
                 return
@@ -96,13 +96,13 @@ class _BlockWriter:
         self._number += 1
         near_ns = self.newest_ns or 0
         first_ns, last_ns = min(self._stamps, default=near_ns), max(self._stamps, default=near_ns)
-        content = self._scrub("\n".join(self._lines) + "\n").encode()
+        content = ("\n".join(self._lines) + "\n").encode()
         self._append({f"{self._kind.folder}/{self._number:06}_{first_ns}_{last_ns}{LINES_SUFFIX}": content})
         self.newest_ns = max(near_ns, last_ns)
         self._lines, self._stamps, self._characters = [], [], 0
 
     def _is_known(self, document: Document) -> bool:
-        key = _key(self._kind, json.loads(self._scrub(json.dumps(document))))
+        key = _key(self._kind, document)
         if not self._known[key]:
             return False
         self._known[key] -= 1
@@ -240,4 +240,4 @@ class RecordingWriter:
                 self._zip.close()
 
     def _json(self, value: Any) -> bytes:
-        return (self._scrub(json.dumps(value)) + "\n").encode()
+        return (json.dumps(self._scrub.document(value)) + "\n").encode()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from api_client.models.logs import NS_PER_S, LogLine
+from api_client.recordings.scrub import Scrubber
 from support.expressions import limit_cpu
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.fleet.snapshot import short_reason
@@ -37,12 +38,20 @@ CHARACTERS = 2**20
 CPU_S = 10
 WORDS = """store store_ Rendezvous 0 0, 0. 0/ 0:00 a a. a.b: A [ [a] ( { " ' \\ / // = - _ ━ %| 0%| | ä
 ERROR error Error: Traceback( exitcode exit_code= loss loss= step step= train_ test_ epoch checkpoint- 0/0[0<a
+hf_ sk- eyJ eyJ. token= token="x "token":" ://a: authorization: cookie: my_secret=
 rank Watchdog seq-len overflow saving running http://
 \x1b \x1b[ \x1b] \x9b \x9d \x90a \x1b[0m \r \r0%| \v \t"""
+PHRASES = (
+    " ",
+    "\n",
+    " ERROR  ",
+    "step 1 loss ",
+    "Epoch 0/0 ",
+    "-----BEGIN PRIVATE KEY-----",
+    "login a password ",
+)
 LINES = [
-    word * (CHARACTERS // len(word))
-    for word in [*WORDS.replace("\n", " ").split(" "), " ", "\n", " ERROR  ", "step 1 loss ", "Epoch 0/0 "]
-    if word
+    word * (CHARACTERS // len(word)) for word in [*WORDS.replace("\n", " ").split(" "), *PHRASES] if word
 ]
 
 
@@ -100,6 +109,7 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
         sanitize_multiline(text),
     ],
     "styled_spans": styled_spans,
+    "scrub": Scrubber(["own-key-0123"], ["my_secret"]),
 }
 
 

@@ -30,7 +30,12 @@ def last_words(*command: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "packages", ["tui.analysis.progress", "tui.analysis tui.text.sanitize tui.widgets.log_view"]
+    "packages",
+    [
+        "tui.analysis.progress",
+        "tui.analysis tui.text.sanitize tui.widgets.log_view",
+        "api_client.recordings.scrub",
+    ],
 )
 def test_no_expression_over_log_text_takes_more_than_linear_time(packages: str) -> None:
     assert last_words("-m", "support.expressions", *packages.split()) == "all are linear"

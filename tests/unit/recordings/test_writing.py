@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -116,6 +118,8 @@ def test_another_job_another_recorder_or_another_program_is_refused(tmp_path: Pa
         writer(tmp_path)
 
 
+OWN = 'qu"ote\\sl\u00e4sh'
+"""A known secret that JSON, an address and a Python dict write in other ways."""
 SECRETS = {
     "own-key-0123456789": "the key is own-key-0123456789",
     "X-Amz-Signature=0a1b2c": "GET https://s3.example/file?X-Amz-Credential=AK1&X-Amz-Signature=0a1b2c done",
@@ -128,27 +132,103 @@ SECRETS = {
     "correcthorse": 'env: {"DB_PASSWORD": "correcthorse"}',
     "plain-value": "my_secret=plain-value",
     "tok3n-value": "my_token = tok3n-value",
+    json.dumps(OWN)[1:-1]: f"as JSON {json.dumps(OWN)}",
+    json.dumps(OWN, ensure_ascii=False)[1:-1]: f"as JSON {json.dumps(OWN, ensure_ascii=False)}",
+    quote(OWN): f"in an address {quote(OWN)}",
+    "hunter2x": "git clone https://ada:hunter2x@git.example/a",
+    "hunt@r2x": "redis://:hunt@r2x@cache.example:6379/0",
+    "hunter2y": "curl -u ada:hunter2y https://example.com",
+    "hunter2z": "machine git.example login ada password hunter2z",
+    "YWRhOmh1bnRlcjI=": "Authorization: Basic YWRhOmh1bnRlcjI=",
+    "letterstoken": "MY_TOKEN=letterstoken",
+    "yamltoken": "token: yamltoken",
+    "json-token": """{"token": "json-token"}""",
+    "nested-token": json.dumps(json.dumps({"apiKey": "nested-token"})),
+    "flag-token": "train.py --token flag-token --steps 10",
+    "listed-token": """['train.py', '--api-key', 'listed-token']""",
+    "python-token": """os.environ["HF_TOKEN"] = "python-token\"""",
+    "query-token": "GET /v1?access_token=query-token&page=2",
+    "header-token": "X-Api-Key: header-token",
+    "camelToken9": "clientSecret: camelToken9,",
+    "azure+key==": "AccountKey=azure+key==;EndpointSuffix=core.windows.net",
+    "glpat-XyZ0123456789abcdefgh": "gitlab glpat-XyZ0123456789abcdefgh",
+    "AIzaXyZ0123456789abcdefghijklmnopqrstu": "google AIzaXyZ0123456789abcdefghijklmnopqrstu",
+    "services/T0/B0/XyZ0123": "https://hooks.slack.com/services/T0/B0/XyZ0123",
+    "npm_XyZ0123456789abcdefghijkl": "npm npm_XyZ0123456789abcdefghijkl",
+    "xoxb-12345-XyZ0123456": "slack xoxb-12345-XyZ0123456",
+    "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl": "jwt eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
 }
 HARMLESS = """loss sigma=0.25 tokens=4096 num_tokens: 1.5e9 pad_token='unk' eos_token: 128001
 bearer of news; task-0123456789abcdef01; risk-adjusted; https://example.com/?page=2
-secret=None password: null tokenizer: meta-llama/Llama-3.1-8B"""
+secret=None password: null tokenizer: meta-llama/Llama-3.1-8B
+max_tokens: 4096 total_tokens=1e9 token_count: 12 tokens/s: 3 pad_token_id=0 eos_token_id: [1, 2] token: 512
+{"bos_token": "<|begin_of_text|>", "tokenizer_class": "LlamaTokenizer", "eos_token": "</s>"}
+password authentication failed for user "ada"; invalid token: expected a comma; --token is required
+password=${DB_PASSWORD} token=$TOKEN PWD=/root/work primary_key: id; cache_key: abc123
+docker run -u 1000:1000; https://example.com:8080/@scope/pkg; git@github.com:a/b.git; https://ada@example.com/a
+Basic training; hf_transfer; npm_config_registry; sk-learn-contrib-something; /mnt/ckpts/step_120
+sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"""
+PRIVATE_KEY = [
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "MIIEpAIBAAKCAQEAxaB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3",
+    "Qm9keU9mVGhlS2V5aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB30",
+    "c2hvcnQ9==",
+    "-----END RSA PRIVATE KEY-----",
+]
 
 
 @pytest.mark.parametrize(("secret", "text"), SECRETS.items())
 def test_no_secret_is_in_any_byte_of_a_recording(tmp_path: Path, secret: str, text: str) -> None:
     path = tmp_path / "run.btrun"
-    scrub = Scrubber(["own-key-0123456789"], ["my_secret"])
+    scrub = Scrubber(["own-key-0123456789", OWN], ["my_secret"])
     target = writer(path, scrub)
     target.documents({JOB: {**DOCUMENTS[JOB], "error_message": text, "more": {"url": text}}})
-    target.log.add([line(1, text), line(2, f'{{"nested": "{text}"}}')])
+    target.log.add([line(1, text), line(2, json.dumps({"nested": text}))])
     target.file(CheckpointFile(relative_file_name="trainer_state.json"), text.encode())
     target.close()
     with zipfile.ZipFile(path) as file:
         everything = b"\n".join(file.read(name) for name in file.namelist())
-    assert secret.encode() not in everything
+    forms = {secret, json.dumps(secret)[1:-1]}
+    assert [form for form in forms if form.encode() in everything] == []
     assert everything.count(REMOVED.encode()) >= 5
     assert secret.encode() not in path.read_bytes()
 
 
 def test_other_text_stays_as_it_is() -> None:
     assert Scrubber()(HARMLESS) == HARMLESS
+
+
+def test_private_keys_printed_line_by_line_are_removed(tmp_path: Path) -> None:
+    path = tmp_path / "run.btrun"
+    other = [f"step {place} loss 0.25 in {'data/' * 6}part" for place in range(len(PRIVATE_KEY))]
+    target = writer(path)
+    for place, (own, their) in enumerate(zip(PRIVATE_KEY, other, strict=True)):
+        target.log.add(
+            [line(2 * place, f"[rank0]: {own}"), line(2 * place + 1, their) | {"replica": "node-7"}]
+        )
+        target.flush()
+    target.close()
+    with Recording(path) as recording:
+        kept = messages(recording)
+    assert [text for text in kept if "step" in text] == other
+    assert [part for part in PRIVATE_KEY if any(part in text for text in kept)] == []
+
+
+def test_continuing_in_the_middle_of_a_private_key_adds_nothing_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.btrun"
+    lines = [line(place, text) for place, text in enumerate(PRIVATE_KEY)]
+    for start in (0, 1, 2):
+        target = writer(path)
+        target.log.add(lines[start:])
+        target.close()
+    with Recording(path) as recording:
+        kept = messages(recording)
+    assert [part for part in PRIVATE_KEY[1:4] if any(part in text for text in kept)] == []
+
+
+def test_values_of_secret_names_are_removed_from_documents() -> None:
+    variables = {"HF_TOKEN": "letters", "PASSWORD": "12345", "pad_token": "unk", "STEPS": "10"}
+    listed = [{"name": "API_KEY", "value": "letters"}, {"name": "STEPS", "value": "10"}]
+    clean = Scrubber().document({"variables": variables, "listed": listed})
+    assert clean["variables"] == variables | {"HF_TOKEN": REMOVED, "PASSWORD": REMOVED}
+    assert [each["value"] for each in clean["listed"]] == [REMOVED, "10"]
