@@ -84,3 +84,17 @@ def test_a_log_saved_as_ndjson_keeps_its_messages(cli: RunCli, tmp_path: Path) -
     told = cli("progress", "--file", str(path), "-o", "json").json
     assert (told["log_lines"], told["lines_read"]) == (3, 2)
     assert (told["step"], told["loss"], told["checkpoints"]) == (3, 2.0, ["checkpoint-3"])
+
+
+def test_lines_of_a_saved_log_that_are_no_records_are_plain_text(cli: RunCli, tmp_path: Path) -> None:
+    path = tmp_path / "train.ndjson"
+    hostile = (
+        '{"message": ' + "[" * 100_000,
+        '{"message": "x", "timestamp": "' + "9" * 5000 + '"}',
+        '{"message": "x", "timestamp": "' + "9" * 400 + '"}',
+        "Killed " + "store" * 100_000,
+    )
+    path.write_text("\n".join((*SAVED.splitlines(), *hostile)))
+    result = cli("progress", "--file", str(path), "-o", "json")
+    assert (result.code, result.json["log_lines"], result.json["loss"]) == (0, 7, 2.0)
+    assert cli("progress", "--file", str(path), "--each-line").code == 0

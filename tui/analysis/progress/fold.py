@@ -170,6 +170,8 @@ class ProgressFold:
         self._errors = ErrorLines()
         self._has_patterns = bool(patterns)
         self._reader = Reader(patterns)
+        self.lines_read = 0
+        """Number of lines that report progress."""
         self._saves = LoggedCheckpoints()
         self._run_phases = RunPhases()
         self._counts = MovingCounts()
@@ -228,6 +230,7 @@ class ProgressFold:
                     self._save_every = announced_save_interval(message)
             if reading is None:
                 continue
+            self.lines_read += 1
             told = True
             if reading.checkpoint is not None:
                 self._saves.keep(reading.checkpoint, stamp)

@@ -23,9 +23,10 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
 from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.tables import Cell, print_facts, table_of
 from tui.tables.column import Column, Span, text_column
-from tui.text.units import count, number
+from tui.text.units import count, number, percent
 
 _FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
 _SUMMARY = (
@@ -40,6 +41,10 @@ _SUMMARY = (
     "tokens_per_s",
     "samples_per_s",
 )
+
+
+_LINES_AT_ONCE = 1_000
+_NS_DIGITS = 19  # of a time in nanoseconds, up to the year 2286
 
 
 class _Read(NamedTuple):
@@ -71,16 +76,17 @@ def show_lines(
     patterns: Sequence[ProgressPattern],
 ) -> ExitCode:
     """Print what is read in log lines: in each of them, or in total."""
-    reader = Reader(patterns)
-    reads = (
-        _Read(place, line, reader.read(line.message, line.replica or "")) for place, line in enumerate(lines)
-    )
     if each_line:
-        _print_each_line(output, list(reads), output_format)
+        reader = Reader(patterns)
+        reads = [
+            _Read(place, line, reader.read(line.message, line.replica or ""))
+            for place, line in enumerate(_shown_while_read(lines))
+        ]
+        _print_each_line(output, reads, output_format)
         return ExitCode.OK
     fold = ProgressFold(patterns=patterns)
-    fold.add(lines)
-    document = _summary(fold.snapshot(), len(lines), sum(read.reading is not None for read in reads))
+    fold.add(_shown_while_read(lines))
+    document = _summary(fold.snapshot(), len(lines), fold.lines_read)
     if output_format in (JSON, NDJSON):
         output.json(document)
     elif output_format == CSV:
@@ -96,6 +102,14 @@ def show_lines(
     return ExitCode.OK
 
 
+def _shown_while_read(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Yield the lines, and show on a terminal how many have been read."""
+    with ProgressLine() as progress:
+        for start in range(0, len(lines), _LINES_AT_ONCE):
+            progress.show("reading", 0, 0, percent(start / len(lines)))
+            yield from lines[start : start + _LINES_AT_ONCE]
+
+
 def _lines(file: Iterator[str]) -> Iterator[LogLine]:
     for place, line in enumerate(file):
         text = line.rstrip("\n")
@@ -103,11 +117,12 @@ def _lines(file: Iterator[str]) -> Iterator[LogLine]:
         if text.startswith("{") and '"message"' in text:
             try:
                 record = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 record = None
         if isinstance(record, dict) and isinstance(record.get("message"), str) and "timestamp" in record:
             stamp, replica = str(record["timestamp"]), record.get("replica")
-            at_ns = int(stamp) if stamp.isascii() and stamp.isdigit() else place * NS_PER_S
+            is_time = stamp.isascii() and stamp.isdigit() and len(stamp) <= _NS_DIGITS
+            at_ns = int(stamp) if is_time else place * NS_PER_S
             yield LogLine(at_ns, record["message"], replica if isinstance(replica, str) else None, None)
         else:
             yield LogLine(place * NS_PER_S, text, None, None)
