@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, SecretStr
 
-from api_client.models.base import ApiModel, UtcDatetime
+from api_client.models.base import ApiModel, Integer, UtcDatetime
 
 EMULATOR_USER_EMAIL = "you@emulator.example"  # by which clients recognize the emulator; no real address
 
@@ -72,7 +72,7 @@ class InteractiveSession(ApiModel):
 
     id: str
     trigger: str = ""
-    timeout_minutes: int = 0
+    timeout_minutes: Integer = 0
     session_provider: str = ""
     auth_provider: str = ""
     pod_name: str = ""

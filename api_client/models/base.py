@@ -6,12 +6,21 @@ Only what identifies an object is required, so that newer servers do not break t
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 TOLERANT = ConfigDict(extra="ignore", defer_build=True)  # built on first use: most commands need two or three
@@ -51,12 +60,31 @@ class ApiModel(LargeApiModel):
         return data
 
 
+FIRST_MOMENT, LAST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Times outside of this range are invalid, so that all arithmetic with times is safe."""
+
+
 def _in_utc(moment: datetime) -> datetime:
     """Treat a timestamp without a timezone as UTC (every documented timestamp has one)."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    with suppress(OverflowError):  # the first and the last day may not exist in UTC
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        if FIRST_MOMENT <= moment < LAST_MOMENT:
+            return moment
+    raise ValueError(f"not between {FIRST_MOMENT.year} and {LAST_MOMENT.year}")
 
 
 UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]  # timezone-aware datetime, converted to UTC
+
+Day = Annotated[date, Field(ge=FIRST_MOMENT.date(), lt=LAST_MOMENT.date())]
+
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+Number = Annotated[float, Field(ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)]
+
+EpochMs = Annotated[int, Field(ge=0, lt=int(LAST_MOMENT.timestamp()) * 1000)]
+
+NodeCount = Annotated[int, Field(ge=0, le=10_000)]
+"""Number of nodes of a job; far more than any cluster has, and few enough to list them."""
 
 
 _UTC_DATETIME: TypeAdapter[datetime] = TypeAdapter(UtcDatetime, config=ConfigDict(defer_build=True))

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import date
-from typing import Annotated
-
 from pydantic import Field
 
-from api_client.models.base import ApiModel, TolerantList
+from api_client.models.base import ApiModel, Day, Integer, Number, TolerantList
 
 TRAINING_JOB = "TRAINING_JOB"
 """The ``kind`` of a billed training job."""
 
-Usd = Annotated[float, Field(allow_inf_nan=False)]
+Usd = Number
 """Amount of money; servers send a number or a decimal string."""
 
 
 class DailyUsage(ApiModel):
     """The bill of one UTC day."""
 
-    date: date
+    date: Day
     subtotal: Usd = 0.0
-    minutes: int = 0
+    minutes: Integer = 0
 
 
 class BillableResource(ApiModel):
@@ -40,7 +37,7 @@ class BilledItem(ApiModel):
 
     billable_resource: BillableResource
     subtotal: Usd = 0.0
-    minutes: int = 0
+    minutes: Integer = 0
     daily: TolerantList[DailyUsage] = Field(default_factory=list)
 
 
@@ -50,7 +47,7 @@ class TrainingUsage(ApiModel):
     subtotal: Usd = 0.0
     credits_used: Usd = 0.0
     total: Usd = 0.0
-    minutes: int = 0
+    minutes: Integer = 0
     breakdown: TolerantList[BilledItem] = Field(default_factory=list)
 
 

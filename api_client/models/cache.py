@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic_core import core_schema
 
-from api_client.models.base import STRICT_TEXT, ApiModel, FastPath, OrNull, UpTo
+from api_client.models.base import STRICT_TEXT, ApiModel, FastPath, Integer, OrNull, UpTo
 
 MAX_FILES = 150_000
 
@@ -19,7 +19,7 @@ class CachedFile(ApiModel):
     """File or directory of the cache; ``modified`` is the server's own text."""
 
     path: str
-    size_bytes: int = 0
+    size_bytes: Integer = 0
     modified: str = ""
     file_type: str = ""
     permissions: str = ""
@@ -34,11 +34,11 @@ class CacheSummary(ApiModel):
 
 
 def _whole(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 0
+    return int(value) if isinstance(value, int | float) and abs(value) < 2**63 else 0  # 0 for NaN, too
 
 
 _Text = Annotated[str, FastPath(STRICT_TEXT, lambda _value: "")]
-_Bytes = Annotated[int, FastPath(core_schema.int_schema(strict=True), _whole)]
+_Bytes = Annotated[int, FastPath(core_schema.int_schema(strict=True, gt=-(2**63), lt=2**63), _whole)]
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api_client.models.base import ApiModel, TolerantList, UtcDatetime
+from api_client.models.base import ApiModel, Integer, TolerantList, UtcDatetime
 
 
 class ActiveJobAtSubmit(ApiModel):
@@ -11,7 +11,7 @@ class ActiveJobAtSubmit(ApiModel):
     training_job_id: str
     training_job_name: str | None = None
     instance_type_name: str = ""
-    total_gpus: int = 0
+    total_gpus: Integer = 0
     workload_plane_name: str = ""
     status_at_submit: str = ""
     status_set_at: UtcDatetime | None = None
@@ -23,8 +23,8 @@ class PendingJobAhead(ApiModel):
     training_job_id: str
     training_job_name: str | None = None
     instance_type_name: str = ""
-    requested_gpus: int = 0
-    priority: int = 0
+    requested_gpus: Integer = 0
+    priority: Integer = 0
     submitted_at: UtcDatetime | None = None
 
 
@@ -32,8 +32,8 @@ class CapacityAtSubmit(ApiModel):
     """The GPU limit that applied when the target job was submitted."""
 
     gpu_type: str = ""
-    max_gpus: int = 0
-    min_gpus: int | None = None
+    max_gpus: Integer = 0
+    min_gpus: Integer | None = None
     last_modified: UtcDatetime | None = None
 
 
@@ -45,7 +45,7 @@ class QueueEvent(ApiModel):
     status: str
     created: UtcDatetime | None = None
     event_message: str | None = None
-    exit_code: int | None = None
+    exit_code: Integer | None = None
 
 
 class QueueContext(ApiModel):
@@ -54,10 +54,10 @@ class QueueContext(ApiModel):
     target_job_id: str
     target_job_name: str | None = None
     gpu_type: str | None = None
-    requested_gpus: int = 0
+    requested_gpus: Integer = 0
     submitted_at: UtcDatetime | None = None
     released_at: UtcDatetime | None = None
-    pending_seconds: int | None = None
+    pending_seconds: Integer | None = None
     org_capacity: CapacityAtSubmit | None = None
     team_capacity: CapacityAtSubmit | None = None
     active_at_submit: TolerantList[ActiveJobAtSubmit] = []
@@ -70,11 +70,11 @@ class GpuCapacity(ApiModel):
     """GPUs of one type; spot use may push ``usage_count`` above ``limit``."""
 
     gpu_type: str
-    baseline: int = 0
-    limit: int = 0
-    usage_count: int = 0
-    dedicated_usage_count: int | None = None
-    spot_usage_count: int | None = None
+    baseline: Integer = 0
+    limit: Integer = 0
+    usage_count: Integer = 0
+    dedicated_usage_count: Integer | None = None
+    spot_usage_count: Integer | None = None
 
 
 class TeamGpuCapacity(GpuCapacity):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from api_client.models.base import ApiModel, TolerantList, UtcDatetime
+from api_client.models.base import ApiModel, Integer, TolerantList, UtcDatetime
 
 
 class Checkpoint(ApiModel):
@@ -20,7 +20,7 @@ class Checkpoint(ApiModel):
     checkpoint_type: str | None = None
     base_model: str | None = None
     lora_adapter_config: dict[str, Any] | None = None
-    size_bytes: int | None = None
+    size_bytes: Integer | None = None
     sync_status: str | None = None
     training_job_id: str = ""
 
@@ -30,8 +30,8 @@ class CheckpointFile(ApiModel):
 
     url: str = ""
     relative_file_name: str = ""
-    node_rank: int = 0
-    size_bytes: int = 0
+    node_rank: Integer = 0
+    size_bytes: Integer = 0
     last_modified: str = ""
 
 
@@ -39,8 +39,8 @@ class CheckpointFilesPage(ApiModel):
     """Page of files; ``next_page_token`` is an integer offset, null at the end."""
 
     presigned_urls: TolerantList[CheckpointFile] = []
-    next_page_token: int | None = None
-    total_count: int = 0
+    next_page_token: Integer | None = None
+    total_count: Integer = 0
 
 
 ROOT_CHECKPOINT = "."  # name of the checkpoint that is the checkpoint folder itself

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api_client.models.base import ApiModel, TolerantList, UtcDatetime
+from api_client.models.base import ApiModel, EpochMs, Integer, TolerantList, UtcDatetime
 
 CHANGING_STATUSES = frozenset(
     {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
@@ -21,7 +21,7 @@ class Model(ApiModel):
     id: str
     name: str = ""
     created_at: UtcDatetime | None = None
-    deployments_count: int | None = None
+    deployments_count: Integer | None = None
     production_deployment_id: str | None = None
     development_deployment_id: str | None = None
     instance_type_name: str | None = None
@@ -38,7 +38,7 @@ class Deployment(ApiModel):
     created_at: UtcDatetime | None = None
     is_production: bool = False
     is_development: bool = False
-    active_replica_count: int = 0
+    active_replica_count: Integer = 0
     instance_type_name: str | None = None
     environment: str | None = None
 
@@ -70,16 +70,16 @@ class StartupPhase(ApiModel):
 
     phase: str
     status: str = ""
-    offset_ms: int | None = None
-    duration_ms: int | None = None
+    offset_ms: Integer | None = None
+    duration_ms: Integer | None = None
 
 
 class Startup(ApiModel):
     """An attempt of a replica to start; ``outcome`` is SUCCESS, FAILED, STALLED or newer."""
 
     replica_id: str | None = None
-    started_at_epoch_millis: int | None = None
-    ready_at_epoch_millis: int | None = None
-    duration_ms: int | None = None
+    started_at_epoch_millis: EpochMs | None = None
+    ready_at_epoch_millis: EpochMs | None = None
+    duration_ms: Integer | None = None
     outcome: str = ""
     phase_summary: TolerantList[StartupPhase] = []

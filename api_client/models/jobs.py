@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from api_client.models.base import ApiModel, UtcDatetime
+from api_client.models.base import ApiModel, Integer, NodeCount, Number, UtcDatetime
 
 STATUS_PREFIX = "TRAINING_JOB_"
 CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
@@ -94,18 +94,18 @@ class InstanceType(ApiModel):
 
     id: str = ""
     name: str = ""
-    memory_limit_mib: int = 0
-    millicpu_limit: int = 0
-    gpu_count: int = 0
+    memory_limit_mib: Integer = 0
+    millicpu_limit: Integer = 0
+    gpu_count: Integer = 0
     gpu_type: str | None = None
-    gpu_memory_limit_mib: int | None = None
+    gpu_memory_limit_mib: Integer | None = None
 
 
 class InstanceTypePrice(ApiModel):
     """Price of one node of an instance type: ``price`` is USD per minute."""
 
     instance_type: InstanceType
-    price: float | None = None
+    price: Number | None = None
 
 
 class ProjectSummary(ApiModel):
@@ -138,10 +138,10 @@ class TrainingJob(ApiModel):
     name: str | None = None
     error_message: str | None = None
     checkpoint_sync_status: str | None = None
-    priority: int | None = 0
+    priority: Integer | None = 0
     availability_model: str | None = None
     user: User | None = None
-    node_count: int | None = None
+    node_count: NodeCount | None = None
 
     @property
     def is_finished(self) -> bool:

@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from api_client.models import TrainingJob
-from api_client.models.base import PAGE, STRICT_TEXT, FastPath
+from api_client.models.base import PAGE, STRICT_TEXT, FastPath, Integer
 
 
 def _text(value: object) -> object:
@@ -56,8 +56,8 @@ class LogRecord(TypedDict):
 class GapRecord(TypedDict):
     """Time range ``start_ns <= t < end_ns`` that a recorder could not read."""
 
-    start_ns: int
-    end_ns: int
+    start_ns: Integer
+    end_ns: Integer
     reason: str
 
 

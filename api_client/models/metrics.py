@@ -10,13 +10,31 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
+from pydantic_core import core_schema
 
-from api_client.models.base import LargeApiModel, OrNull, RepeatedDatetime, TolerantDict, UpTo
+from api_client.models.base import (
+    FastPath,
+    LargeApiModel,
+    Number,
+    OrNull,
+    RepeatedDatetime,
+    TolerantDict,
+    UpTo,
+)
 from api_client.models.jobs import TrainingJob
 
 MAX_NODES = 1000
 MAX_GPUS_PER_NODE = 64
 MAX_SAMPLES = 300_000
+
+
+def _no_number(value: object) -> object:
+    """Return None for a number that is not finite or too large: such a sample is a gap in a curve."""
+    return None if isinstance(value, int | float) else value
+
+
+_USUAL_VALUE = core_schema.float_schema(strict=True, ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)
+_Value = Annotated[Number | None, FastPath(core_schema.nullable_schema(_USUAL_VALUE), _no_number)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +44,7 @@ class MetricSample:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")  # slots rule out "allow"
 
     timestamp: RepeatedDatetime
-    value: float | None = None
+    value: _Value = None
 
 
 Samples = Annotated[list[MetricSample], UpTo(MAX_SAMPLES), OrNull(list)]

@@ -9,7 +9,8 @@ import types
 import unicodedata
 from dataclasses import is_dataclass
 from datetime import date, datetime
-from typing import Annotated, Any, Union, get_args, get_origin
+from functools import partial
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 from typing_extensions import get_type_hints, is_typeddict
@@ -45,42 +46,54 @@ def _an_hour_ago() -> str:
     return iso(time.time() - HOUR_S)
 
 
-def harmful(kind: Any, name: str = "") -> Any:
+class Values(NamedTuple):
+    """What is in every field of an answer, by the type of the field. No time is an hour ago."""
+
+    text: str = HARM
+    number: float = 1
+    time: str = ""
+
+
+HARMFUL = Values()
+
+
+def harmful(kind: Any, name: str = "", values: Values = HARMFUL) -> Any:
     """A value of that type as the JSON of an answer has it, every text of it harmful."""
+    moment = values.time or _an_hour_ago()
     if kind is Any or kind is str or kind is SecretStr:
         if name in NOW_FIELDS:
-            return _an_hour_ago()
-        return HARM + "x" * LONG if name in LONG_FIELDS else HARM
+            return moment
+        return values.text + "x" * LONG if name in LONG_FIELDS and values.text == HARM else values.text
     if kind in (datetime, date):
-        return _an_hour_ago()[: 10 if kind is date else None]
-    if kind in (int, float, bool):
-        return kind(1)
+        return moment[: 10 if kind is date else None]
+    if kind is bool:
+        return True
+    if kind in (int, float):
+        return values.number
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Annotated, Union, types.UnionType):
-        return harmful(next(one for one in arguments if one is not type(None)), name)
+        return harmful(next(one for one in arguments if one is not type(None)), name, values)
     if origin is list:
-        return [harmful(arguments[0], name)]
+        return [harmful(arguments[0], name, values)]
     if origin is dict:
-        return {HARM: harmful(arguments[1], name)}
+        return {values.text: harmful(arguments[1], name, values)}
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {
-            one: harmful(field.annotation, one)
+            one: harmful(field.annotation, one, values)
             for one, field in kind.model_fields.items()
             if one != "latest_job"  # a project's, whose jobs have projects …
         }
     if is_dataclass(kind) or is_typeddict(kind):
-        return {one: harmful(hint, one) for one, hint in get_type_hints(kind).items()}
-    return HARM
+        return {one: harmful(hint, one, values) for one, hint in get_type_hints(kind).items()}
+    return values.text
 
 
-def hostile_job(status: str, **changes: object) -> dict[str, Any]:
-    return harmful(models.TrainingJob) | {"current_status": status} | changes
-
-
-def _log(now_ms: int) -> list[dict[str, Any]]:
-    record = harmful(models.LogRecord)
+def _log(now_ms: int, values: Values) -> list[dict[str, Any]]:
+    record = harmful(models.LogRecord, values=values)
     traceback = f"Traceback (most recent call last):{HARM}"
-    texts = [record["message"], HARM, f"step 3/9 loss 0.5 {HARM}", traceback]
+    number = f"{values.number:.0f}" if isinstance(values.number, float) else str(values.number)
+    steps = f"step {number}/{number} loss {number}e{number} eta {number}:{number}:{number}"
+    texts = [record["message"], HARM, f"step 3/9 loss 0.5 {HARM}", traceback, steps]
     return [
         record | {"timestamp": str((now_ms - 5_000 + n) * 1_000_000), "message": text}
         for n, text in enumerate(texts)
@@ -90,15 +103,23 @@ def _log(now_ms: int) -> list[dict[str, Any]]:
 class HostileServer(FakeBaseten):
     """A server that keeps the API's shapes and nothing else; every id leads to the same things."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Values = HARMFUL) -> None:
         super().__init__()
-        job = hostile_job("TRAINING_JOB_RUNNING", node_count=2, id=f"live{HARM}")
-        ended = hostile_job(HARM, id=f"odd{HARM}")
-        waiting = hostile_job("TRAINING_JOB_PENDING", id=f"wait{HARM}")
-        project = harmful(models.TrainingProject) | {"latest_job": job}
+        harm = partial(harmful, values=values)
+
+        nodes = {"node_count": 2} if abs(values.number) < 2**63 else {}
+
+        def hostile_job(status: str, **changes: object) -> dict[str, Any]:
+            return harm(models.TrainingJob) | nodes | {"current_status": status} | changes
+
+        text = values.text
+        job = hostile_job("TRAINING_JOB_RUNNING", id=f"live{text}")
+        ended = hostile_job(text, id=f"odd{text}")
+        waiting = hostile_job("TRAINING_JOB_PENDING", id=f"wait{text}")
+        project = harm(models.TrainingProject) | {"latest_job": job}
         a_job = r"/v1/training_projects/[^/]+/jobs/[^/]+"
-        files = harmful(models.CheckpointFilesPage) | {"next_page_token": None}
-        log = _log(int(time.time() * 1000))
+        files = harm(models.CheckpointFilesPage) | {"next_page_token": None}
+        log = _log(int(time.time() * 1000), values)
         jobs = [job, ended, waiting]
         for method, path, body in (
             ("GET", "/v1/training_projects", {"training_projects": [project]}),
@@ -106,21 +127,21 @@ class HostileServer(FakeBaseten):
             ("GET", "/v1/training_projects/[^/]+/jobs", {"training_project": project, "training_jobs": jobs}),
             ("POST", "/v1/training_jobs/search", {"training_jobs": jobs}),
             ("GET", a_job, {"training_job": job}),
-            ("GET", f"{a_job}/metrics", harmful(models.JobMetrics)),
-            ("GET", f"{a_job}/checkpoints", {"checkpoints": [harmful(models.Checkpoint)]}),
+            ("GET", f"{a_job}/metrics", harm(models.JobMetrics) | {"training_job": job}),
+            ("GET", f"{a_job}/checkpoints", {"checkpoints": [harm(models.Checkpoint)]}),
             ("GET", f"{a_job}/checkpoint_files", files),
-            ("GET", f"{a_job}/auth_codes", {"auth_codes": [harmful(models.AuthCode)]}),
-            ("GET", "/v1/training_projects/[^/]+/cache/summary", harmful(models.CacheSummary)),
-            ("GET", "/v1/training/capacity", harmful(models.TrainingCapacity)),
-            ("GET", "/v1/training/jobs/[^/]+/queue_context", harmful(models.QueueContext)),
-            ("GET", "/v1/instance_types", {"instance_types": [harmful(models.InstanceType)]}),
-            ("GET", "/v1/instance_type_prices", {"instance_types": [harmful(models.InstanceTypePrice)]}),
-            ("GET", "/v1/billing/usage_summary", {"training_usage": harmful(models.TrainingUsage)}),
-            ("GET", "/v1/teams", {"teams": [harmful(models.Team)]}),
-            ("GET", "/v1/users/me", harmful(models.UserInfo)),
-            ("GET", "/v1/(teams/[^/]+/)?secrets", {"secrets": [harmful(models.Secret)]}),
-            ("GET", "/v1/models", {"models": [harmful(models.Model)]}),
-            ("GET", "/v1/models/[^/]+/deployments", {"deployments": [harmful(models.Deployment)]}),
+            ("GET", f"{a_job}/auth_codes", {"auth_codes": [harm(models.AuthCode)]}),
+            ("GET", "/v1/training_projects/[^/]+/cache/summary", harm(models.CacheSummary)),
+            ("GET", "/v1/training/capacity", harm(models.TrainingCapacity)),
+            ("GET", "/v1/training/jobs/[^/]+/queue_context", harm(models.QueueContext)),
+            ("GET", "/v1/instance_types", {"instance_types": [harm(models.InstanceType)]}),
+            ("GET", "/v1/instance_type_prices", {"instance_types": [harm(models.InstanceTypePrice)]}),
+            ("GET", "/v1/billing/usage_summary", {"training_usage": harm(models.TrainingUsage)}),
+            ("GET", "/v1/teams", {"teams": [harm(models.Team)]}),
+            ("GET", "/v1/users/me", harm(models.UserInfo)),
+            ("GET", "/v1/(teams/[^/]+/)?secrets", {"secrets": [harm(models.Secret)]}),
+            ("GET", "/v1/models", {"models": [harm(models.Model)]}),
+            ("GET", "/v1/models/[^/]+/deployments", {"deployments": [harm(models.Deployment)]}),
         ):
             self.on(method, path, Answer(body))
         self.on("GET", f"{a_job}/logs", lambda asked: Answer({"logs": page(log, asked.query)}))

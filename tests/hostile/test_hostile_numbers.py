@@ -1,0 +1,99 @@
+"""Numbers and times of any size in every field: a command prints what it can, or one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hostile_answers import MARK, HostileServer, Values, harmful
+from pydantic import BaseModel, ValidationError
+from raw_terminal import DrawnTerminal
+from test_hostile_server import AS_READ, COMMANDS, WAYS, arrived, configure
+
+from api_client import models
+from tui.cli import main
+
+IN_RANGE = (
+    Values(MARK, number=2**63 - 1),
+    Values(MARK, number=-(2**63) + 1),
+    Values(MARK, number=10_000, time="2199-12-31T23:59:59.999999Z"),
+    Values(MARK, number=0, time="1970-01-01T00:00:00Z"),
+)
+OUT_OF_RANGE = (
+    Values(MARK, number=10**400),
+    Values(MARK, number=1.7e308, time="0001-01-01T00:00:00+23:59"),
+    Values(MARK, time="9999-12-31T23:59:59-23:59"),
+    Values(MARK, time="9999-12-31T23:59:59.999999Z"),
+)
+
+
+def numbers_and_times(value: object) -> Iterator[float | datetime]:
+    """Yield what is inside of dumped data."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from numbers_and_times(item)
+    elif isinstance(value, int | float | datetime):
+        yield value
+
+
+@pytest.mark.parametrize("model", [kind for kind in vars(models).values() if hasattr(kind, "model_fields")])
+def test_model_holds_no_number_or_time_out_of_range(model: type[BaseModel]) -> None:
+    for values in OUT_OF_RANGE:
+        with suppress(ValidationError):
+            read = model.model_validate_json(json.dumps(harmful(model, values=values)))
+            for value in numbers_and_times(read.model_dump()):
+                if isinstance(value, datetime):
+                    assert 1970 <= value.year < 2200
+                else:
+                    assert abs(value) <= 2**63
+
+
+def name_of(values: Values) -> str:
+    return (
+        f"{values.number:.3g}"
+        if isinstance(values.number, float)
+        else f"{str(values.number)[:6]} {values.time[:12]}"
+    )
+
+
+@pytest.fixture(scope="module", params=[*IN_RANGE, *OUT_OF_RANGE], ids=name_of)
+def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
+    with HostileServer(request.param) as running:
+        yield running
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0][0])
+def test_no_number_or_time_ends_a_command(
+    command: tuple[tuple[str, ...], tuple[str, ...]],
+    server: HostileServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure(server, monkeypatch, tmp_path)
+    words, kinds = command
+    main((*(word.replace(AS_READ, MARK) for word in words), "-o", kinds[0]))
+    printed = capsys.readouterr()
+    assert printed.out + printed.err
+    assert "Traceback" not in printed.err
+    assert "unexpected" not in printed.err.replace("unexpected data", "")
+
+
+@pytest.mark.parametrize("values", IN_RANGE, ids=name_of)
+def test_no_number_or_time_ends_the_dashboard(values: Values, tmp_path: Path) -> None:
+    with HostileServer(values) as server:
+        environ = {**os.environ, **server.environ(), "TERM": "xterm-256color", "HOME": str(tmp_path)}
+        with DrawnTerminal(environ=environ) as terminal:
+            terminal.read_until_drawn(lambda picture: MARK in picture)
+            for keys, comes, goes in WAYS:
+                terminal.types(keys.encode())
+                terminal.read_until_drawn(partial(arrived, comes, goes))
+            terminal.types(b"q")
+            assert terminal.end() == 0
+        assert "nexpected error" not in terminal.text
