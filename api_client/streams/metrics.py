@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from api_client.clock import Clock, epoch_ms
 from api_client.errors import BadRequest
 from api_client.http.retry import ENDLESS, retrying
-from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
+from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 from api_client.models.logs import MS_PER_S, FetchJob
+from api_client.streams.reader import Window, windows
 
 _stamp_of = attrgetter("timestamp")
 
@@ -33,6 +35,15 @@ Series that lag by more than ``OVERLAP_S`` are not counted.
 
 OVERLAP_STEPS = 3  # minimum overlap, in sample steps
 AFTER_END_S = 300.0  # after a finished job's last change, for clock skew and late samples
+
+
+LONGEST_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
+"""No older samples are requested: a job whose times are wrong must not cost thousands of requests."""
+
+
+def metric_windows(start_ms: int, end_ms: int) -> list[Window]:
+    """Split a time range into ascending ranges that a server accepts; empty if it ends before it starts."""
+    return windows(max(start_ms, end_ms - LONGEST_HISTORY_MS), end_ms)
 
 
 async def follow_metrics(
@@ -57,7 +68,7 @@ async def follow_metrics(
     job = await retrying(fetch_job, ENDLESS, sleep=clock.sleep)
     if start_ms is None:
         start_ms = epoch_ms(job.earliest_time(clock.now()))
-    metrics = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
+    metrics, start_ms = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
     yield metrics
     overlap = _Overlap(clock, new_step_s)
     overlap.saw(metrics)
@@ -77,17 +88,45 @@ async def follow_metrics(
 
 async def _history(
     fetch: FetchMetrics, job: TrainingJob, *, clock: Clock, start_ms: int, step_s: int | None
-) -> JobMetrics:
+) -> tuple[JobMetrics, int]:
+    """Return the metrics up to now, or to the job's end, and the start of the last window.
+
+    The last window of a running job is open: the server's clock decides where it ends.
+    """
     end_ms: int | None = None
     if job.is_finished and job.updated_at is not None:
         end_ms = int((job.updated_at.timestamp() + AFTER_END_S) * MS_PER_S)
-    try:
-        call = partial(fetch, start_ms=start_ms, end_ms=end_ms, step_s=step_s)
-        return await retrying(call, ENDLESS, sleep=clock.sleep)
-    except BadRequest:
-        # The maximum time range is not published: let the server choose before giving up.
-        call = partial(fetch, start_ms=None, end_ms=None, step_s=None)
-        return await retrying(call, ENDLESS, sleep=clock.sleep)
+    ranges = metric_windows(start_ms, end_ms or epoch_ms(clock.now())) or [(start_ms, start_ms)]
+    whole = JobMetrics()
+    for window_start_ms, window_end_ms in ranges:
+        until_ms = end_ms if window_end_ms == ranges[-1][1] else window_end_ms
+        try:
+            call = partial(fetch, start_ms=window_start_ms, end_ms=until_ms, step_s=step_s)
+            whole = joined(whole, await retrying(call, ENDLESS, sleep=clock.sleep))
+        except BadRequest:
+            # The maximum time range is not published: let the server choose before giving up.
+            call = partial(fetch, start_ms=None, end_ms=None, step_s=None)
+            return await retrying(call, ENDLESS, sleep=clock.sleep), ranges[-1][0]
+    return whole, ranges[-1][0]
+
+
+def joined(earlier: Any, later: Any) -> Any:
+    """Return the metrics of two time ranges as one; of what is no series, the later one."""
+    if earlier is None or later is None:
+        return later if earlier is None else earlier
+    if isinstance(later, dict):
+        return {**earlier, **{name: joined(earlier.get(name), value) for name, value in later.items()}}
+    if isinstance(later, JobMetrics | NodeSeries | StorageMetrics):
+        parts = {
+            name: joined(getattr(earlier, name), getattr(later, name)) for name in type(later).model_fields
+        }
+        return later.model_copy(update=parts)
+    if not isinstance(later, list):
+        return later
+    if not any(isinstance(item, NodeMetrics) for item in (*earlier[:1], *later[:1])):
+        return [*earlier, *later]
+    nodes = [{node.node_id: node.metrics for node in part} for part in (earlier, later)]
+    return [NodeMetrics(node_id=name, metrics=series) for name, series in joined(*nodes).items()]
 
 
 class _Overlap:

@@ -15,7 +15,7 @@ from support.fake_runs import iso, metrics_of, node, serve_metrics
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import metrics_in_parts
+from tui.readers.run import HealthMetrics, metrics_in_parts
 from tui.readers.session import Session
 
 MINUTE_S, DAY_MIN = 60, 24 * 60
@@ -105,3 +105,27 @@ async def test_parts_have_about_the_same_size_and_no_sample_is_missing(
     assert 10 < max(found) <= 22
     assert [end for _, end in asked[:-1]] == [start for start, _ in asked[1:]]
     assert (asked[0][0], asked[-1][1]) == (0, 900)
+
+
+@pytest.mark.parametrize("skew", [timedelta(0), timedelta(days=400), timedelta(days=-3650)])
+async def test_health_metrics_are_read_in_few_windows_of_a_week(skew: timedelta) -> None:
+    newest = datetime(2026, 1, 21, tzinfo=UTC)
+    asked: list[tuple[int, int]] = []
+
+    class Metrics:
+        async def get(self, *_: str, start_ms: int, end_ms: int, step_s: int) -> JobMetrics:
+            asked.append((start_ms, end_ms))
+            samples = [{"timestamp": newest.isoformat(), "value": 1.0}]
+            series = {"gpu_utilization": {"0": samples}}
+            return JobMetrics.model_validate({"per_node_metrics": [{"node_id": "node-0", "metrics": series}]})
+
+    job = TrainingJob(id="j", current_status="x", created_at=newest - timedelta(days=20))
+    client: Any = SimpleNamespace(metrics=Metrics())
+    metrics = HealthMetrics(client, job)
+    await metrics.poll(newest + skew)
+    first_count = len(asked)
+    await metrics.poll(newest + skew)
+    assert first_count < 70
+    assert all(0 < end_ms - start_ms <= 7 * 24 * 3_600_000 for start_ms, end_ms in asked)
+    assert len(asked) - first_count <= (5 if skew else 1)
+    assert asked[first_count][0] == int((newest - timedelta(minutes=5)).timestamp() * 1000)

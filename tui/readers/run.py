@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from api_client.client import TrainingClient
 from api_client.clock import epoch_ms
@@ -19,6 +19,7 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.models import Checkpoint, JobMetrics, QueueContext, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import MS_PER_S, LogEntry, LogGap
+from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
 from tui.analysis import connection
 from tui.analysis.cost import price_of
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
@@ -232,6 +233,9 @@ HEALTH_STEP_S = 60
 INCREMENT = timedelta(minutes=5)
 """Samples may be late, so every poll requests this much known time again."""
 
+LONGEST_HISTORY = timedelta(milliseconds=LONGEST_HISTORY_MS)
+LONGEST_INCREMENT = timedelta(days=6)
+
 FINE_POINTS = 90
 """Maximum number of points per series for the last hour, however long a run is watched."""
 HISTORY_POINTS = 240
@@ -264,9 +268,16 @@ async def metrics_in_parts(
 ) -> AsyncIterator[JobMetrics]:
     """Yield the samples of a time range in time order; those between two parts may be repeated.
 
-    Few nodes are one part. Raises RequestError.
+    Few nodes are one part, unless the range is longer than a server accepts. Raises RequestError.
     """
-    start_ms, end_ms = epoch_ms(start), epoch_ms(end)
+    for start_ms, end_ms in metric_windows(epoch_ms(start), epoch_ms(end)):
+        async for answer in _window_in_parts(client, job, start_ms, end_ms, step_s):
+            yield answer
+
+
+async def _window_in_parts(
+    client: TrainingClient, job: TrainingJob, start_ms: int, end_ms: int, step_s: int
+) -> AsyncIterator[JobMetrics]:
     width_ms = first_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
     densest = 0.0
     while start_ms < end_ms:
@@ -313,8 +324,10 @@ class HealthMetrics:
         if newest is None:
             await self.read_until(now + CLOCK_SKEW, now)
         else:
-            span = INCREMENT + timedelta(seconds=max(0.0, now.timestamp() - newest))
-            await self._read(now - span, now + CLOCK_SKEW, HEALTH_STEP_S)
+            # From the newest sample on, not from now: the clocks may differ by any time.
+            start = datetime.fromtimestamp(newest, UTC) - INCREMENT
+            end = min(max(now + CLOCK_SKEW, start + 2 * INCREMENT), start + LONGEST_INCREMENT)
+            await self._read(start, end, HEALTH_STEP_S)
         return self.snapshot
 
     async def read_until(self, end: datetime, now: datetime) -> None:
@@ -322,6 +335,7 @@ class HealthMetrics:
         last_hour = now - HEALTH_SPAN
         created_at = self._job.created_at
         if not self._has_earlier and created_at is not None and created_at < last_hour:
+            created_at = max(created_at, last_hour - LONGEST_HISTORY)
             coarse_s = int((last_hour - created_at).total_seconds() / history_points(self._job)) + 1
             await self._read(created_at, last_hour, max(HEALTH_STEP_S, coarse_s))
         self._has_earlier = True

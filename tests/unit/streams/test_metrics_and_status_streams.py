@@ -109,3 +109,29 @@ async def test_metrics_fall_back_when_the_server_refuses_the_window():
     answers, _ = await followed(fetch, Script(job_of("COMPLETED")), step_s=1)
     assert len(answers) == 1
     assert fetch.asked[-1] == {"start_ms": None, "end_ms": None, "step_s": None}
+
+
+async def test_metrics_of_a_long_run_are_read_in_windows_of_a_week():
+    ended = BEGIN + timedelta(days=20)
+    parts = [metrics_at(day * 86_400, status="COMPLETED", node="node-0") for day in (1, 8, 15)]
+    fetch = Script(*parts)
+    [whole], _ = await followed(fetch, Script(job_of("COMPLETED", updated_at=ended)))
+    bounds = [(asked["start_ms"], asked["end_ms"]) for asked in fetch.asked]
+    assert all(end_ms - start_ms <= 7 * 86_400_000 for start_ms, end_ms in bounds)
+    assert [start for start, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
+    assert bounds[0][0] == BEGIN_MS
+    [node] = whole.per_node_metrics
+    assert [sample.timestamp for sample in whole.cpu_usage] == [
+        BEGIN + timedelta(days=at) for at in (1, 8, 15)
+    ]
+    assert node.metrics.gpu_utilization["0"] == whole.cpu_usage
+
+
+@pytest.mark.parametrize("skew", [timedelta(days=400), timedelta(days=-3650), timedelta(days=20_000)])
+async def test_metrics_windows_of_a_wrong_clock_are_few_and_not_inverted(skew: timedelta):
+    clock = FastClock(begin_s=BEGIN_S + skew.total_seconds())
+    fetch = Script(metrics_at(1), metrics_at(2, status="COMPLETED"))
+    await followed(fetch, Script(job_of("RUNNING")), clock=clock)
+    assert len(fetch.asked) < 60
+    for asked in fetch.asked:
+        assert asked["end_ms"] is None or 0 < asked["end_ms"] - asked["start_ms"] <= 7 * 86_400_000
