@@ -6,6 +6,7 @@ stream.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
@@ -13,7 +14,8 @@ from typing import Literal
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
 from api_client.http.retry import ENDLESS, retrying
-from api_client.models.logs import NS_PER_MS, FetchPage, LogGap, LogLine, LogsPage
+from api_client.models.base import LAST_MOMENT
+from api_client.models.logs import NS_PER_MS, NS_PER_S, FetchPage, LogGap, LogLine, LogsPage
 
 Direction = Literal["asc", "desc"]
 
@@ -21,12 +23,23 @@ MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once
 BIG_TEXT_CHARACTERS = 256 * 1024  # a page with this much text may have been truncated because of its size
 TRIES = 3  # a page is refused after this many errors that may be caused by its content
 
+NO_TIME = -1
+MAX_UNDATED = 100_000  # lines without a valid timestamp to remember
+_LAST_NS = int(LAST_MOMENT.timestamp()) * NS_PER_S
+
 _by_stamp = attrgetter("timestamp_ns")
 _new_line = LogLine._make
 
 
 class PageRefused(Exception):
-    """The server keeps failing on this page, though it may answer others; the message says how."""
+    """The server keeps failing on this page, though it may answer others; the message says how.
+
+    Unless ``may_narrow``, smaller pages would be the same.
+    """
+
+    def __init__(self, message: str, *, may_narrow: bool = True) -> None:
+        super().__init__(message)
+        self.may_narrow = may_narrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,8 @@ class PageSource:
     that is not full may still have been truncated, by a limit of the server, if no page was longer so far.
     ``proven_lines`` is the size of the longest page that was seen to be complete. Lines with equal
     timestamps keep the server's order.
+
+    Lines without a valid timestamp are on no page; ``take_undated`` returns them.
     """
 
     def __init__(self, fetch: FetchPage, *, clock: Clock) -> None:
@@ -66,6 +81,8 @@ class PageSource:
         self.proven_lines = 0
         self.is_complete = False
         """True if the last answer said that no line will be added to the log."""
+        self._undated: list[LogLine] = []
+        self._undated_counts: Counter[int] = Counter()
         self.recorded_gaps: set[LogGap] = set()
         """Gaps of a recording, in the ranges read so far."""
 
@@ -85,6 +102,8 @@ class PageSource:
         """
         failures: list[RequestError] = []
 
+        start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
+
         async def fetch_once() -> list[LogLine]:
             if len(failures) >= TRIES:
                 raise PageRefused(str(failures[-1])) from failures[-1]
@@ -103,12 +122,39 @@ class PageSource:
         lines = await retrying(fetch_once, ENDLESS, sleep=self._clock.sleep)
         if direction == "desc":
             lines.reverse()
-        lines.sort(key=_by_stamp)
-        start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
-        return self._checked(lines, start_ns, end_ns)
-
-    def _checked(self, lines: list[LogLine], start_ns: int, end_ns: int) -> Page:
         count = len(lines)
+        dated = [line for line in lines if line.timestamp_ns != NO_TIME]
+        if len(dated) < count:
+            self._note_undated(lines, dated[0].timestamp_ns if dated else start_ns)
+            if not dated and count >= MAX_PAGE_LINES:
+                raise PageRefused("its lines have no valid timestamp", may_narrow=False)
+        dated.sort(key=_by_stamp)
+        return self._checked(dated, count, start_ns, end_ns)
+
+    def _note_undated(self, lines: list[LogLine], before_ns: int) -> None:
+        """Note the lines without a timestamp; each gets the one of the line before it."""
+        counts: Counter[int] = Counter()
+        for line in lines:
+            if line.timestamp_ns != NO_TIME:
+                before_ns = line.timestamp_ns
+                continue
+            fingerprint = hash(line)
+            counts[fingerprint] += 1
+            if counts[fingerprint] > self._undated_counts[fingerprint]:
+                self._undated_counts[fingerprint] += 1
+                self._undated.append(line._replace(timestamp_ns=before_ns))
+        if len(self._undated_counts) > MAX_UNDATED:
+            raise PageRefused("too many lines have no valid timestamp", may_narrow=False)
+
+    def take_undated(self, first_ns: int, last_ns: int) -> list[LogLine]:
+        """Return the new lines without a valid timestamp, each with a likely one between these two.
+
+        Nobody knows if such a line was returned before: as many of each are new as one page has had most.
+        """
+        lines, self._undated = self._undated, []
+        return [line._replace(timestamp_ns=min(max(line.timestamp_ns, first_ns), last_ns)) for line in lines]
+
+    def _checked(self, lines: list[LogLine], count: int, start_ns: int, end_ns: int) -> Page:
         is_big = sum([len(line.message) for line in lines]) >= BIG_TEXT_CHARACTERS
         has_more = is_big or (count > 0 and count >= min(self._longest_page, MAX_PAGE_LINES))
         is_proven = not is_big and count <= self.proven_lines
@@ -139,23 +185,25 @@ class PageSource:
 
 
 def _parse(page: LogsPage) -> list[LogLine]:
-    """Parse the records of a page.
-
-    A timestamp that is not epoch nanoseconds raises PageRefused at once: the same page again has it, too.
-    """
-    try:
-        return [
-            _new_line(
-                (
-                    int(record["timestamp"]),
-                    record.get("message", ""),
-                    record.get("replica"),
-                    record.get("level"),
-                    record.get("request_id"),
-                    False,
-                )
+    return [
+        _new_line(
+            (
+                _time_ns(record.get("timestamp", "")),
+                record.get("message", ""),
+                record.get("replica"),
+                record.get("level"),
+                record.get("request_id"),
+                False,
             )
-            for record in page["logs"] or ()
-        ]
-    except (KeyError, ValueError):
-        raise PageRefused("a log line has no valid timestamp") from None
+        )
+        for record in page["logs"] or ()
+    ]
+
+
+def _time_ns(text: str) -> int:
+    """Return epoch nanoseconds; ``NO_TIME`` for what is none, or is outside of the times of all models."""
+    try:
+        time_ns = int(text)
+    except ValueError:
+        return NO_TIME
+    return time_ns if 0 <= time_ns < _LAST_NS else NO_TIME

@@ -83,12 +83,13 @@ class RangeReader:
             try:
                 entries, rest = await step(*window)
             except PageRefused as refused:
-                await self._narrow(str(refused))
+                await self._narrow(refused)
                 continue
             self._todo.pop()
             self._refusals = 0
             if self._pages.recorded_gaps:
                 entries = self._with_recorded_gaps(entries, window, rest)
+            entries = self._with_undated(entries, window)
             if rest is not None and rest[0] < rest[1]:
                 self._todo.append(rest)
             if entries:
@@ -105,6 +106,13 @@ class RangeReader:
             start_ms, end_ms = (rest[1], end_ms) if self._newest_first else (start_ms, rest[0])
         gaps = [gap for gap in self._pages.recorded_gaps if start_ms <= gap.start_ns // NS_PER_MS < end_ms]
         return sorted([*entries, *gaps], key=stamp_ns) if gaps else entries
+
+    def _with_undated(self, entries: list[LogEntry], window: Window) -> list[LogEntry]:
+        """Add the lines without a valid timestamp at likely places within the entries."""
+        start_ns = window[0] * NS_PER_MS
+        first_ns, last_ns = (stamp_ns(entries[0]), stamp_ns(entries[-1])) if entries else (start_ns, start_ns)
+        undated = self._pages.take_undated(first_ns, last_ns)
+        return sorted([*entries, *undated], key=stamp_ns) if undated else entries
 
     async def _step_forwards(self, start_ms: int, end_ms: int) -> _Step:
         self.page_count += 1
@@ -165,8 +173,11 @@ class RangeReader:
             return newest
         return narrower if len(narrower.lines) > len(newest.lines) else newest
 
-    async def _narrow(self, reason: str) -> None:
+    async def _narrow(self, refused: PageRefused) -> None:
         """Handle a refusal: split the range, finally give up its smallest part."""
+        if not refused.may_narrow:
+            self._record_gap(*self._todo.pop(), str(refused))
+            return
         if not await self._pages.is_answered_elsewhere():
             return
         start_ms, end_ms = self._todo.pop()
@@ -178,7 +189,7 @@ class RangeReader:
         if self._refusals < MAX_REFUSALS and self._gap is None:
             self._todo.append((start_ms, end_ms))
             return
-        self._record_gap(start_ms, end_ms, reason)
+        self._record_gap(start_ms, end_ms, str(refused))
         # A long range of refusals must not cost one request per millisecond: give up exponentially larger
         # parts until lines are read again.
         self._smallest_ms *= PIECES

@@ -1,6 +1,7 @@
 """Known troubles of the logs route, one by one, with the API's real limits."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
 from itertools import cycle, pairwise
@@ -381,27 +382,53 @@ async def test_filling_a_gap_in_vain_repeats_no_line(count: int, apart_ns: int) 
     assert again[0].held == gap.held
 
 
-@pytest.mark.parametrize("stamp", [*({"timestamp": it} for it in ("2025-10-09Z", "", "²", "9" * 5000)), {}])
-async def test_a_stamp_that_is_no_number_leaves_a_visible_gap_at_once(stamp: dict[str, str]) -> None:
-    """The API promises nanoseconds; a line without any cannot be placed."""
-    api = api_of(LINES)
+STAMPS = ("2025-10-09Z", "", "²", "9" * 5000, "9" * 19, "-1")
+
+
+def messages_of(followed: Followed) -> Counter[str]:
+    return Counter(entry.message for entry in followed.entries if isinstance(entry, LogLine))
+
+
+def without_time(api: ModelApi, stamp: str | None, is_undated: Callable[[str], bool]) -> ModelApi:
+    """Replace the timestamps of some lines by ``stamp``, or leave them out."""
     fetch = api.fetch
 
-    async def fetch_with_odd_stamp(**window):
+    async def fetch_undated(**window):
         page = await fetch(**window)
         for record in page["logs"]:
-            if record["message"] == "line 400":
-                del record["timestamp"]
-                record.update(stamp)
+            if is_undated(record["message"]):
+                record.pop("timestamp")
+                record.update({} if stamp is None else {"timestamp": stamp})
         return page
 
-    api.fetch = fetch_with_odd_stamp
+    api.fetch = fetch_undated
+    return api
+
+
+@pytest.mark.parametrize("stamp", [*STAMPS, None])
+async def test_line_without_valid_time_is_kept(stamp: str | None) -> None:
+    api = without_time(api_of(LINES), stamp, lambda message: message == "line 400")
     entries = await both_ways(api, -1100)
-    assert multiset(entries) == world([*LINES[:400], *LINES[401:]])
-    [gap] = gaps_of(entries)
-    assert gap.start_ns <= LINES[400].stamp_ns < gap.end_ns
-    assert "no valid timestamp" in gap.reason
-    assert api.clock.passed_s < 5
+    assert Counter(entry.message for entry in entries) == Counter(line.message for line in LINES)
+
+
+async def test_lines_without_valid_time_are_followed_once_in_few_requests() -> None:
+    lines = steps(-100, 60)
+    api = without_time(api_of(lines, finishes_s=60.0), "x", lambda message: int(message.split()[1]) % 3 == 0)
+    followed = await follow(api, from_s=-200)
+    assert messages_of(followed) == Counter(line.message for line in lines)
+    assert api.pages < 3 * api.clock.passed_s
+
+
+@pytest.mark.parametrize("count", [5, 3000])
+async def test_log_without_any_valid_time_causes_few_requests(count: int) -> None:
+    lines = [at(second / 100, f"line {second}") for second in range(-count, 0)]
+    api = without_time(api_of(lines, finishes_s=60.0), "", lambda _message: True)
+    followed = await follow(api, from_s=-HOUR_S)
+    messages = messages_of(followed)
+    assert max(messages.values(), default=1) == 1
+    assert len(messages) == count or gaps_of(followed.entries)
+    assert api.pages < 3 * api.clock.passed_s
 
 
 async def test_pages_of_other_times_are_a_gap() -> None:
