@@ -253,7 +253,7 @@ class Survey:
             is_folder, found = entry.is_dir(), entry.stat()
         except OSError:
             if self.is_included(name, is_folder=False):
-                self._drop(name, "broken link")
+                self._drop_link(name, "a broken link")
             return
         # If links are kept, the rules see a link to a folder as a file, as in git.
         if not self.is_included(name, is_folder=is_folder):
@@ -263,20 +263,21 @@ class Survey:
             if not is_folder:
                 self._take_file(Path(real), name, found)
             elif real in here.above:
-                self._drop(name, "link to a folder that contains it")
+                self._drop_link(name, "a link to a folder that contains it")
             else:
                 waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
         elif is_folder:
-            self._drop(name, "link to a folder (not followed)")
+            self._drop_link(name, "a link to a folder, which is not followed")
         elif not stat.S_ISREG(found.st_mode):
             self._drop(name, "not a plain file")
+        elif Path(entry.path).readlink().is_absolute() or not Path(real).is_relative_to(self._real_root):
+            self._drop_link(name, "a link that leads out of the folder")
         else:
             self.files.append(ArchivedFile(Path(entry.path), name, 0))
-            target = Path(entry.path).readlink()
-            if target.is_absolute() or not Path(real).is_relative_to(self._real_root):
-                self.warnings.append(
-                    f"{name} is a link to {target}: it stays a link, and its target is outside the archive"
-                )
+
+    def _drop_link(self, name: str, reason: str) -> None:
+        self._drop(name, reason)
+        self.warnings.append(f"{name} is not in the archive: it is {reason}")
 
     def _take_file(self, path: Path, name: str, found: os.stat_result) -> None:
         if stat.S_ISREG(found.st_mode):
