@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
+import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +25,8 @@ from api_client.submission.payload import Overrides, apply_overrides, job_payloa
 from api_client.submission.team_choice import choose_team
 from api_client.submission.user_environment import describe_environment
 from api_client.transfers.uploads import Blobs
+
+_FOLDER_PREFIX = "bt-tui-push-"
 
 Phase = Literal["archiving", "uploading", "creating"]
 
@@ -87,8 +93,8 @@ async def submit(
     if plan is None:
         plan = await asyncio.to_thread(plan_archive, source_dir, project.job.workspace)
     user_env = await asyncio.to_thread(describe_environment, source_dir)
-    with tempfile.TemporaryDirectory(prefix="bt-tui-push-", ignore_cleanup_errors=True) as folder:
-        archive = Path(folder) / ARCHIVE_NAME
+    with _temporary_folder() as folder:
+        archive = folder / ARCHIVE_NAME
         await _write(plan, archive, report)
         credentials = await client.blobs.training_credentials()
         await _upload(client.blobs, archive, plan.size_bytes, credentials, report)
@@ -103,6 +109,38 @@ async def submit(
     if choice.warning is not None:
         warnings = (*warnings, choice.warning)
     return Submission(created_project, created_job, plan, (*warnings, *plan.warnings))
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Create a folder that is removed at the end, or by the next call if this process is killed.
+
+    It is locked while it is in use.
+    """
+    _remove_abandoned_folders()
+    temporary = tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX, ignore_cleanup_errors=True)
+    with temporary as name, _locked(Path(name)):
+        yield Path(name)
+
+
+def _remove_abandoned_folders() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        # Others' folders cannot be opened, those in use are locked, and links are not followed.
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.getuid():
+                with _locked(folder):
+                    shutil.rmtree(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder of ours. Raises OSError if it is in use."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def folder_of(config: Path | str) -> Path:

@@ -1,6 +1,8 @@
 """Submissions to ``FakeBaseten`` that keeps the published API: what is sent, when, how often."""
 
 import asyncio
+import fcntl
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -209,3 +211,23 @@ async def test_push_for_scripts_answers_as_documented_inside_of_a_running_loop_t
         assert result["name"] == result["training_job"]["name"] == "first"
         assert isinstance(result["training_job"]["id"], str)
     assert [asked.body["training_project"]["name"] for asked in platform.upserted] == ["quick", "llama-sft"]
+
+
+async def test_push_removes_folders_of_killed_pushes_only(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "temporary"
+    for name in ("bt-tui-push-killed", "bt-tui-push-running", "others"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "archive.tgz").write_bytes(b"code")
+    (folder / "bt-tui-push-link").symlink_to(folder / "others")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    running = os.open(folder / "bt-tui-push-running", os.O_RDONLY)
+    try:
+        fcntl.flock(running, fcntl.LOCK_EX)
+        await platform.push(config())
+    finally:
+        os.close(running)
+    left = sorted(path.name for path in folder.iterdir())
+    assert left == ["bt-tui-push-link", "bt-tui-push-running", "others"]
+    assert (folder / "others/archive.tgz").exists()
