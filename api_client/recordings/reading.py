@@ -149,15 +149,25 @@ class Recording:
             self.begin = first or datetime.now(UTC)
         else:
             self.begin = created if first is None else max(min(first, created), created - CLOCK_SKEW)
-        lasts, lasting = [self.log.blocks.last_ns], [self.manifest.recorded_until]
-        if self.manifest.complete:
-            lasts.append(self.metrics.blocks.last_ns)
-            lasting.append(self.job.updated_at if self.job.is_finished else None)
-        lasting += [moment_at(one) for one in lasts if one is not None]
-        last = max((one for one in lasting if one is not None), default=self.begin)
+        last = self._last_moment()
         self.until = min(last, self.begin + MAX_RUN)
         if last > self.until or (first is not None and first < self.begin):
             self.problems.append("it has lines or samples from long before or after the run")
+
+    def _last_moment(self) -> datetime:
+        """Return when it was recorded; for a job that has ended, its end, or its last line or checkpoint."""
+        ended_at = self.job.updated_at if self.job.is_finished else None
+        recorded = self.manifest.recorded_until
+        if recorded is not None and ended_at is not None:
+            recorded = min(recorded, ended_at)
+        moments = [recorded]
+        lasts = [self.log.blocks.last_ns]
+        if self.manifest.complete and ended_at is not None:
+            moments += [ended_at, *(one.created_at for one in self._checkpoints or ())]
+        elif self.manifest.complete:
+            lasts.append(self.metrics.blocks.last_ns)
+        moments += [moment_at(one) for one in lasts if one is not None]
+        return max((one for one in moments if one is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:
         """Return the job as it was: its status comes from the events, without them from its end.

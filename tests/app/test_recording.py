@@ -103,8 +103,8 @@ async def test_going_back_and_forth_shows_what_opening_at_that_moment_shows(path
         for tab in reversed(JOB_TABS):
             await _show_tab(app, pilot, tab)
             shown[tab] = await _at_rest(app, pilot)
-    async with dashboard([path], at(3600)) as (app, pilot):
-        for before, tabs in ((3600, JOB_TABS), (1060, ("logs", "live"))):
+    async with dashboard([path], at(3500)) as (app, pilot):
+        for before, tabs in ((3500, JOB_TABS), (1060, ("logs", "live"))):
             await _seek(app, pilot, before)
             await until(pilot, lambda: _has_marks(app))
             await _seek(app, pilot, 2500)
@@ -127,7 +127,7 @@ async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
         bar = app.screen.query_one(TimeBar)
         assert "; play  ^← back" in text_of(app).splitlines()[-1]
         await pilot.press("ctrl+left", "ctrl+left", "ctrl+right")
-        assert bar._run.at == at(3540)
+        assert bar._run.at == at(3440)
         marks = [one.at for one in bar._moments]
         error = marks.index(at(2000.500001))
         await pilot.press(*"8" * (len(marks) - error + 1))
@@ -150,7 +150,7 @@ async def test_dragging_along_the_bar_goes_through_the_run(path: Path) -> None:
             await until(pilot, lambda: bar._shown_at == bar._run.at)
             start, cells = bar._track
             await move(TimeBar, offset=(start + cells // part, 0))
-            assert abs(bar._run.at - at(3600 * (cells // part) / (cells - 1))) < timedelta(seconds=1)
+            assert abs(bar._run.at - at(3500 * (cells // part) / (cells - 1))) < timedelta(seconds=1)
         await pilot.hover(offset=(0, 3))  # above the bar and left of it
         assert bar._run.at == at(0)
         await pilot.mouse_up(offset=(60, 3))

@@ -132,7 +132,8 @@ class Recorder:
     def _current_manifest(self) -> dict[str, Any]:
         changes: dict[str, Any] = {"ended": self.job.is_finished}
         if self._manifest.complete:
-            changes["recorded_until"] = self._now()
+            ended_at = self.job.updated_at if self.job.is_finished else None
+            changes["recorded_until"] = ended_at or self._now()
         return self._manifest.model_copy(update=changes).model_dump(mode="json")
 
     def _log_complete(self) -> None:

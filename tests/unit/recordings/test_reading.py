@@ -216,3 +216,40 @@ def test_a_clock_in_shared_memory_follows_the_first() -> None:
     assert other.now() == at(150) + timedelta(microseconds=1)
     clock.seek(END + timedelta(days=1))
     assert other.now() == END
+
+
+COMPLETE = DOCUMENTS[MANIFEST] | {
+    "recorded_until": iso(2 * 86400),
+    "complete": True,
+    "ended": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("log", "checkpoints", "end_s"),
+    [
+        ([line(10, "first"), line(3400, "last")], (), 3500),
+        ([line(10, "first"), line(3520, "late")], (), 3520),
+        ([line(10, "first")], (1000, 3540), 3540),
+    ],
+    ids=["lines before the end", "a line after the end", "a checkpoint after the end"],
+)
+def test_recording_of_an_ended_job_ends_with_the_job(tmp_path, log, checkpoints, end_s) -> None:
+    members = {
+        MANIFEST: COMPLETE,
+        "logs.ndjson": ndjson(*log),
+        "metrics.ndjson": ndjson(sample(100), sample(4000)),
+        "checkpoints.json": [{"checkpoint_id": f"c-{s}", "created_at": iso(s)} for s in checkpoints],
+    }
+    with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
+        assert recording.until == at(end_s)
+        assert recording.job_at(recording.until).current_status == "TRAINING_JOB_FAILED"
+        assert messages(recording) == [one["message"] for one in log]
+        assert len(recording.checkpoints_at(recording.until) or ()) == len(checkpoints)
+
+
+def test_recording_of_a_running_job_ends_when_it_was_recorded(tmp_path) -> None:
+    running = DOCUMENTS[JOB] | {"current_status": "TRAINING_JOB_RUNNING", "updated_at": iso(60)}
+    members = {JOB: running, MANIFEST: COMPLETE}
+    with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
+        assert recording.until == at(2 * 86400)
