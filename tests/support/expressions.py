@@ -1,7 +1,7 @@
 """Run every expression of some packages over long texts of its own words.
 
-Each gets some seconds of CPU time: linear time needs a fraction of that, quadratic time minutes. The kernel
-kills the process (``python -m support.expressions PACKAGE…``) in the middle of the first slow expression,
+Each text has some seconds of CPU time, of which linear time needs a fraction. The kernel kills the process
+(``python -m support.expressions CHARACTERS PACKAGE… -EXCLUDED…``) in the middle of the first slow expression,
 which is the last one that it printed.
 """
 
@@ -22,8 +22,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any
 
-CHARACTERS = 2**17
-CPU_S = 5
+CPU_S = 4
 MANY = 16
 """Fewer repetitions cost nothing."""
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
@@ -77,13 +76,13 @@ def expressions_of(packages: list[str]) -> dict[re.Pattern[str], tuple[str, set[
     }
 
 
-def texts_for(pattern: re.Pattern[str]) -> set[str]:
+def texts_for(pattern: re.Pattern[str], characters: int) -> set[str]:
     """Return long texts of the expression's own words: what it repeats, what leads there, and near misses."""
     tree = parser.parse(pattern.pattern, pattern.flags)
     whole = _example(tree)
     words = {whole, whole[:-1], *(word for pair in _repetitions(tree, "") for word in _words(*pair))}
-    texts = {(word * (CHARACTERS // len(word) + 1))[:CHARACTERS] for word in words if word}
-    return texts | {lead + body * (CHARACTERS // len(body)) for lead, body in _repetitions(tree, "") if body}
+    texts = {(word * (characters // len(word) + 1))[:characters] for word in words if word}
+    return texts | {lead + body * (characters // len(body)) for lead, body in _repetitions(tree, "") if body}
 
 
 def _words(lead: str, body: str) -> tuple[str, ...]:
@@ -160,15 +159,19 @@ def limit_cpu(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + seconds, most))
 
 
-def main(packages: list[str]) -> None:
+def main(characters: int, arguments: list[str]) -> None:
+    packages = [name for name in arguments if name[0] != "-"]
+    excluded = tuple(name[1:] for name in arguments if name[0] == "-")
     for pattern, (module, uses) in expressions_of(packages).items():
+        if excluded and module.startswith(excluded):
+            continue
         sys.stdout.write(f"{module}: {pattern.pattern!r}\n")
         sys.stdout.flush()
-        limit_cpu(CPU_S)
-        for text in sorted(texts_for(pattern)):
+        for text in sorted(texts_for(pattern, characters)):
+            limit_cpu(CPU_S)
             run_over(pattern, uses, text)
     sys.stdout.write("all are linear\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(int(sys.argv[1]), sys.argv[2:])
