@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from rich.text import Text
 from textual.pilot import Pilot
 
 from api_client.checkpoints import ReadShard, SafetensorsHeader, Tensor, Weights
@@ -19,8 +20,10 @@ from tui.analysis.checkpoints.comparison import compare_checkpoints
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.feeds.files import FilePreview, FilesSnapshot
 from tui.screens.files.compare import CompareCheckpointsScreen
+from tui.screens.files.preview import weights_lines
 from tui.screens.files.screen import FilesScreen
 from tui.screens.messages import DownloadRequested
+from tui.text.sanitize import cell_width
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.text_panel import TextPanel
 
@@ -91,6 +94,15 @@ async def test_a_directory_tells_of_its_shards_a_file_what_is_wrong_and_the_mark
         "model-2.safetensors",
     ]
     assert message.wanted.size_bytes == 4 * 2**30
+
+
+def test_names_of_tensors_are_whole_and_columns_aligned() -> None:
+    names = ["w", "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", "模型.权重"]
+    tensors = tuple(Tensor(name, "BF16", (8, 16), 256) for name in names)
+    lines = weights_lines(SafetensorsHeader(tensors, {}, 96, 768))
+    rows = ["".join(text for text, _ in line) for line in lines[-3:] if not isinstance(line, str | Text)]
+    assert [row.split()[0] for row in rows] == names
+    assert len({cell_width(row[: row.index(" BF16")]) for row in rows}) == 1
 
 
 async def test_two_checkpoints_stand_side_by_side_a_property_a_line() -> None:

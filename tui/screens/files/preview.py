@@ -62,7 +62,6 @@ TOKEN_TONES: dict[tuple[str, ...], str] = {
 _PLAIN = frozenset({"", "text", "default"})
 _BYTES_A_LINE = 8
 _LABEL_CELLS = 15
-_NAME_CELLS = 44
 
 
 def preview_lines(
@@ -122,24 +121,19 @@ def weights_lines(header: SafetensorsHeader) -> list[Line]:
         _fact("read", f"{bytes_iec(header.header_bytes)} (header only)"),
     ]
     lines += [_fact(clip(sanitize(name), _LABEL_CELLS - 1), value) for name, value in header.metadata.items()]
-    lines += ["", [(f"{'tensor':<{_NAME_CELLS}} {'type':<6} {'size':>9}  shape", "muted")]]
+    names = [clip(sanitize(tensor.name), LONGEST_VALUE_CELLS) for tensor in header.tensors]
+    name_cells = max(map(cell_width, ["tensor", *names]))
+    lines += ["", [(f"{'tensor':<{name_cells}} {'type':<6} {'size':>9}  shape", "muted")]]
     lines += [
         [
-            (f"{_ending(sanitize(tensor.name), _NAME_CELLS):<{_NAME_CELLS}} ", "plain"),
+            (name + " " * (name_cells - cell_width(name) + 1), "plain"),
             (f"{clip(sanitize(tensor.dtype), 6):<6} ", "accent"),
             (f"{bytes_iec(tensor.size_bytes):>9}  ", "plain"),
             (" × ".join(f"{size:,}" for size in tensor.shape) or "scalar", "muted"),
         ]
-        for tensor in header.tensors
+        for name, tensor in zip(names, header.tensors, strict=True)
     ]
     return lines
-
-
-def _ending(name: str, cells: int) -> str:
-    """Cut a tensor's name at its start, which all tensors of a model share; the layer is at the end."""
-    if cell_width(name) <= cells:
-        return name
-    return f"…{name[1 - cells :]}" if name.isascii() else clip(name, cells)
 
 
 def directory_lines(weights: Weights | str) -> list[Line]:
