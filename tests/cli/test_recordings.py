@@ -52,6 +52,18 @@ def test_commands_read_in_the_file_what_the_server_told(cli: RunCli, run: str, t
         assert (found.code, found.out) == (live.code, live.out), words
 
 
+@pytest.mark.parametrize("options", ["", "--follow"])
+def test_metrics_after_the_end_of_a_job_are_not_requested(
+    cli: RunCli, baseten: FakeBaseten, tmp_path: Path, options: str
+) -> None:
+    end_s = time.time() - 200 * HOUR_S
+    times = {"created_at": iso(end_s - 2 * HOUR_S), "updated_at": iso(end_s)}
+    finished_run(baseten, "old", losses=[], **times)
+    serve_metrics(baseten, metrics_of(node("node-0", [0.95], end_s=end_s)))
+    assert cli("record", "old", *options.split(), "-o", str(tmp_path / "run.btrun")).code == 0
+    assert 2 <= sum(request.path.endswith("/metrics") for request in baseten.asked) <= 6
+
+
 def test_no_key_and_no_secret_is_in_the_file(cli: RunCli, baseten: Any, run: str, tmp_path: Path) -> None:
     """The remote's key, what the environment holds, and the values of the workspace's secrets."""
     baseten.on("GET", "/v1/secrets", Answer({"secrets": [{"name": "db_login", "team_name": "t"}]}))

@@ -237,6 +237,8 @@ class Recorder:
     async def _record_metrics(self, end: datetime | None = None) -> None:
         """Record the samples up to ``end``, an hour at a time; by default those that are settled."""
         end = end or self._now() - SETTLED
+        if self.job.is_finished and self.job.updated_at is not None:
+            end = min(end, self.job.updated_at + AFTER_THE_END)
         start = self._start_after(self._writer.metrics.newest_ns)
         step_s = METRIC_STEP_OF_MANY_S if has_many_nodes(self.job) else METRIC_STEP_S
         while start < end:
@@ -254,9 +256,7 @@ class Recorder:
             start = until
 
     async def _finish(self) -> None:
-        ended_at = self.job.updated_at if self.job.is_finished else None
-        end = self._now() + CLOCK_SKEW if ended_at is None else ended_at + AFTER_THE_END
-        await self._record_metrics(end)
+        await self._record_metrics(self._now() + CLOCK_SKEW)
         await self._write_documents()
         await self._record_small_files()
 
