@@ -22,7 +22,7 @@ from api_client.models import (
     TrainingProject,
 )
 from api_client.models.base import ApiModel, UtcDatetime
-from api_client.models.jobs import CLOCK_SKEW, JobStatus, is_finished
+from api_client.models.jobs import JobStatus, is_finished
 from api_client.recordings.archive import (
     MAX_DOCUMENT_BYTES,
     SUFFIX,
@@ -148,7 +148,7 @@ class Recording:
         if created is None:
             self.begin = first or datetime.now(UTC)
         else:
-            self.begin = created if first is None else max(min(first, created), created - CLOCK_SKEW)
+            self.begin = created if first is None or first < created - MAX_RUN else min(first, created)
         last = self._last_moment()
         self.until = min(last, self.begin + MAX_RUN)
         if last > self.until or (first is not None and first < self.begin):
