@@ -6,7 +6,7 @@ from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job
 
 JOB_PATH = "/v1/training_projects/proj1/jobs/job1"
-FAR_AWAY, LONG_AGO = "2999-01-01T00:00:00Z", "2020-01-01T00:00:00Z"
+FAR_AWAY, LONG_AGO = "2199-01-01T00:00:00Z", "2020-01-01T00:00:00Z"
 CHANGE = "--update-timeout 60 --update-trigger on_demand"
 
 

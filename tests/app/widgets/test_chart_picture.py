@@ -201,7 +201,7 @@ def test_title_keeps_its_values_beside_a_table() -> None:
     chart = spec("GPU use", unit=percent, band=True, emphasis=frozenset({"node-2"}))
     assert (
         text(BANDED, chart, 120, 20)[0].rstrip()
-        == "GPU use  ━ node-2 31 %  ━ median 91 %  ░ 3 others 80 % … 96 %"
+        == "GPU use  ━ node-2 31%  ━ median 91%  ░ 3 others 80% … 96%"
     )
     chart = spec("loss")
     title = text([level("loss", 0.5), level("eval loss", 0.25)], chart, 120, 20)[0].rstrip()
