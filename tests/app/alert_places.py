@@ -14,14 +14,13 @@ from support.dashboard import Dashboard
 from support.worlds import StubRunFeed, run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.job.screen import JobScreen
-from tui.settings.loading import Loaded
-from tui.settings.model import Configuration
+from tui.settings.loading import Loaded, validated
 
 HEALTHY = run(findings=())
 
 
 def settings(**tables: Any) -> Loaded:
-    return Loaded(Configuration.model_validate_json(json.dumps(tables)))
+    return Loaded(validated(tables))
 
 
 class NotingDashboard(Dashboard):

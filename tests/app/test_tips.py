@@ -49,7 +49,7 @@ async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
 
 
 async def test_it_names_the_key_of_the_settings_and_without_any_job_says_nothing_of_one() -> None:
-    settings = Loaded(Configuration.model_validate({"keys": {"app.help": "f5"}}))
+    settings = Loaded(Configuration(keys={"app.help": "f5"}))
     app = home(fleet(()), tips=True, settings=settings)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: f"tip  f5 {HELP}" in text_of(app))

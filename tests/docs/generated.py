@@ -20,7 +20,8 @@ from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.run.finding import FindingKind
 from tui.settings.loading import variable_of
 from tui.settings.model import PatternSettings
-from tui.settings.reference import Entry, attribute_docstrings, entries, one_line, section_text, toml_value
+from tui.settings.problems import fields_of
+from tui.settings.reference import Entry, descriptions, entries, one_line, section_text, toml_value
 
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENTS = REPOSITORY / "docs"
@@ -185,9 +186,9 @@ def configuration_page(_page: str) -> str:
         else:
             parts += [f"\n## {title}\n\n{about}{_HEAD}", *map(_setting_row, own)]
     parts.append(f"\n## `[[patterns]]`\n\n{one_line(PatternSettings.__doc__ or '')}\n\n{_HEAD}")
-    texts = attribute_docstrings(PatternSettings)
-    for key, field in PatternSettings.model_fields.items():
-        words = _kind_words(field.annotation)
+    texts = descriptions(PatternSettings)
+    for key, kind in fields_of(PatternSettings).items():
+        words = _kind_words(kind)
         parts.append(f"| `{key}` | {words} |  | {_cell(texts.get(key, ''))} |\n")
     parts.append("\n## Actions\n\nThe action ids that `[keys]` accepts, with their default keys.\n\n")
     parts.append("| Action | Keys | Where | Description |\n|---|---|---|---|\n")
@@ -220,7 +221,7 @@ def _kind_words(kind: Any) -> str:
     if kind in _KIND_WORDS:
         return _KIND_WORDS[kind]
     inner = [one for one in get_args(kind) if one is not type(None)]
-    if len(inner) == 1 and get_origin(kind) is not list:
+    if len(inner) == 1 and get_origin(kind) not in (list, frozenset):
         return _kind_words(inner[0])
     return "table" if get_origin(kind) is dict else "list of strings"
 

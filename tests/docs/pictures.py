@@ -25,7 +25,7 @@ from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.settings.loading import Loaded
-from tui.settings.model import Configuration
+from tui.settings.model import Configuration, ThemeName, ThemeSettings
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 FONT = "DejaVu Sans Mono"
@@ -55,16 +55,16 @@ async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:
 
 
 Go = Callable[[BtTuiApp, Pilot[Any]], Awaitable[None]]
-PICTURES: dict[str, tuple[str, int, Go]] = {
+PICTURES: dict[str, tuple[ThemeName, int, Go]] = {
     "live.png": ("bt-dark", 36, live_run),
     "home-light.png": ("bt-light", 30, fleet),
 }
 """The theme, the lines of the terminal, and the way to what is shown."""
 
 
-async def drawn(theme: str, lines: int, go: Go) -> str:
+async def drawn(theme: ThemeName, lines: int, go: Go) -> str:
     """The screen as SVG."""
-    settings = Loaded(Configuration.model_validate({"theme": {"name": theme}}))
+    settings = Loaded(Configuration(theme=ThemeSettings(name=theme)))
     with EmulatorChild() as emulator:
         app = BtTuiApp(replace(remote_of(emulator), name="demo"), demo=True, settings=settings)
         async with app.run_test(size=(120, lines)) as pilot:

@@ -11,10 +11,11 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from api_client.files import read_small_file
 from api_client.words import command_line
@@ -217,7 +218,7 @@ class ConfigurationBroken(Exception):
 class Loaded:
     """The effective settings and the origin of each: ``default``, ``FILE:LINE``, a variable or a flag."""
 
-    configuration: Configuration = field(default_factory=Configuration.model_construct)
+    configuration: Configuration = field(default_factory=Configuration)
     origins: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
     problems: tuple[Problem, ...] = ()
@@ -241,7 +242,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
     origins |= own_origins
     _merge_flags(values, origins, flags)
     try:
-        configuration = _validated(values)
+        configuration = validated(values)
     except ValidationError as error:  # values that are valid on their own may conflict
         errors = _errors(error, values)
         wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in errors]
@@ -264,7 +265,7 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
         if forbidden_by:
             values[READONLY], origins[READONLY] = True, forbidden_by
         _merge_flags(values, origins, flags)
-        return Loaded(_validated(values), origins, path, tuple(broken.problems))
+        return Loaded(validated(values), origins, path, tuple(broken.problems))
 
 
 def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
@@ -314,7 +315,7 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
         return {}, {}, [Problem(f"{path}:{_refused_line(text)}", "", f"invalid TOML: {error}")]
     lines = lines_of(text)
     try:
-        _validated(values)
+        validated(values)
     except ValidationError as invalid:
         errors = sorted(_errors(invalid, values), key=lambda one: _line(lines, path_of(one)))[:MAX_PROBLEMS]
         numbers = [_line(lines, path_of(one)) for one in errors]
@@ -351,7 +352,7 @@ def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
 
 def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[Problem]:
     try:
-        _validated(values)
+        validated(values)
     except ValidationError as invalid:
         errors = _errors(invalid, values)
         wheres = []
@@ -363,14 +364,22 @@ def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[P
     return []
 
 
-def _validated(values: Tree) -> Configuration:
+def validated(values: Tree) -> Configuration:
     """Validate as JSON, whose strict mode only converts lists to tuples and tables to dataclasses.
 
     Defaults are not validated: most users set nothing, and building the validators takes time at every start.
     """
     if not values:
-        return Configuration.model_construct()
-    return Configuration.model_validate_json(json.dumps(values, default=str))
+        return Configuration()
+    return _strict().validate_json(json.dumps(values, default=str)) or Configuration()
+
+
+@cache
+def _strict() -> TypeAdapter[Configuration | None]:
+    """Return the validator. For a dataclass itself, pydantic takes no config from outside."""
+    return TypeAdapter(
+        Configuration | None, config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    )
 
 
 def _errors(invalid: ValidationError, values: Tree) -> list[Any]:
@@ -379,7 +388,7 @@ def _errors(invalid: ValidationError, values: Tree) -> list[Any]:
     wrong = {path[1] for path in map(path_of, errors) if path[:1] == (HEALTH,) and path[1:]}
     rules = {name: value for name, value in values[HEALTH].items() if name not in wrong} if wrong else {}
     try:
-        _validated({HEALTH: rules} if rules else {})
+        validated({HEALTH: rules} if rules else {})
     except ValidationError as hidden:
         errors += separated(hidden.errors(include_url=False))
     return errors

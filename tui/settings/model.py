@@ -1,17 +1,18 @@
-"""All settings, with their defaults. docs/configuration.md is generated from the docstrings.
+"""All settings: types, limits, defaults, and below each the docstring that users read.
 
-``reference`` parses the docstrings itself, because letting pydantic do it would slow down every start of the
-dashboard. Unknown settings and wrong types are errors, so a misspelled setting is never silently ignored.
+The file, the environment variables, ``bt-tui config`` and docs/configuration.md follow from these classes.
+They are plain dataclasses, which pydantic reads to check values, or for the docstrings. Most starts need
+neither. Unknown settings and wrong types are errors, so a misspelled setting is never silently ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from tui.analysis.health.rules import HealthRules
@@ -55,13 +56,44 @@ LONGEST_COMMAND = 64
 MAX_PATTERNS = 50
 
 
-class Section(BaseModel):
-    """A table in the settings file."""
+def _check_command(command: list[str]) -> list[str]:
+    if command and not command[0]:
+        raise PydanticCustomError("command", "the first word is the program and must not be empty")
+    if len(command) > LONGEST_COMMAND or any("\0" in word for word in command):
+        raise PydanticCustomError("command", "must be at most 64 words without NUL characters")
+    return command
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
+
+def _check_webhook(url: str | None) -> str | None:
+    if url is not None and not _is_safe(url):
+        raise PydanticCustomError("webhook", "must be an https URL (http only to this machine)")
+    return url
 
 
-class ThemeSettings(Section):
+def _check_regex(regex: str) -> str:
+    try:
+        ProgressPattern("it", regex)
+    except ValueError as error:
+        raise PydanticCustomError("pattern", "{why}", {"why": str(error)}) from None
+    return regex
+
+
+def _check_keys(keys: Any) -> Any:
+    """Accept ``job.stop_job = "x"``, which TOML reads as a nested table, as well as the quoted key."""
+    if not isinstance(keys, Mapping):
+        return keys
+    by_action = flattened(keys)
+    _refuse("keys", key_problems(by_action))
+    return by_action
+
+
+def _check_health(rules: HealthRules) -> HealthRules:
+    _refuse("health", _rule_problems(rules))
+    return rules
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeSettings:
     """Colors of the dashboard."""
 
     name: ThemeName = "bt-dark"
@@ -72,7 +104,8 @@ class ThemeSettings(Section):
     """Use only a few of the terminal's own colors; the variable `NO_COLOR` does the same."""
 
 
-class RefreshSettings(Section):
+@dataclass(frozen=True, slots=True)
+class RefreshSettings:
     """Polling intervals in seconds (1 to 3600). Logs are streamed and have no interval."""
 
     fleet_s: Seconds = 5.0
@@ -88,7 +121,8 @@ class RefreshSettings(Section):
     """Checkpoints of the open job."""
 
 
-class NotificationSettings(Section):
+@dataclass(frozen=True, slots=True)
+class NotificationSettings:
     """How to notify you when a run has a problem or ends."""
 
     toast: bool = True
@@ -117,31 +151,16 @@ class NotificationSettings(Section):
     snooze_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30.0
     """How long `z` snoozes alerts."""
 
-    command: list[str] = []
+    command: Annotated[list[str], AfterValidator(_check_command)] = field(default_factory=list)
     """Program and arguments to run for every notification, without a shell, as in
     `["notify-send", "bt-tui"]`. It gets one JSON object on stdin and has ten seconds."""
 
-    webhook: str | None = None
+    webhook: Annotated[str | None, AfterValidator(_check_webhook)] = None
     """HTTPS URL to which every notification is posted as a JSON object (http only for this machine)."""
 
-    @field_validator("command")
-    @classmethod
-    def _check_command(cls, command: list[str]) -> list[str]:
-        if command and not command[0]:
-            raise PydanticCustomError("command", "the first word is the program and must not be empty")
-        if len(command) > LONGEST_COMMAND or any("\0" in word for word in command):
-            raise PydanticCustomError("command", "must be at most 64 words without NUL characters")
-        return command
 
-    @field_validator("webhook")
-    @classmethod
-    def _check_webhook(cls, url: str | None) -> str | None:
-        if url is not None and not _is_safe(url):
-            raise PydanticCustomError("webhook", "must be an https URL (http only to this machine)")
-        return url
-
-
-class LogSettings(Section):
+@dataclass(frozen=True, slots=True)
+class LogSettings:
     """How logs are displayed.
 
     If `time`, `wrap`, `collapse_progress` or `fold_tracebacks` is not set here, the dashboard starts with
@@ -167,35 +186,29 @@ class LogSettings(Section):
     """Fold tracebacks into one row until they are expanded."""
 
 
-class PatternSettings(Section):
+@dataclass(frozen=True, slots=True)
+class PatternSettings:
     """A pattern that reads the progress of an unknown trainer; one `[[patterns]]` table each."""
 
     name: Annotated[str, Field(min_length=1, max_length=80)]
     """Name of the pattern."""
 
-    regex: Annotated[str, Field(min_length=1, max_length=2_000)]
+    regex: Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_check_regex)]
     """Regular expression to search for in every line. Its named groups are the values: `(?P<step>\\d+)`, and
     `total`, `epoch`, `epochs`, `loss`, `eval_loss`, `lr`, `grad_norm`, `tokens_per_s`, `samples_per_s`,
     `step_time_s`, `step_time_ms`, `rank`, `checkpoint`."""
 
-    @field_validator("regex")
-    @classmethod
-    def _check_regex(cls, regex: str) -> str:
-        try:
-            ProgressPattern("it", regex)
-        except ValueError as error:
-            raise PydanticCustomError("pattern", "{why}", {"why": str(error)}) from None
-        return regex
 
-
-class DemoSettings(Section):
+@dataclass(frozen=True, slots=True)
+class DemoSettings:
     """Defaults of `bt-tui demo`."""
 
     speed: Annotated[float, Field(ge=0.1, le=1000.0)] = 1.0
     """Speed of the simulated jobs, as a multiple of real time."""
 
 
-class Configuration(Section):
+@dataclass(frozen=True, slots=True)
+class Configuration:
     """All settings."""
 
     remote: str | None = None
@@ -205,42 +218,26 @@ class Configuration(Section):
     readonly: bool = False
     """Read-only mode: dashboard and commands refuse to change anything on the server."""
 
-    theme: ThemeSettings = ThemeSettings.model_construct()
-    refresh: RefreshSettings = RefreshSettings.model_construct()
-    notifications: NotificationSettings = NotificationSettings.model_construct()
-    logs: LogSettings = LogSettings.model_construct()
+    theme: ThemeSettings = ThemeSettings()
+    refresh: RefreshSettings = RefreshSettings()
+    notifications: NotificationSettings = NotificationSettings()
+    logs: LogSettings = LogSettings()
 
-    keys: dict[str, str] = {}
+    keys: Annotated[dict[str, str], BeforeValidator(_check_keys)] = field(default_factory=dict)
     """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas. The table
     of actions below lists the ids."""
 
-    prices: dict[str, Annotated[float, Field(ge=0)]] = {}
+    prices: dict[str, Annotated[float, Field(ge=0)]] = field(default_factory=dict)
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
     It overrides the list price."""
 
-    patterns: Annotated[list[PatternSettings], Field(max_length=MAX_PATTERNS)] = []
+    patterns: Annotated[list[PatternSettings], Field(max_length=MAX_PATTERNS)] = field(default_factory=list)
     """Custom patterns that read progress from log lines."""
 
-    demo: DemoSettings = DemoSettings.model_construct()
+    demo: DemoSettings = DemoSettings()
 
-    health: HealthRules = HealthRules()
+    health: Annotated[HealthRules, AfterValidator(_check_health)] = field(default_factory=HealthRules)
     """Advanced: thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
-
-    @field_validator("keys", mode="before")
-    @classmethod
-    def _check_keys(cls, keys: Any) -> Any:
-        """Accept ``job.stop_job = "x"``, which TOML reads as a nested table, as well as the quoted key."""
-        if not isinstance(keys, Mapping):
-            return keys
-        by_action = flattened(keys)
-        _refuse("keys", key_problems(by_action))
-        return by_action
-
-    @field_validator("health")
-    @classmethod
-    def _check_health(cls, rules: HealthRules) -> HealthRules:
-        _refuse("health", _rule_problems(rules))
-        return rules
 
     @property
     def progress_patterns(self) -> tuple[ProgressPattern, ...]:

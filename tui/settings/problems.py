@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tui.actions import ACTIONS, JOB_TABS, SCOPE_TITLES, Scope, actions_of
 
@@ -164,9 +162,7 @@ class Problem:
         return f"{self.where}: {named}{self.why}"
 
 
-def problems_of(
-    errors: Iterable[ErrorDetails], model: type[BaseModel], wheres: Sequence[str]
-) -> list[Problem]:
+def problems_of(errors: Iterable[ErrorDetails], model: type, wheres: Sequence[str]) -> list[Problem]:
     """Convert validation errors to problems; ``wheres`` has the place of each, in order."""
     return [
         Problem(where, ".".join(map(str, path_of(error))), _why(error, model))
@@ -190,7 +186,7 @@ def path_of(error: ErrorDetails) -> tuple[str | int, ...]:
     return (*path, below) if below else path
 
 
-def _why(error: ErrorDetails, model: type[BaseModel]) -> str:
+def _why(error: ErrorDetails, model: type) -> str:
     if error["type"] in _UNKNOWN:
         return f"no such setting{_nearest(path_of(error), model)}"
     if error["type"] == "literal_error":
@@ -205,7 +201,7 @@ def _why(error: ErrorDetails, model: type[BaseModel]) -> str:
     return message.replace("Input should be", "must be")
 
 
-def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
+def _nearest(path: tuple[str | int, ...], model: type) -> str:
     """Suggest the closest name in the same table, else the table that has a setting with that name."""
     *outer, name = path
     siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
@@ -220,14 +216,10 @@ def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
 
 def fields_of(kind: Any) -> dict[str, Any]:
     """Return the types of a table's settings by name; empty if it is none, or has free keys."""
-    if hasattr(kind, "model_fields"):
-        return {name: field.annotation for name, field in kind.model_fields.items()}
-    if isinstance(kind, type) and is_dataclass(kind):
-        return {one.name: one.type for one in fields(kind)}
-    return {}
+    return get_type_hints(kind) if is_dataclass(kind) else {}
 
 
-def names_below(model: type[BaseModel], path: Sequence[str]) -> list[str]:
+def names_below(model: type, path: Sequence[str]) -> list[str]:
     kind: Any = model
     for part in path:
         kind = fields_of(kind).get(part)

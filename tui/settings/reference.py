@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import ConfigDict, TypeAdapter
 
 from api_client.words import command_line
 from tui.settings.model import Configuration, PatternSettings
@@ -56,35 +55,33 @@ def entries() -> Iterator[Entry]:
             yield from _entries_of(table.kind, f"{table.name}.")
 
 
-def _entries_of(kind: type, above: str = "") -> Iterator[Entry]:
-    texts = attribute_docstrings(kind)
-    defaults = kind.model_construct() if issubclass(kind, BaseModel) else kind()
-    for name, annotation in fields_of(kind).items():
-        default = getattr(defaults, name)
-        written = type(default) if isinstance(annotation, str) else annotation
-        yield Entry(f"{above}{name}", written, default, texts.get(name, ""))
+def _entries_of(kind: Any, above: str = "") -> Iterator[Entry]:
+    texts = descriptions(kind)
+    for one in fields(kind):
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        yield Entry(f"{above}{one.name}", fields_of(kind)[one.name], default, texts[one.name])
 
 
-def attribute_docstrings(kind: type) -> dict[str, str]:
-    """Return the docstring below each attribute, which Python does not keep at run time."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
-    last = ""
-    for statement in body.body:
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            last = statement.target.id
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and last:
-            found[last], last = one_line(str(statement.value.value)), ""
-    return found
+def descriptions(kind: type) -> dict[str, str]:
+    """Return the description of each setting of a table."""
+    return {
+        name: one_line(one.get("description", ""))
+        for name, one in _schemas()[kind.__name__]["properties"].items()
+    }
+
+
+@cache
+def _schemas() -> dict[str, Any]:
+    adapter = TypeAdapter(Configuration | None, config=ConfigDict(use_attribute_docstrings=True))
+    definitions: dict[str, Any] = adapter.json_schema()["$defs"]
+    return definitions
 
 
 def section_text(section: str) -> str:
     if section == "health":
-        return attribute_docstrings(Configuration)[section]
-    kind = Configuration.model_fields[section].annotation
-    inside = isinstance(kind, type) and issubclass(kind, BaseModel)
-    return one_line((kind.__doc__ if inside else "") or "")
+        return descriptions(Configuration)[section]
+    kind = fields_of(Configuration)[section]
+    return one_line(kind.__doc__)
 
 
 def toml_value(value: Any) -> str:

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -138,7 +139,7 @@ def _loaded(settings: CommandSettings) -> Loaded:
 
 
 def _rows(loaded: Loaded) -> list[Row]:
-    values = loaded.configuration.model_dump(mode="json")
+    values = asdict(loaded.configuration)
     rows = []
     for entry in entries():
         value = values[entry.name] if not entry.section else values[entry.section][entry.key]

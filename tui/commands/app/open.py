@@ -86,9 +86,8 @@ def settings_of(settings: CommandSettings, paths: Sequence[Path]) -> Loaded:
     loaded = dashboard_settings(settings)
     names = ", ".join(path.name for path in paths)
     quiet = NotificationSettings(toast=False, bell=False, title=False, osc="off", job_end=False)
-    changes = {"readonly": True, "notifications": quiet}
     return replace(
         loaded,
-        configuration=loaded.configuration.model_copy(update=changes),
+        configuration=replace(loaded.configuration, readonly=True, notifications=quiet),
         origins={**loaded.origins, "readonly": f"recording {names}"},
     )
