@@ -88,9 +88,19 @@ class FakeApp:
 
 TOLD = "no step for 9m, though GPUs are busy"
 OSC_9 = f"\x1b]9;✗ llama-70b-sft-v3: {TOLD}\x07"
+TITLE_SAVED = "\x1b[22;2t"  # before the dashboard sets its own
 OSC_777 = f"\x1b]777;notify;✗ llama-70b-sft-v3;{TOLD}\x07"
 
 
+@pytest.mark.setting(
+    "notifications.toast",
+    "notifications.bell",
+    "notifications.title",
+    "notifications.osc",
+    "notifications.only_when_unfocused",
+    "notifications.min_severity",
+    "notifications.job_end",
+)
 @pytest.mark.parametrize(
     ("wanted", "focused", "snapshot", "notices", "written", "rings"),
     [
@@ -103,6 +113,7 @@ OSC_777 = f"\x1b]777;notify;✗ llama-70b-sft-v3;{TOLD}\x07"
         ({"min_severity": "info"}, True, QUEUED, 1, [], 0),
         ({"min_severity": "critical"}, True, STALLED, 1, [], 0),
         ({"toast": False}, True, STALLED, 0, [], 0),
+        ({"title": True}, True, STALLED, 1, [TITLE_SAVED], 0),
         ({"job_end": False}, True, FAILED, 0, [], 0),
     ],
 )
@@ -120,6 +131,7 @@ def test_what_is_told_and_how_can_be_chosen(
     assert (len(app.notices), [one for one in sequences if one], app.rings) == (notices, written, rings)
 
 
+@pytest.mark.setting("notifications.snooze_minutes")
 async def test_what_was_there_is_no_news_and_a_snooze_silences_it_until_it_is_woken() -> None:
     app = watched(replace(HEALTHY, log_read=False), notifications={"snooze_minutes": 45})
     async with opened(app, SIZE, notifications=True) as pilot:
@@ -166,6 +178,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         assert "1 needs attention" in text_of(app)
 
 
+@pytest.mark.setting("notifications.command", "notifications.webhook")
 async def test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,11 +70,13 @@ async def open_first_job(pilot: Pilot[Any]) -> JobScreen:
     return screen
 
 
+@pytest.mark.setting("theme.name", "theme.no_color")
 @pytest.mark.parametrize(("theme", "used"), [({"name": "nord"}, "nord"), ({"no_color": True}, "ansi-dark")])
 def test_the_theme(theme: dict[str, Any], used: str) -> None:
     assert home(settings=settings(theme=theme)).theme == used
 
 
+@pytest.mark.setting("keys")
 async def test_keys_move_in_footer_help_sentences_and_under_the_fingers() -> None:
     own = {"sort": "f6", "filter": "f7,Z", "mark": "f5", "compare": "f4"}
     app = home(settings=settings(keys={"home": own, "app.help": "f1", "screen.back": "f12"}))
@@ -125,6 +127,14 @@ LOG = {
 }
 
 
+@pytest.mark.setting(
+    "logs.time",
+    "logs.wrap",
+    "logs.min_level",
+    "logs.max_lines_in_memory",
+    "logs.collapse_progress",
+    "logs.fold_tracebacks",
+)
 async def test_a_job_has_its_thresholds_prices_patterns_log_and_keys(feeds: list[dict[str, Any]]) -> None:
     app = Opened(
         settings(
@@ -169,6 +179,7 @@ class PatientClock(SystemClock):
         await super().sleep(seconds)
 
 
+@pytest.mark.setting("refresh.fleet_s", "refresh.status_s", "refresh.metrics_s", "refresh.checkpoints_s")
 async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.readers.session.SystemClock", PatientClock)
     PatientClock.waits_s.clear()

@@ -29,6 +29,7 @@ def job_screen() -> Screen[None]:
     return JobScreen(shown.job, partial(StubRunFeed, shown))
 
 
+@pytest.mark.setting("readonly")
 @pytest.mark.parametrize(
     ("app", "scope"),
     [(home(settings=READ_ONLY), Scope.HOME), (Dashboard(job_screen, settings=READ_ONLY), Scope.JOB)],

@@ -132,6 +132,7 @@ def test_edit_makes_a_private_file(cli: RunCli, file: Path, with_file: Any, tmp_
     assert cli("config edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
 
 
+@pytest.mark.setting("remote")
 def test_the_remote_of_the_file_comes_after_variables_and_before_the_only_section(
     cli: RunCli, with_file: Any, file: Path, baseten: Any, tmp_path: Path
 ) -> None:
@@ -155,6 +156,7 @@ def test_the_remote_of_the_file_comes_after_variables_and_before_the_only_sectio
     assert selected() == ["only"]
 
 
+@pytest.mark.setting("patterns")
 def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any, baseten: Any) -> None:
     live_run(baseten, "hangs", silent_s=1800)
     assert cli("health hangs").code == 11
@@ -166,6 +168,7 @@ def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any,
     assert (told["step"], told["total_steps"]) == (41, 50)
 
 
+@pytest.mark.setting("prices")
 def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file: Any, baseten: Any) -> None:
     for name in ("one", "two"):
         finished_run(baseten, name, hours=1, losses=[3.0, 2.0])

@@ -145,6 +145,7 @@ def test_no_threshold_is_left_out() -> None:
     assert set(CHANGES) == {one.name for one in fields(HealthRules)}
 
 
+@pytest.mark.setting("health")
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_threshold_moved_changes_what_is_found(name: str, tmp_path: Path) -> None:
     value, kind, run = CHANGES[name]
