@@ -41,6 +41,7 @@ def owners(scope: Scope) -> list[type]:
     return [screen for screen in SCREENS if scope in (*screen.SCOPES, Scope.SCREEN)]
 
 
+@pytest.mark.proves("docs/keys.md", "Keys")
 def test_every_action_is_done_by_the_owner_of_its_scope() -> None:
     undone = [
         f"{action.scope}.{action.id}"
@@ -52,6 +53,7 @@ def test_every_action_is_done_by_the_owner_of_its_scope() -> None:
 
 
 @pytest.mark.parametrize("scopes", sorted(TOGETHER))
+@pytest.mark.proves("docs/keys.md", "Keys")
 def test_no_key_means_two_things_at_once(scopes: tuple[Scope, ...]) -> None:
     keys = [key for action in actions_of(*scopes, Scope.SCREEN, Scope.APP) for key in action.keys.split(",")]
     assert len(keys) == len(set(keys))

@@ -71,6 +71,7 @@ async def test_every_sight_in_turn_and_what_was_there_stays_where_a_refresh_fail
         assert "\x1b" not in text and "red/" in text
 
 
+@pytest.mark.proves("README.md", "What is in this checkpoint?")
 async def test_filter_sort_and_copy_by_keyboard() -> None:
     app = cache_view(FULL)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from api_client.models import Checkpoint
 from support.dashboard import Dashboard, Heard, job_view, opened, pressed
 from support.worlds import ONE_O_CLOCK, run
@@ -77,6 +79,7 @@ async def test_what_is_said_before_and_after_they_are_judged() -> None:
         assert "✗ 1 after the loss diverged" in text
 
 
+@pytest.mark.proves("README.md", "What is in this checkpoint?")
 async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> None:
     heard = Heard(DownloadRequested, CompareCheckpointsRequested, OpenCheckpointRequested)
     app = tab(THREE)

@@ -61,6 +61,7 @@ async def on_home(baseten: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[A
         yield app, pilot
 
 
+@pytest.mark.proves("README.md", "Which run is better?")
 async def test_marks_are_signs_counted_in_the_header_taken_away_and_compared() -> None:
     asked: list[list[str]] = []
 

@@ -196,6 +196,7 @@ async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPat
             await until(pilot, lambda: PatientClock.waits_s >= set(rates.values()))
 
 
+@pytest.mark.proves("docs/configuration.md", "Configuration")
 async def test_a_broken_file_is_told_and_the_dashboard_starts_with_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[theme]\nname = 'nord'\ncolor = 'red'\n")

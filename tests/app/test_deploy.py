@@ -52,6 +52,7 @@ async def go_on(app: BtTuiApp, pilot: Pilot[object], last: str = REVIEW) -> None
         await until(pilot, partial(_is_elsewhere, app, here))
 
 
+@pytest.mark.proves("README.md", "Can I ship it?")
 async def test_from_home_to_a_served_model_by_keyboard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     await pilot.click(KeyHints, offset=(place() or 0, 0))
 
 
+@pytest.mark.proves("README.md", "Try it")
 async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     deployed: list[str] = []
 

@@ -46,6 +46,7 @@ def tmux(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 def test_inside_tmux_the_text_goes_to_its_buffer_and_to_the_terminal(tmux: Path) -> None:
     assert copy_through_tmux("loss 0.9\n\ud800ä", {"TMUX": "/tmp/tmux,1,0", "PATH": str(tmux)})
     assert (tmux / "asked").read_text() == "load-buffer -w -\n"

@@ -4,6 +4,8 @@ import re
 import time
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
@@ -109,6 +111,7 @@ async def test_an_unknown_job_asked_for_by_id_is_told() -> None:
             await until(pilot, lambda: "No job nobody" in text_of(unknown))
 
 
+@pytest.mark.proves("docs/commands.md", "`watch JOB_ID`")
 async def test_a_job_asked_for_by_id_opens_and_its_long_history_is_read_to_its_beginning() -> None:
     with server_with_a_run() as server:
         hours_ago_ms = int(time.time() * 1000) - 3 * 3600 * 1000

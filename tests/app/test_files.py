@@ -72,6 +72,7 @@ def files_view(*said: FilesSnapshot) -> Dashboard:
     return screen_view(lambda: FilesScreen(JOBS[0], checkpoint, feed, now_s=ONE_O_CLOCK.timestamp))
 
 
+@pytest.mark.proves("README.md", "What is in this checkpoint?")
 async def test_a_directory_tells_of_its_shards_a_file_what_is_wrong_and_the_marked_are_downloaded() -> None:
     app, heard = files_view(FULL), Heard(DownloadRequested)
     async with app.run_test(size=(100, 30), message_hook=heard) as pilot:

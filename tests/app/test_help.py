@@ -1,9 +1,12 @@
 """The help: its shortcuts are found by key or words, and it scrolls by half pages."""
 
+import pytest
+
 from support.dashboard import home, opened, pressed
 from tui.screens.help import HelpScreen
 
 
+@pytest.mark.proves("README.md", "Try it")
 async def test_shortcuts_are_found_by_words_and_by_key_and_scrolled_by_half_pages() -> None:
     app = home()
     async with opened(app, (80, 24)) as pilot:

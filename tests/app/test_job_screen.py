@@ -31,6 +31,7 @@ async def taken(pilot: Pilot[Any], message: Message) -> str:
     return await pressed(pilot)
 
 
+@pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")
 async def test_header_nodes_tabs_time_range_and_stop() -> None:
     app, heard = job_view(), Heard(BatchRequested)
     async with opened(app, message_hook=heard) as pilot:

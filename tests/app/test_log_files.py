@@ -110,6 +110,7 @@ async def test_a_program_gets_no_key_and_a_private_file_that_is_gone_afterwards(
 
 
 @pytest.mark.parametrize(("here", "row"), [(1, 2), (None, 4)])
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | None, row: int) -> None:
     """A message of several lines takes as many rows; who follows begins at the end."""
     kept, pager = tmp_path / "kept", tmp_path / "less"

@@ -87,6 +87,7 @@ async def reading(
         yield Reader(pilot)
 
 
+@pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")
 async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -> None:
     async with reading(size=NARROW) as reader:
         pinned = next(row for row in reader.screen.splitlines() if "first error" in row)
@@ -113,6 +114,7 @@ async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
         assert " ✗ first error e 02-26 13:00:00 node-0 ERROR: out of luck" in reader.screen
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_a_search_counts_goes_around_is_recalled_completed_and_forgotten() -> None:
     async with reading() as reader:
         await reader.press("slash", *"worker 3", "enter")
@@ -138,6 +140,7 @@ async def test_a_search_counts_goes_around_is_recalled_completed_and_forgotten()
         assert screen.tab == "metrics"
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_a_filter_by_expression_inverted_with_context_and_case() -> None:
     async with reading(size=NARROW) as reader:
         await reader.press("ampersand", *"Worker (3|4)", "ctrl+r")
@@ -170,6 +173,7 @@ def flowing(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_one() -> None:
     async with reading(size=WIDE) as reader:
         await reader.press("l")
@@ -250,6 +254,7 @@ async def test_a_full_disk_is_told_once_and_how_much_was_dropped_always(
         assert any("later 8999" in row for row in reader.rows)
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it_is_not_today() -> None:
     async with reading() as reader:
         assert "12:58:20 n2" in reader.screen and "2026-03-01" in reader.bar
@@ -286,6 +291,7 @@ async def test_a_log_is_empty_only_once_it_was_read_and_followed_only_once_its_n
             assert told in reader.screen and status in reader.bar
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
     async with reading(size=NARROW) as reader:
         await reader.press("at")
@@ -322,6 +328,7 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
         assert "following" in reader.bar
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_folds_open_and_close_json_spreads_out_and_a_terminal_that_cannot_be_lent_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -353,6 +360,7 @@ async def test_folds_open_and_close_json_spreads_out_and_a_terminal_that_cannot_
             assert reader.notices.count("can't run an external program") == times
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_bookmarks_survive_a_filter_and_a_line_or_several_are_copied() -> None:
     copied = Heard(CopyRequested)
     async with reading(hook=copied) as reader:
@@ -389,6 +397,8 @@ async def test_nodes_side_by_side_where_there_is_room() -> None:
         assert "Side by side needs 76 columns; this log has 60." in reader.notices
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
+@pytest.mark.proves("README.md", "What happened?")
 async def test_nodes_side_by_side_are_lined_up_in_time() -> None:
     entries = [
         line(at, f"worker {at}", node) for node, step in ((0, 5), (1, 7)) for at in range(0, 3600, step)
@@ -430,6 +440,7 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
     assert as_printed in [record.get("message") for record in records]
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_a_gap_is_read_again_from_its_line() -> None:
     asked: list[LogGap] = []
     async with reading() as reader:

@@ -237,6 +237,7 @@ WORDS = {
 }
 
 
+@pytest.mark.proves("README.md", "Try it")
 async def test_each_sickness_is_read_at_80_by_24_without_any_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = job_view(sick_run("healthy"), lines=())

@@ -13,6 +13,7 @@ from tui.screens.job.screen import JobScreen
 from tui.screens.messages import OpenJobRequested
 
 
+@pytest.mark.proves("README.md", "Try it")
 async def test_the_palette_has_every_action_of_the_screen_and_the_open_jobs_checkpoints() -> None:
     app, own = job_view(), (Scope.JOB, Scope.LOGS, Scope.CHARTS)
     async with opened(app) as pilot:

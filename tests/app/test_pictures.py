@@ -19,6 +19,7 @@ def test_home(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(home(), terminal_size=size, run_before=settle)
 
 
+@pytest.mark.proves("README.md", "Try it")
 def test_live(snap_compare: Compare) -> None:
     assert snap_compare(job_view(), terminal_size=(120, 40), run_before=settle)
 
@@ -76,6 +77,7 @@ def test_help(snap_compare: Compare) -> None:
     assert snap_compare(job_view(), terminal_size=(80, 24), run_before=ask)
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_welcome(snap_compare: Compare) -> None:
     why = "no remote is configured: BASETEN_API_KEY is not set, ~/.trussrc not found"
     assert snap_compare(BtTuiApp(None, why_no_remote=why), terminal_size=(80, 24), run_before=settle)

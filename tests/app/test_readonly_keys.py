@@ -35,6 +35,7 @@ def job_screen() -> Screen[None]:
     [(home(settings=READ_ONLY), Scope.HOME), (Dashboard(job_screen, settings=READ_ONLY), Scope.JOB)],
     ids=["home", "job"],
 )
+@pytest.mark.proves("README.md", "On your own workspace")
 async def test_every_key_that_changes_something_is_refused(app: Dashboard, scope: Scope) -> None:
     async with opened(app, SIZE, notifications=True) as pilot:
         screen = app.screen

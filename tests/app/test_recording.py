@@ -72,6 +72,7 @@ def path(tmp_path: Path) -> Path:
     return by_hand(tmp_path / "run.btrun", RUN)
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
     async with dashboard([path], at(1060)) as (app, pilot):
         await until(pilot, lambda: _step(app) == 200)
@@ -96,6 +97,7 @@ async def test_what_was_not_recorded_is_no_error(tmp_path: Path) -> None:
         assert "Stale" not in text_of(app)
 
 
+@pytest.mark.proves("docs/recordings.md", "What was known at a point in time")
 async def test_going_back_and_forth_shows_what_opening_at_that_moment_shows(path: Path) -> None:
     shown: dict[str, str] = {}
     async with dashboard([path], at(2500)) as (app, pilot):
@@ -121,6 +123,7 @@ async def _seek(app: BtTuiApp, pilot: Pilot[Any], moment: float) -> None:
     await until(pilot, lambda: _is_read(app, at(moment)))
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
     async with dashboard([path], None, as_opened=True) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
@@ -160,6 +163,7 @@ async def test_dragging_along_the_bar_goes_through_the_run(path: Path) -> None:
         await until(pilot, lambda: _is_read(app, middle))
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_playing_advances_at_the_chosen_speed_and_begins_again_after_the_end(path: Path) -> None:
     elapsed = [0.0]
     async with dashboard([path], at(1060), lambda: elapsed[0]) as (app, pilot):
@@ -174,6 +178,7 @@ async def test_playing_advances_at_the_chosen_speed_and_begins_again_after_the_e
         await until(pilot, lambda: _step(app) is None and "▶" in text_of(app))
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_several_recordings_are_listed_and_compared(path: Path, tmp_path: Path) -> None:
     other = DOCUMENTS[JOB] | {"id": "job2", "name": "second"}
     second = by_hand(tmp_path / "second.btrun", {**RUN, JOB: other})
@@ -229,6 +234,7 @@ async def test_quitting_writes_the_lines_that_a_recording_holds(
         assert len(list(recording.log.entries())) == 50
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_a_running_job_is_recorded_until_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, begin_s = tmp_path / "run1.btrun", time.time() - 900

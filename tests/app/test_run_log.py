@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
+import pytest
+
 from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from support.faulty import faulty_server
@@ -62,6 +64,7 @@ def busy_end(clock: FastClock, count: int = 2_500) -> list[ServedLine]:
     return [ServedLine(end_ns - number * apart_ns, f"late {number}") for number in range(count, 0, -1)]
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> None:
     clock = FastClock()
     newest = busy_end(clock)

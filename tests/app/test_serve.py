@@ -95,6 +95,8 @@ async def serving(
         assert left_in(home) == []
 
 
+@pytest.mark.proves("docs/commands.md", "`watch JOB_ID`")
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_in_a_browser_home_is_shown_a_job_opened_and_files_downloaded(
     emulator: EmulatorChild, tmp_path: Path
 ) -> None:

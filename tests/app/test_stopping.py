@@ -20,6 +20,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 async def test_a_stalled_run_may_never_save_again() -> None:
     stalled = HealthFinding(FindingKind.STALLED, "critical", "stalled")
     app = job_view(run(findings=(stalled,)))
@@ -28,6 +29,7 @@ async def test_a_stalled_run_may_never_save_again() -> None:
         assert "it may never save its next checkpoint" in " ".join(text_of(app).replace("│", " ").split())
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

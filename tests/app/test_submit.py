@@ -49,6 +49,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 async def test_choose_review_change_submit_and_watch(here: Path) -> None:
     with EmulatorChild(world="empty") as emulator:
         app = BtTuiApp(remote_of(emulator))

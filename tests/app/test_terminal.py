@@ -33,6 +33,7 @@ FOREIGN = (
 )
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_nothing_of_a_hostile_log_reaches_the_terminal_as_a_command() -> None:
     with EmulatorChild(world="empty") as emulator:
         key = emulator.key

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, get_args
 
+import pytest
 from textual.color import Color
 from textual.command import CommandPalette
 from textual.pilot import Pilot
@@ -54,6 +55,7 @@ async def choose(pilot: Pilot[Any], app: Dashboard, name: str) -> None:
         await pressed(pilot, "enter")
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 async def test_a_theme_is_tried_on_in_its_list_and_stays_for_the_next_start_unless_the_settings_name_one(
     tmp_path: Path,
 ) -> None:

@@ -30,6 +30,7 @@ def demo() -> Iterator[EmulatorChild]:
         yield emulator
 
 
+@pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")
 async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChild) -> None:
     app = BtTuiApp(remote_of(demo))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -69,6 +70,7 @@ async def test_only_a_job_that_ended_is_said_to_have_ended() -> None:
             assert ("ended 2" in text_of(app)) is said
 
 
+@pytest.mark.proves("docs/commands.md", "`why`")
 def test_the_command_names_the_first_error_of_a_failed_job(
     demo: EmulatorChild, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

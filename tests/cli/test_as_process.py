@@ -26,6 +26,7 @@ def loaded_by(program: str, *lines: str, environ: dict[str, str]) -> set[str]:
     return set(done.stderr.rpartition("LOADED ")[2].split())
 
 
+@pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_headless_commands_load_no_screen(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
     baseten.logs["job1"] = [line("a line")]
     lines = ("projects", "jobs -o json", "job job1", "logs job1")
@@ -33,12 +34,14 @@ def test_headless_commands_load_no_screen(baseten: FakeBaseten, clean_environ: d
     assert (loaded & HEAVY, "httpx" in loaded) == (set(), True)
 
 
+@pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_help_loads_no_transport_and_no_other_command(clean_environ: dict[str, str]) -> None:
     assert loaded_by(MAIN, "--help", environ=clean_environ) & (HEAVY | TRANSPORT) == set()
     loaded = loaded_by(MAIN, "jobs --help", environ=clean_environ)
     assert {name for name in loaded if name.startswith("tui.commands.jobs.")} == {"tui.commands.jobs.listing"}
 
 
+@pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_home_starts_without_the_readers_of_logs_and_recordings(clean_environ: dict[str, str]) -> None:
     loaded = loaded_by("import tui.app", environ=clean_environ)
     late = {"tui.readers.run", "tui.analysis.progress.phases", "api_client.recordings.reading"}

@@ -21,6 +21,7 @@ def summary(files: object = FILES) -> Answer:
     return Answer({"timestamp": "2026-03-04T00:00:00Z", "project_id": "proj1", "file_summaries": files})
 
 
+@pytest.mark.proves("docs/commands.md", "`checkpoints list`")
 def test_json_is_the_official_document_sorted_as_wanted(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.on("GET", SUMMARY, summary())
     result = cli(f"{SUMMARIZE} -o json")

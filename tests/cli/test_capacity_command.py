@@ -24,6 +24,7 @@ def busy(baseten: FakeBaseten) -> FakeBaseten:
     return baseten
 
 
+@pytest.mark.proves("docs/commands.md", "`compare`")
 def test_the_table_has_limits_teams_and_the_queue(cli: RunCli, busy: FakeBaseten) -> None:
     out = cli("capacity").out
     assert out == cli("capacity view").out

@@ -71,6 +71,7 @@ def saved(baseten: FakeBaseten, store: FakeObjectStore) -> FakeBaseten:
     return baseten
 
 
+@pytest.mark.proves("docs/commands.md", "`checkpoints list`")
 def test_list_as_the_official_document(cli: RunCli, saved: FakeBaseten) -> None:
     document = cli(*LIST, "-o", "json").json
     assert (document["job_id"], document["total_checkpoints"]) == ("job1", 3)
@@ -105,6 +106,7 @@ def broken(baseten: FakeBaseten) -> FakeBaseten:
     return baseten
 
 
+@pytest.mark.proves("docs/health.md", "Checkpoints after a bad loss")
 def test_those_after_the_loss_broke_are_marked_and_not_the_best(cli: RunCli, broken: FakeBaseten) -> None:
     table = cli("checkpoints list --job-id broken")
     rows = [line.split() for line in table.out.splitlines()[1:]]
@@ -121,6 +123,7 @@ def test_those_after_the_loss_broke_are_marked_and_not_the_best(cli: RunCli, bro
     assert fault["kind"] == "loss-not-finite" and fault["since"].endswith("Z")
 
 
+@pytest.mark.proves("docs/health.md", "Checkpoints after a bad loss")
 def test_without_the_log_nothing_is_claimed(cli: RunCli, broken: FakeBaseten) -> None:
     for method in ("GET", "POST"):
         broken.on(
@@ -158,6 +161,7 @@ def test_files_of_all_of_one_and_of_the_root(cli: RunCli, saved: FakeBaseten) ->
 
 
 @pytest.mark.usefixtures("saved")
+@pytest.mark.proves("README.md", "What is in this checkpoint?")
 def test_show_reads_headers_alone_and_sends_no_key(cli: RunCli, store: FakeObjectStore) -> None:
     result = cli(*SHOW, "-o", "json")
     assert result.code == 0, result.err

@@ -16,6 +16,7 @@ def two(baseten: FakeBaseten) -> FakeBaseten:
     return baseten
 
 
+@pytest.mark.proves("docs/commands.md", "`compare`")
 def test_json_agrees_with_sums_done_by_hand(cli: RunCli, two: FakeBaseten) -> None:
     result = cli("compare one two -o json")
     one, other = result.json["jobs"]

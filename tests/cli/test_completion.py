@@ -54,6 +54,7 @@ def tab(baseten: FakeBaseten, clean_environ: dict[str, str], monkeypatch: pytest
     return press
 
 
+@pytest.mark.proves("docs/commands.md", "`completion`")
 def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("abc1"), job("abd2"), job("xyz3")]
     baseten.projects = [project("p1", "llama-sft"), project("p2", "two words")]

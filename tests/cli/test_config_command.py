@@ -30,6 +30,7 @@ def with_file(file: Path, baseten: Any) -> Callable[..., dict[str, str]]:
     return environ
 
 
+@pytest.mark.proves("docs/commands.md", "`remotes`")
 def test_show_tells_each_value_and_its_origin(cli: RunCli, file: Path, with_file: Any) -> None:
     environ = with_file(
         '[theme]\nname = "nord"\n[prices]\n"H100:8" = 0.5\n[keys]\njob.stop_job = "f9"\n',
@@ -56,6 +57,7 @@ def test_show_keeps_the_secret_part_of_a_webhook(cli: RunCli, with_file: Any) ->
         assert [words in out for words in ("hooks.example.com", "hush", "pw")] == [True, False, False]
 
 
+@pytest.mark.proves("docs/configuration.md", "Configuration")
 def test_validate_names_lines_and_tells_by_exit_code(cli: RunCli, file: Path, with_file: Any) -> None:
     environ = with_file("readonly = true\n")
     assert cli("config path", environ=environ).out == f"{file}\n"
@@ -113,6 +115,7 @@ def test_validate_reports_every_problem_of_a_file_at_once(cli: RunCli, tmp_path:
     assert all(name in result.err for name in ("nothing", "neither", "home.bogus", "find_in_log"))
 
 
+@pytest.mark.proves("docs/configuration.md", "Configuration")
 def test_edit_makes_a_private_file(cli: RunCli, file: Path, with_file: Any, tmp_path: Path) -> None:
     """It has comments, and what was written is checked."""
     editor = tmp_path / "an editor.py"
@@ -133,6 +136,7 @@ def test_edit_makes_a_private_file(cli: RunCli, file: Path, with_file: Any, tmp_
 
 
 @pytest.mark.setting("remote")
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_the_remote_of_the_file_comes_after_variables_and_before_the_only_section(
     cli: RunCli, with_file: Any, file: Path, baseten: Any, tmp_path: Path
 ) -> None:
@@ -157,6 +161,7 @@ def test_the_remote_of_the_file_comes_after_variables_and_before_the_only_sectio
 
 
 @pytest.mark.setting("patterns")
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any, baseten: Any) -> None:
     live_run(baseten, "hangs", silent_s=1800)
     assert cli("health hangs").code == 11
@@ -169,6 +174,7 @@ def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any,
 
 
 @pytest.mark.setting("prices")
+@pytest.mark.proves("docs/health.md", "Cost")
 def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file: Any, baseten: Any) -> None:
     for name in ("one", "two"):
         finished_run(baseten, name, hours=1, losses=[3.0, 2.0])

@@ -31,6 +31,7 @@ def account(baseten: FakeBaseten) -> FakeBaseten:
     return baseten
 
 
+@pytest.mark.proves("docs/commands.md", "`compare`")
 def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten) -> None:
     # 3 h × 2 nodes = 360 node-minutes, of which 240 are billed: 120 × $0.50 are not.
     # What ended last week is billed, at a discount: nothing more is expected.
@@ -52,6 +53,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
 @pytest.mark.parametrize(
     ("status", "why"), [(403, "only organization admins can read the bill"), (404, "this server has no bill")]
 )
+@pytest.mark.proves("docs/health.md", "Cost")
 def test_without_the_bill_it_is_an_estimate(cli: RunCli, account: FakeBaseten, status: int, why: str) -> None:
     account.on("GET", "/v1/billing/.*", Answer({"code": "NO", "message": "no"}, status=status))
     result = cli("cost", "ended", "-o", "csv")
@@ -81,6 +83,7 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
     assert all(timedelta(0) < end - start <= timedelta(days=31) for start, end in asked)
 
 
+@pytest.mark.proves("docs/commands.md", "`compare`")
 def test_the_jobs_of_a_project_and_of_a_time(cli: RunCli, account: FakeBaseten) -> None:
     account.send_bill(billed("runs", 120, 240))
     header, runs, ended = cli("cost", "--project", "llama-sft").out.splitlines()[:3]

@@ -51,6 +51,7 @@ def account(baseten: FakeBaseten) -> FakeBaseten:
         ("ended --project whisper --yes", 2, "", "either JOB_ID or --project", []),
     ],
 )  # fmt: skip
+@pytest.mark.proves("docs/commands.md", "`init`")
 def test_what_is_deleted(
     cli: RunCli, account: FakeBaseten, arguments: str, code: int, out: str, err: str, paths: list[str]
 ) -> None:
@@ -60,6 +61,7 @@ def test_what_is_deleted(
     assert deleted(account) == [f"/v1/training_projects/{path}" for path in paths]
 
 
+@pytest.mark.proves("docs/commands.md", "`init`")
 def test_at_a_terminal_it_asks(cli: RunCli, account: FakeBaseten, typed: Callable[[str], None]) -> None:
     for answer, code in (("n", 130), ("y", 0)):
         typed(answer)

@@ -119,6 +119,7 @@ config = of.DeployCheckpointsConfig(
 """
 
 
+@pytest.mark.proves("docs/commands.md", "`deploy_checkpoints`")
 def test_options_win_over_a_config_file(cli: RunCli, baseten: DeployingServer, tmp_path: Path) -> None:
     (tmp_path / "deploy.py").write_text(CONFIG)
     by_file = "deploy --config deploy.py --dry-run"
@@ -178,6 +179,7 @@ CHOSEN = "deploy --job-id job1 --checkpoint checkpoint-100 --model-name tuned --
 """Options that leave nothing to ask but the last question."""
 
 
+@pytest.mark.proves("docs/commands.md", "`deploy_checkpoints`")
 def test_from_a_filtered_job_to_the_model_with_a_wrong_rank_and_a_step_back(
     at_terminal: Start, baseten: DeployingServer
 ) -> None:

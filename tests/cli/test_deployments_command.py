@@ -55,6 +55,7 @@ def changes(server: DeployingServer) -> list[str]:
 OF_LIVE = ["active", "tuned", "name-live"]
 
 
+@pytest.mark.proves("docs/commands.md", "`deployments`")
 def test_it_lists_what_a_model_or_a_job_is_served_by(cli: RunCli, baseten: DeployingServer) -> None:
     table = cli("deployments")
     assert table.code == 0
@@ -78,6 +79,7 @@ def test_those_of_a_job_are_found_by_what_they_serve(cli: RunCli, baseten: Deplo
     assert (nothing.code, "no deployments of checkpoints of job job2" in nothing.err) == (0, True)
 
 
+@pytest.mark.proves("docs/commands.md", "`deployments`")
 def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, baseten: DeployingServer) -> None:
     shown = cli("deployments", "show", "broken").out
     assert "checkpoint-100 of job1, a/b of job1" in shown
@@ -94,6 +96,7 @@ def test_one_is_shown_with_its_start_and_how_to_call_it(cli: RunCli, baseten: De
 
 
 @pytest.mark.usefixtures("no_waits")
+@pytest.mark.proves("docs/commands.md", "`deployments`")
 def test_a_log_is_followed_until_it_serves_or_has_failed(cli: RunCli, baseten: DeployingServer) -> None:
     baseten.lines = [line("pulling"), line("pulled", at_ms=LONG_AGO_MS + 1000)]
     for end, code in (("ACTIVE", 0), ("BUILD_FAILED", 5)):
@@ -125,6 +128,7 @@ def test_a_log_is_followed_until_it_serves_or_has_failed(cli: RunCli, baseten: D
         ("promote spare", 2, "Promote name-spare of tuned (spare) to production? (no terminal", []),
     ],
 )
+@pytest.mark.proves("docs/commands.md", "After the deployment")
 def test_what_is_changed(
     cli: RunCli, baseten: DeployingServer, arguments: str, code: int, words: str, sent: list[str]
 ) -> None:
@@ -134,6 +138,7 @@ def test_what_is_changed(
     assert result.out == (f"{sent[0].partition('/')[0]}\n" if sent else "")
 
 
+@pytest.mark.proves("docs/commands.md", "After the deployment")
 def test_a_lost_answer_is_not_asked_for_again(cli: RunCli, baseten: DeployingServer) -> None:
     baseten.on("POST", ".*/retry", Answer({"message": "the gateway lost it"}, status=502))
     result = cli("deployments", "retry", "broken", "--yes")

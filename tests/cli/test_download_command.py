@@ -53,6 +53,7 @@ def test_code_goes_into_the_official_folder(cli: RunCli, store: FakeObjectStore,
     assert (tmp_path / "code" / "src" / "config.py").read_text() == "x=1"
 
 
+@pytest.mark.proves("docs/commands.md", "`checkpoints list`")
 def test_all_or_some_checkpoints_and_files(cli: RunCli, store: FakeObjectStore, tmp_path: Path) -> None:
     def fetch(folder: str, *more: str) -> Result:
         result = cli(*DOWNLOAD, "--to", str(tmp_path / folder), *more, environ=store.environ())
@@ -132,6 +133,7 @@ def journaled_bytes(path: Path) -> int:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.proves("README.md", "What is in this checkpoint?")
 def test_an_interrupted_download_resumes(cli: RunCli, cli_process: Start, tmp_path: Path, end: int) -> None:
     content, target = random.Random(3).randbytes(SIZE_BYTES), tmp_path / "to/ckpt/model.bin"
     arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))

@@ -30,6 +30,8 @@ def read_exports(process: subprocess.Popen[str], shell_environ: dict[str, str]) 
     return dict(zip(names, printed.splitlines(), strict=True))
 
 
+@pytest.mark.proves("README.md", "The emulator")
+@pytest.mark.proves("docs/commands.md", "`emulator`")
 def test_serve_use_and_end(cli: RunCli, cli_process: Start, clean_environ: Any, tmp_path: Path) -> None:
     arguments = ("emulator", "--world", "empty", "--port", "0", "--data", str(tmp_path / "a folder"))
     with cli_process(*arguments, environ={}) as process:
@@ -52,6 +54,8 @@ def home(cli: RunCli, clean_environ: dict[str, str], tmp_path: Path) -> Iterator
     assert cli("emulator stop", environ=environ).code == 0
 
 
+@pytest.mark.proves("README.md", "The emulator")
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_it_starts_when_needed_goes_on_and_is_stopped(cli: RunCli, home: dict[str, str]) -> None:
     assert cli("emulator status", environ=home).code == 7
     first = cli("projects --remote local -o json", environ=home)
@@ -86,6 +90,7 @@ def terminal_environ(clean_environ: dict[str, str], tmp_path: Path) -> dict[str,
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.proves("README.md", "Try it")
 def test_it_leaves_no_process_and_no_data(terminal_environ: Any, tmp_path: Path, is_killed: bool) -> None:
     with AtTerminal("demo", "--world", "empty", environ=terminal_environ, **SIZE) as program:
         program.sees("demo")
@@ -100,6 +105,7 @@ def test_it_leaves_no_process_and_no_data(terminal_environ: Any, tmp_path: Path,
     assert (alive, list(tmp_path.glob("bt-tui-demo-*"))) == ([], [])
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_without_any_remote_the_welcome_screen_opens(terminal_environ: dict[str, str]) -> None:
     with AtTerminal(environ=terminal_environ, **SIZE) as program:
         program.sees("emulator")

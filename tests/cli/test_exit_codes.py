@@ -51,6 +51,7 @@ OF_FAULTS = {ExitCode.UNEXPECTED, ExitCode.AUTH, ExitCode.UNREACHABLE}
 
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("command", WAYS)
+@pytest.mark.proves("docs/commands.md", "Exit codes")
 def test_the_code_of(cli: RunCli, baseten: FakeBaseten, command: str) -> None:
     def interrupted(_asked: ReceivedRequest) -> Answer:
         os.kill(os.getpid(), SIGNALS[command])
@@ -65,6 +66,7 @@ def test_the_code_of(cli: RunCli, baseten: FakeBaseten, command: str) -> None:
     assert (result.code, "Traceback" in result.err) == (WAYS[command], False), result.err
 
 
+@pytest.mark.proves("docs/commands.md", "Exit codes")
 def test_every_code_has_a_way_and_is_published(cli: RunCli) -> None:
     rows = re.search(r"^\| Exit code \|.*?\n\n", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert rows is not None
@@ -129,6 +131,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
 
 @pytest.mark.usefixtures("in_folder")
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.proves("docs/commands.md", "Exit codes")
 def test_every_command_tells_it_by_its_exit_code(
     fault: str, faulty: FaultyServer, cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

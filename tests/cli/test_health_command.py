@@ -11,6 +11,7 @@ from support.fake_runs import STEADY, finished_run, iso, live_run
 BROKEN = [*STEADY, *["nan"] * 60]
 
 
+@pytest.mark.proves("docs/commands.md", "`metrics`")
 def test_all_jobs_are_judged_sickest_first_with_a_total(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = []
     live_run(baseten, "well")
@@ -44,6 +45,7 @@ def test_of_several_jobs_the_gravest_counts(cli: RunCli, baseten: FakeBaseten) -
     assert "100%" in found["text"] or "95%" in found["text"]
 
 
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = []
     live_run(baseten, "well")
@@ -60,6 +62,7 @@ def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(cli: RunCli, b
     assert "loss-not-finite" in {one["kind"] for one in told["nan"]["findings"]}
 
 
+@pytest.mark.proves("docs/commands.md", "`status`")
 def test_a_line_of_all_jobs_and_of_one(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("waits", "PENDING"), job("over", "FAILED")]
     live_run(baseten, "runs")

@@ -57,6 +57,7 @@ def test_nothing_is_overwritten_unasked_and_no_link_is_followed(cli: RunCli, tmp
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_each_loads_and_has_nothing_to_complain_about(cli: RunCli, tmp_path: Path, name: Any) -> None:
     cli("init", ".", "--template", name)
     project = load_training_project(tmp_path / "config.py")

@@ -8,6 +8,7 @@ from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, project
 
 
+@pytest.mark.proves("docs/commands.md", "`projects`")
 def test_projects_as_documents_tables_and_spreadsheets(cli: RunCli, baseten: FakeBaseten) -> None:
     latest = job(name="night run", status="RUNNING")
     baseten.projects = [
@@ -68,6 +69,7 @@ def test_jobs_of_some_statuses_or_of_a_project(cli: RunCli, baseten: FakeBaseten
     assert "proj1 (team A)" in twice.err and "proj2 (team B)" in twice.err
 
 
+@pytest.mark.proves("docs/commands.md", "`projects`")
 def test_one_job_as_json_and_as_text(cli: RunCli, baseten: FakeBaseten) -> None:
     user = {"email": "kim@example.com"}
     baseten.jobs = [job("abc", "FAILED", node_count=2, error_message="exit code 3", color="blue", user=user)]
@@ -104,6 +106,7 @@ def test_a_problem_that_lasts_is_remarked_once(cli: RunCli, baseten: FakeBaseten
     assert re.findall(r"(\w+ \w+) \(503\); retrying", result.err) == ["back soon", "nearly there"]
 
 
+@pytest.mark.proves("docs/commands.md", "Exit codes")
 def test_method_route_and_request_id_are_details_of_an_error(cli: RunCli, baseten: FakeBaseten) -> None:
     refused = Answer({"message": "only while it waits"}, status=400, headers={"X-Request-Id": "req-1"})
     baseten.on("PATCH", "/v1/.*", refused)

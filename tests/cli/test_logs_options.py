@@ -54,6 +54,7 @@ Read = Callable[[str], list[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 def test_from_and_to_a_time(read: Read, filled: FakeBaseten) -> None:
     for window, steps in (
         ("--start 2025-03-01T12:08:00Z", (8, 9)),
@@ -106,6 +107,7 @@ def test_lines_around_matches_are_told_apart(cli: RunCli, read: Read, filled: Fa
     assert last == [f"step {step} of rank 1" for step in (6, 7, 8, 9)]
 
 
+@pytest.mark.proves("docs/commands.md", "`logs`")
 def test_patterns_levels_and_nodes(cli: RunCli, read: Read, filled: FakeBaseten) -> None:
     assert read("job1 --min-level error") == ["RuntimeError: CUDA error"] * 2
     assert read("job1 --min-level WARNING --node 1") == ["RuntimeError: CUDA error", "step 7 of rank 1"]
@@ -158,6 +160,7 @@ def test_saved_to_a_file_and_never_over_another(cli: RunCli, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("quick_polls")
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 def test_a_follow_that_is_cut_off_keeps_its_lines(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
     """Under another name, which is not replaced unasked."""
     now = datetime.now(UTC).isoformat()
@@ -198,6 +201,7 @@ def test_the_newest_job_of_a_project(read: Read, baseten: FakeBaseten) -> None:
     assert (read("--project llama-sft"), read("--job-id old")) == (["of new"], ["of old"])
 
 
+@pytest.mark.proves("docs/commands.md", "Output formats")
 def test_what_cannot_be_read_is_a_gap_in_every_form(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS) for n in range(2_500)]
     result = cli("logs job1 -o ndjson")
@@ -220,6 +224,7 @@ def test_ctrl_c_while_waiting_for_late_lines(cli_process: Start, baseten: FakeBa
 
 
 @pytest.mark.usefixtures("quick_polls")
+@pytest.mark.proves("docs/commands.md", "`logs`")
 def test_what_a_job_waits_for_is_told_and_each_change_once(cli: RunCli, baseten: FakeBaseten) -> None:
     now = datetime.now(UTC)
     began = (now - timedelta(minutes=12)).isoformat()

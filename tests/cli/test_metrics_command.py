@@ -27,6 +27,7 @@ def running(baseten: FakeBaseten) -> FakeBaseten:
     return baseten
 
 
+@pytest.mark.proves("docs/commands.md", "`metrics`")
 def test_a_table_tells_what_each_node_does_now(cli: RunCli, running: FakeBaseten) -> None:
     result = cli("metrics runs")
     assert (result.code, result.err) == (0, "")

@@ -45,6 +45,7 @@ def test_every_command_that_is_named_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_every_official_command_and_option_is_there_or_named_as_missing(name: Any) -> None:
     commands = {words for words in ROWS[name] if not words.startswith("-") and "…" not in words}
     assert commands == set(TREES[name])
@@ -119,6 +120,9 @@ ELSEWHERE = {"login", "train update_session"}
 
 
 @pytest.mark.parametrize("line", RUNS)
+@pytest.mark.proves("README.md", "On your own workspace")
+@pytest.mark.proves("docs/baseten.md", "Coming from the baseten CLI")
+@pytest.mark.proves("docs/truss.md", "Coming from the truss CLI")
 def test_a_row_runs_with_our_name_in_it(cli: RunCli, world: Any, tmp_path: Path, line: Any) -> None:
     (name, _, words), run = line.partition(" "), RUNS[line]
     environ = world | {"BT_TUI_LOG_DRAIN_S": "0", "BASETEN_SSH_CONFIG_PATH": str(tmp_path / "ssh_config")}
@@ -135,6 +139,7 @@ def test_every_row_is_run() -> None:
     assert BASETEN.keys() == TREES["baseten"].keys()
 
 
+@pytest.mark.proves("docs/commands.md", "Output formats")
 def test_json_by_line_has_a_line_for_each_record(cli: RunCli, world: Any) -> None:
     jobs = cli("jobs -o jsonl", environ=world).ndjson
     lines = cli("train", "job", "logs", *OF_JOB, "-o", "jsonl", environ=world).ndjson

@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, line
 from support.fake_runs import finished_run
 
 
+@pytest.mark.proves("docs/commands.md", "`metrics`")
 def test_how_far_the_log_says_it_is_whole_in_part_and_for_people(cli: RunCli, baseten: FakeBaseten) -> None:
     finished_run(baseten, "run1", name="night \x1b[31mrun", losses=[3.0, 2.5, 2.0, 1.5])
     result = cli("progress run1 -o json")

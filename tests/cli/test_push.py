@@ -67,6 +67,7 @@ def changes(baseten: FakeBaseten) -> list[str]:
     return [each.path for each in baseten.asked if each.method != "GET" and each.path != search]
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_a_dry_run_shows_all_and_sends_nothing(cli: RunCli, account: FakeBaseten, config: Path) -> None:
     result = cli("push", str(config), "--dry-run", "-o", "json")
     assert result.code == 0
@@ -177,6 +178,8 @@ def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(emulator: EmulatorChild,
     assert b"\r\x1b[K" in push.shown.split(b"uploading")[-1]
 
 
+@pytest.mark.proves("README.md", "The emulator")
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_from_the_starter_project_to_the_end(cli: RunCli, emulator: EmulatorChild, tmp_path: Path) -> None:
     """A job that works and one that fails."""
     environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
@@ -203,6 +206,7 @@ def test_from_the_starter_project_to_the_end(cli: RunCli, emulator: EmulatorChil
     assert "9" in bad.err.splitlines()[-1]
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
     baseten.on("POST", "/v1/.*/job1/stop", Answer({"training_job": job("job1", "STOPPED")}))
@@ -217,6 +221,7 @@ def test_stop_names_the_job_and_says_what_it_did(cli: RunCli, baseten: FakeBaset
 
 
 @pytest.mark.usefixtures("no_waits")
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_a_job_is_stopped_after_its_next_checkpoint(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
     two = cli("stop job1 job2 --after-checkpoint")
@@ -258,6 +263,7 @@ def test_nothing_in_particular_is_neither_stopped_nor_made_again(cli: RunCli, ba
         assert (cli(command).code, changes(baseten)) == (code, []), command
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_recreate_takes_the_newest_and_is_sent_once(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [
         job("old", "FAILED", created_at="2025-01-01T00:00:00Z"),

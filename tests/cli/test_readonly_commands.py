@@ -28,6 +28,7 @@ def changes_of(faulty: FaultyServer) -> list[str]:
 
 
 @pytest.mark.parametrize("words", CHANGES, ids=" ".join)
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_no_command_changes_anything(cli: RunCli, world: Any, faulty: FaultyServer, words: Any) -> None:
     faulty.set_faults()
     done = cli(*words, environ=world | {"BT_TUI_READONLY": "true", "BT_TUI_DEBUG": ""})

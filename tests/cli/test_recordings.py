@@ -34,6 +34,7 @@ def run(baseten: FakeBaseten) -> str:
     return "run1"
 
 
+@pytest.mark.proves("docs/commands.md", "`record`")
 def test_commands_read_in_the_file_what_the_server_told(cli: RunCli, run: str, tmp_path: Path) -> None:
     path = str(tmp_path / "run.btrun")
     recorded = cli("record", run, "-o", path)
@@ -78,6 +79,7 @@ def test_no_key_and_no_secret_is_in_the_file(cli: RunCli, baseten: Any, run: str
     assert b"step 40/150" in everything
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_the_text_of_the_log_can_be_left_out(cli: RunCli, run: str, tmp_path: Path) -> None:
     path = str(tmp_path / "run.btrun")
     assert cli("record", run, "-o", path, "--without-messages").code == 0
@@ -87,6 +89,7 @@ def test_the_text_of_the_log_can_be_left_out(cli: RunCli, run: str, tmp_path: Pa
     assert (again.code, "without messages" in again.err) == (2, True)
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_the_timeline_has_findings_with_their_times(cli: RunCli, baseten: Any, tmp_path: Path) -> None:
     finished_run(baseten, "sick", losses=[*LOSSES[:100], *["nan"] * 20, *LOSSES[120:]], total=150)
     path = str(tmp_path / "sick.btrun")
@@ -139,6 +142,8 @@ def test_what_cannot_be_is_refused(cli: RunCli, run: str, tmp_path: Path) -> Non
         assert (result.code, problem in result.err) == (2, True), (words, result.err)
 
 
+@pytest.mark.proves("docs/commands.md", "`record`")
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_it_opens_read_only_and_silent_at_the_moment_that_is_named(
     cli: RunCli, baseten: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("words", "why"), WRONG)
 @pytest.mark.usefixtures("in_folder")
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 def test_wrong_usage_asks_and_writes_nothing(cli: RunCli, tmp_path: Path, words: str, why: str) -> None:
     result = cli(words, environ={})
     assert (result.code, result.out) == (2, "")
@@ -152,6 +153,7 @@ def test_init_without_an_account_names_a_push_that_works(cli: RunCli) -> None:
     assert "bt-tui push other/config.py --tail\n" in cli("init other").err
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_serving_without_its_package_names_the_python(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("tui.web", "tui.commands.app.serve"))]:
         monkeypatch.delitem(sys.modules, name)
@@ -162,6 +164,7 @@ def test_serving_without_its_package_names_the_python(cli: RunCli, monkeypatch: 
     assert f"{sys.executable} -m pip install 'textual-serve" in result.err
 
 
+@pytest.mark.proves("docs/commands.md", "`watch JOB_ID`")
 def test_watching_an_unknown_job_opens_nothing(baseten: FakeBaseten, clean_environ: dict[str, str]) -> None:
     with AtTerminal("watch", "nosuch", environ={**clean_environ, **baseten.environ()}) as terminal:
         assert terminal.end() == 7

@@ -32,6 +32,7 @@ def log_in(cli: RunCli, baseten: FakeBaseten, pipe_in: PipeIn) -> LogIn:
     return run
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_each_remote_with_the_origin_of_its_values(cli: RunCli, baseten: FakeBaseten, trussrc: Path) -> None:
     trussrc.write_text(ONE.format(url=baseten.url, key=baseten.key) + "[two]\nremote_url=http://a.b\n")
     result = cli("remotes -o json --remote one")
@@ -71,6 +72,7 @@ def test_the_emulator_is_always_one_and_is_not_started_for_being_shown(cli: RunC
     assert "not running" not in cli("remotes", environ={}).out
 
 
+@pytest.mark.proves("docs/commands.md", "`remotes`")
 def test_the_key_is_verified_and_kept(cli: RunCli, log_in: LogIn, baseten: Any, trussrc: Path) -> None:
     trussrc.write_text("# mine\n[other]\napi_key = k\n")
     result = log_in("--remote acme", key=f"{baseten.key}\n")
@@ -153,6 +155,7 @@ def test_the_typed_key_is_never_shown(baseten: Any, clean_environ: dict[str, str
         ("", "", 7, ""),
     ],
 )
+@pytest.mark.proves("docs/commands.md", "`remotes`")
 def test_only_its_section_goes(
     cli: RunCli, trussrc: Path, file: str, options: str, code: int, left: str
 ) -> None:

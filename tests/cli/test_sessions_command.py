@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job
 
@@ -19,6 +21,7 @@ def serve_codes(baseten: FakeBaseten, *codes: object) -> None:
     baseten.on("GET", JOB_PATH + "/auth_codes", Answer({"auth_codes": codes or None}))
 
 
+@pytest.mark.proves("docs/commands.md", "`workstation`")
 def test_each_replica_with_its_code_and_end(cli: RunCli, baseten: FakeBaseten) -> None:
     serve_codes(baseten)
     assert cli("sessions job1 -o json").out == "[]\n"
@@ -68,6 +71,7 @@ NAMES = (
 )
 
 
+@pytest.mark.proves("docs/commands.md", "`workstation`")
 def test_the_names_of_secrets(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.on("GET", "/v1/secrets", Answer({"secrets": NAMES}))
     table, document = cli("secrets").out, cli("secrets -o json")

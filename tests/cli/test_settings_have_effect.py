@@ -9,6 +9,7 @@ from support.markers import marked
 from tui.settings.loading import setting_names
 
 
+@pytest.mark.proves("docs/configuration.md", "Configuration")
 def test_every_setting_has_a_test_of_its_effect() -> None:
     """A test of a table covers all settings below it, as test_every_threshold does, which counts them."""
     tested = {name for names in marked("setting") for name in names}
@@ -18,6 +19,7 @@ def test_every_setting_has_a_test_of_its_effect() -> None:
 
 
 @pytest.mark.setting("demo.speed")
+@pytest.mark.proves("README.md", "The emulator")
 def test_the_demo_has_the_speed_of_the_settings_or_flag(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     from api_client.emulator import processes
     from tui.commands.app import demo

@@ -91,6 +91,7 @@ exit 17
 """Says what it was asked, then talks through its ProxyCommand as the real one does."""
 
 
+@pytest.mark.proves("docs/commands.md", "`workstation`")
 def test_ssh_signs_and_goes_through_the_proxy(running: FakeBaseten, ssh_environ: Any, tmp_path: Path) -> None:
     (tmp_path / "ssh").write_text(STAND_IN_FOR_SSH)
     (tmp_path / "ssh").chmod(0o755)
@@ -152,6 +153,7 @@ def test_why_there_is_no_shell_is_said(cli: RunCli, running: FakeBaseten, ssh_en
     assert (over.code, "has ended" in over.err) == (7, True)
 
 
+@pytest.mark.proves("docs/commands.md", "`workstation`")
 def test_installing_replaces_an_earlier_one_only(cli: RunCli, ssh_environ: Any, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("Host mine\n    User me")

@@ -64,6 +64,7 @@ def runs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.proves("README.md", "Without a screen")
 def test_no_command_and_no_format_is_left_out() -> None:
     formats = {words: formats_of(command) for words, command in commands()}
     assert {words for words, found in formats.items() if found} == {*READING, *CHANGING}
@@ -81,6 +82,7 @@ def check_streams(result: Result, words: str, output_format: str) -> None:
 
 @pytest.mark.usefixtures("noisy_stderr")
 @pytest.mark.parametrize(("words", "output_format"), runs(READING))
+@pytest.mark.proves("docs/commands.md", "Output formats")
 def test_what_reads_prints_its_format_alone(cli: RunCli, world: Any, words: Any, output_format: Any) -> None:
     arguments = (*words.split(), *READING[words], "-o", output_format)
     narrow = cli(*arguments, environ=world | {"COLUMNS": "20"})

@@ -20,6 +20,7 @@ SLURM_COMMAND = "bash /b10/workspace/setup_slurm.sh"
 
 
 @pytest.mark.parametrize("record", RECORDED, ids=lambda record: " ".join(record["arguments"]) or "nothing")
+@pytest.mark.proves("docs/commands.md", "`workstation`")
 def test_it_is_sent_as_the_official_cli_sends_it(cli: RunCli, record: dict[str, Any]) -> None:
     expected = record["training_job"]
     expected = expected | {"runtime": expected["runtime"] | {"artifacts": []}}  # given out with the upload

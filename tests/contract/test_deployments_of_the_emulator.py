@@ -263,6 +263,7 @@ def test_the_official_client_reads_models_and_deployments(one: Deployment, serve
     assert one.ask("get_models_deployments_config").config["model_name"] == "fine-tuned-llm"
 
 
+@pytest.mark.proves("docs/emulator.md", "The emulator")
 def test_a_deployment_walks_through_its_stages(one: Deployment, served: Served) -> None:
     seen: dict[str, int] = {}
     for second in range(0, 20, 2):
@@ -341,6 +342,7 @@ def test_a_deployment_outlives_the_emulator_and_its_job(front: FaultyServer, tmp
             assert LORA in client.get(f"{path}/logs").json()["logs"][0]["message"]
 
 
+@pytest.mark.proves("docs/emulator.md", "The emulator")
 def test_a_deployment_is_stopped_and_started_again(one: Deployment, served: Served) -> None:
     later(served, 60)
     assert one.act("activate").no_op
@@ -361,6 +363,7 @@ def test_a_deployment_is_stopped_and_started_again(one: Deployment, served: Serv
     assert one.startups(0) == []
 
 
+@pytest.mark.proves("docs/emulator.md", "The emulator")
 def test_one_that_failed_is_retried_and_never_promoted(make: Any, http: Any, served: Served) -> None:
     one = make(instance_type_id="cpu-4x16")
     later(served, 60)

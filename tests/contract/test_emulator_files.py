@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 
 from api_client.emulator.backend import StoredFile
 from support.served_platform import NOW, Served, counting_bytes
@@ -121,6 +122,7 @@ def on_demand(start: int, end: int) -> bytes:
     return (bytes(range(251)) * (end // 251 + 1))[start:end]
 
 
+@pytest.mark.proves("docs/emulator.md", "Checkpoint files and archives")
 def test_a_presigned_url_cannot_be_changed_and_expires(
     anyone: httpx.Client, http: httpx.Client, served: Served
 ) -> None:
@@ -170,6 +172,7 @@ def test_files_are_paged_and_urls_lead_to_where_the_client_came_from(http: Any, 
         assert urlsplit(answer["presigned_urls"][0]["url"]).netloc == leads_to
 
 
+@pytest.mark.proves("docs/emulator.md", "Checkpoint files and archives")
 def test_a_range_holds_only_while_the_file_is_the_same(
     anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def test_direction_and_limit_choose_the_end_of_the_window(read: Read, served: Se
     assert read(**window, limit=1, direction="desc") == ["line 1499"]
 
 
+@pytest.mark.proves("docs/emulator.md", "Logs")
 def test_pages_of_a_job_that_has_ended_are_called_complete(http: httpx.Client, served: Served) -> None:
     fill(served, START_MS)
     path = served.job_path + "/logs"
@@ -121,6 +122,7 @@ def test_queue_context_names_who_held_and_who_waited(http: httpx.Client, served:
     assert (context["requested_gpus"], context["released_at"]) == (16, None)
 
 
+@pytest.mark.proves("docs/emulator.md", "The emulator")
 def test_the_bill_has_the_minutes_of_each_node_up_to_the_hour(http: httpx.Client, served: Served) -> None:
     # It ran from 12:00 to 13:00, and from 23:30 to the next day; at 00:40, the bill is as of 00:00.
     served.clock.moment = START + timedelta(hours=12, minutes=40)

@@ -123,6 +123,7 @@ def test_no_key_of_ours_reaches_a_job(lab: EmulatorChild, client: httpx.Client) 
     assert lab.key not in text
 
 
+@pytest.mark.proves("docs/emulator.md", "The emulator")
 def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with EmulatorChild(world="empty", data_dir=folder) as child, client_of(child) as client:
@@ -159,6 +160,7 @@ def test_a_folder_and_a_port_in_use_are_refused_in_words(tmp_path: Path, lab: Em
         pass
 
 
+@pytest.mark.proves("docs/emulator.md", "The emulator")
 def test_a_folder_of_something_else_or_of_another_version_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     tmp_path.chmod(0o755)
@@ -172,6 +174,7 @@ def test_a_folder_of_something_else_or_of_another_version_is_left_alone(tmp_path
         Database(tmp_path / "emulator.db")
 
 
+@pytest.mark.proves("README.md", "Try it")
 def test_the_demo_world_has_simulated_jobs_and_one_real_and_forgets_what_was_deleted(tmp_path: Path) -> None:
     def jobs_of(client: httpx.Client) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
@@ -217,6 +220,7 @@ def check_objects_port(child: EmulatorChild, api: httpx.Client, job: dict[str, A
     assert expires - time.time() > A_YEAR_S / 2
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(lab: EmulatorChild, client: Any) -> None:
     value = "tell-nobody-5f1c"
     team = client.get("/v1/teams").json()["teams"][0]
@@ -234,6 +238,7 @@ def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(lab: EmulatorChild,
     assert holding.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.proves("docs/emulator.md", "Preempting a spot job")
 def test_a_spot_job_is_preempted_on_request(lab: EmulatorChild, client: httpx.Client) -> None:
     path = submit(client, "spot", "sleep 1000", availability_model="spot")
     dedicated = submit(client, "dedicated", "sleep 1000")
@@ -252,6 +257,7 @@ def test_a_spot_job_is_preempted_on_request(lab: EmulatorChild, client: httpx.Cl
     assert events[-1]["status"] == "TRAINING_JOB_PREEMPTED"
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 def test_a_team_limit_makes_jobs_wait_and_raising_it_lets_them_start(client: httpx.Client) -> None:
     team = client.get("/v1/teams").json()["teams"][0]
     limit = {"team_id": team["id"], "gpu_type": "H100", "max_gpus": 1}

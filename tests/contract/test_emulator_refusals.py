@@ -63,6 +63,7 @@ def test_there_are_no_web_sockets(raw: http.client.HTTPConnection, served: Serve
         raw.close()
 
 
+@pytest.mark.proves("docs/emulator.md", "The truss CLI")
 def test_targets_as_sent_to_a_proxy_are_understood(raw: http.client.HTTPConnection, served: Served) -> None:
     for host, status in (("api.localhost:8000", 200), ("evil.example", 403)):
         raw.request("GET", f"http://{host}/v1/teams?name=Research", headers=served.headers)

@@ -84,6 +84,7 @@ async def seen_on_screens(session: Session) -> tuple[list[str], list[Told]]:
         await session.client.aclose()
 
 
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_home_the_job_screen_and_the_command_agree_on_sick_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

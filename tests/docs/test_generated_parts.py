@@ -14,12 +14,16 @@ HEALTH = (DOCUMENTS / "health.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.proves("docs/configuration.md", "Configuration")
+@pytest.mark.proves("docs/keys.md", "Keys")
+@pytest.mark.proves("docs/health.md", "Progress: supported trainers")
 def test_generated_parts_match_the_code(name: str) -> None:
     """``PYTHONPATH=. python tests/docs/generated.py`` rewrites them."""
     page = (DOCUMENTS / name).read_text(encoding="utf-8")
     assert PAGES[name](page) == page
 
 
+@pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")
 def test_every_kind_of_finding_is_on_the_health_page() -> None:
     assert [kind for kind in FindingKind if f"`{kind}`" not in HEALTH] == []
 

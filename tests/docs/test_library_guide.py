@@ -81,12 +81,14 @@ def said(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return runs
 
 
+@pytest.mark.proves("docs/library.md", "The client library")
 def test_the_guide_shows_every_example_as_it_is() -> None:
     shown = dict(BLOCK.findall(GUIDE))
     files = {path.name: path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*.py")}
     assert shown == files
 
 
+@pytest.mark.proves("docs/library.md", "The client library")
 async def test_the_guide_names_every_call() -> None:
     told = re.findall(r"^\| `(\w+)` \| (.*) \|$", GUIDE, re.MULTILINE)
     remote = Remote("test", "https://app.test", "https://api.test", None, "none is needed")
@@ -109,6 +111,8 @@ async def test_the_guide_names_every_call() -> None:
         ("errors_and_retries.py", (), "not found: status 404"),
     ],
 )
+@pytest.mark.proves("README.md", "As a library")
+@pytest.mark.proves("docs/library.md", "The client library")
 def test_what_is_read_is_printed(world: World, said: Run, example: str, arguments: Any, pattern: str) -> None:
     assert re.search(pattern, said(example, *(world.jobs.get(word, word) for word in arguments)))
 

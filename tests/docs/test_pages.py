@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 import pytest
-from generated import REPOSITORY
+from generated import PAGES, REPOSITORY
 
+from support.markers import marked
 from tui.cli import cli as program
 
 DOCUMENTS = (*(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY.glob("*.md")))
@@ -30,6 +31,7 @@ def arrows() -> set[tuple[str, str]]:
     return {(places[one], places[other]) for one, other in re.findall(r"(\w+) --> (\w+)", bare)}
 
 
+@pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_every_package_is_described() -> None:
     described = re.findall(r"^\| `((?:api_client|tui)/\w+)` \| \S", PAGE, re.MULTILINE)
     packages = {path.parent for house in HOUSES for path in (REPOSITORY / house).glob("*/__init__.py")}
@@ -48,6 +50,8 @@ def imports() -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.proves("README.md", "Where things are")
+@pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_every_arrow_is_an_import_and_none_goes_against_it() -> None:
     real = imports()
     assert arrows() - real == set()
@@ -77,6 +81,7 @@ def way(title: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("title", "most"), MOST_STEPS.items())
+@pytest.mark.proves("docs/architecture.md", "Architecture")
 def test_each_step_is_a_function_and_the_way_is_short(title: str, most: int) -> None:
     steps = way(title)
     assert 0 < len(steps) <= most
@@ -86,6 +91,7 @@ def test_each_step_is_a_function_and_the_way_is_short(title: str, most: int) -> 
     assert len(view) <= MOST_STEPS_OF_THE_LOG_VIEW
 
 
+@pytest.mark.proves("docs/commands.md", "Commands")
 def test_every_command_is_on_the_page_and_no_other() -> None:
     page = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
     context = click.Context(program)
@@ -106,7 +112,7 @@ PROOF = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def test_every_proof_is_there() -> None:
-    proofs = PROOF.findall(SECURITY + (REPOSITORY / "tests" / "PROMISES.md").read_text(encoding="utf-8"))
+    proofs = PROOF.findall(SECURITY)
     assert proofs
     sources = {place: (REPOSITORY / place).read_text(encoding="utf-8") for place, _name in proofs}
     assert [
@@ -120,3 +126,35 @@ def test_every_promise_has_a_proof() -> None:
     promised = SECURITY.split("## What is guaranteed")[1].split("## What is not guaranteed")[0]
     promises = re.split(r"^- ", promised, flags=re.MULTILINE)[1:]
     assert [promise for promise in promises if not PROOF.search(promise)] == []
+
+
+PROMISING = ("README.md", *(f"docs/{page.name}" for page in (REPOSITORY / "docs").glob("*.md")))
+CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+QUESTION = re.compile(r"^\*\*(.+\?)\*\*", re.MULTILINE)
+ROW = re.compile(r"^\| (`[a-z][^`]*`)", re.MULTILINE)
+DERIVED = frozenset({"docs/architecture.md", "docs/baseten.md", "docs/truss.md"})
+"""Pages that are compared with the code as a whole, beside those with generated parts."""
+PROMISES_NOTHING = frozenset({"bt-tui", "What people use it for", "License"})
+"""Titles above other parts, and the license."""
+
+
+def parts(document: str) -> list[str]:
+    """Return headings, the questions of the README, and the first command in each row of docs/commands.md."""
+    text = CODE.sub("", (REPOSITORY / document).read_text(encoding="utf-8"))
+    rows = ROW.findall(text) if document == "docs/commands.md" else []
+    return [*HEADING.findall(text), *QUESTION.findall(text), *rows]
+
+
+@pytest.mark.parametrize("document", PROMISING)
+def test_every_part_has_a_test_that_proves_it(document: str) -> None:
+    """A page that is derived from the code needs one for the page."""
+    proved = {part for marker_of, part in marked("proves") if marker_of == document}
+    known = parts(document)
+    assert proved - {*known} == set(), "no such part"
+    derived = document.removeprefix("docs/") in PAGES or document in DERIVED
+    assert {*(known[:1] if derived else known)} - proved - PROMISES_NOTHING == set()
+
+
+def test_every_marker_names_a_document() -> None:
+    assert {document for document, _part in marked("proves")} - {*PROMISING} == set()

@@ -54,6 +54,7 @@ def seen(entries: list[LogLine | LogGap]) -> Counter[Any]:
 
 
 @pytest.mark.parametrize(("skew_s", "how"), WORLDS)
+@pytest.mark.proves("docs/logs.md", "Logs: every line exactly once")
 async def test_following_and_then_reading_it_all(
     skew_s: float, how: dict[str, Any], faulty: FaultyServer
 ) -> None:
@@ -101,6 +102,7 @@ def test_the_command_follows_to_the_end_and_then_reads_it_all(
     assert not any(each.get("late") for each in read.ndjson)
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_a_running_job_is_recorded_to_its_end(faulty: FaultyServer, tmp_path: Path) -> None:
     clock = FastClock()
     now_ns = clock.server_ns()

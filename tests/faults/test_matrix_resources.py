@@ -94,6 +94,7 @@ async def test_without_faults_all_of_them_work(world: World, faulty: FaultyServe
 
 
 @pytest.mark.parametrize("spec", OUTCOMES)
+@pytest.mark.proves("docs/library.md", "The client library")
 async def test_every_request_under(
     spec: str, world: World, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,6 +171,7 @@ def problem(stream: str, follower: Follower, error: errors.RequestError | None) 
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" and ".join)
+@pytest.mark.proves("docs/library.md", "The client library")
 async def test_transient_faults_are_retried(
     pair: tuple[str, str], faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

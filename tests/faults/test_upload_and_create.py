@@ -192,6 +192,7 @@ async def test_a_team_that_is_unknown_or_one_of_several_is_refused_before_anythi
     assert (platform.store.taken, platform.upserted) == ([], [])
 
 
+@pytest.mark.proves("docs/library.md", "The client library")
 async def test_push_for_scripts_answers_as_documented_inside_of_a_running_loop_too(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:

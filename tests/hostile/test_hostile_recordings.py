@@ -45,6 +45,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.proves("docs/recordings.md", "Format")
 async def test_recording_has_every_file_whatever_its_name(tmp_path: Path) -> None:
     path = tmp_path / "run.btrun"
     stored = [Stored(name, b'{"file": %d}' % number) for number, name in enumerate(NAMES)]
@@ -63,6 +64,7 @@ async def test_recording_has_every_file_whatever_its_name(tmp_path: Path) -> Non
     assert [file.relative_file_name for file in files] == names
 
 
+@pytest.mark.proves("docs/recordings.md", "Format")
 def test_file_recorded_under_its_own_name_is_read(tmp_path: Path) -> None:
     """As earlier versions recorded it, names that lead out of the recording included."""
     files = [{"relative_file_name": name, "size_bytes": 2} for name in (f"ck/../{FILE}", FILE)]
@@ -121,6 +123,7 @@ def test_recording_gives_back_any_text(
         ({EVENTS: [{"training_job_id": "half \ud800", "status": "x"}]}, EVENTS),
     ],
 )
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_document_that_cannot_be_opened_is_not_written(
     tmp_path: Path, members: dict[str, Any], problem: str
 ) -> None:
@@ -130,6 +133,7 @@ def test_document_that_cannot_be_opened_is_not_written(
         assert ([*problems], recording.problems) == ([problem], [])
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_line_too_long_to_be_opened_is_recorded_as_a_gap(tmp_path: Path) -> None:
     path, problems = tmp_path / "run.btrun", dict[str, str]()
     writer = RecordingWriter(path, DOCUMENTS, Scrubber(), problems)

@@ -37,6 +37,7 @@ def fill(store: LogStore, entries: Sequence[LogEntry]) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [0, 20_000])
+@pytest.mark.proves("docs/logs.md", "Memory")
 def test_a_full_disk_drops_the_oldest_lines_and_keeps_all_others(
     size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_file_that_cannot_be_made_drops_too(monkeypatch: pytest.MonkeyPatch) -
     assert store.dropped == 1_000 - len(store)
 
 
+@pytest.mark.proves("docs/logs.md", "Memory")
 def test_the_file_of_older_lines_has_no_name_and_is_its_owners_alone() -> None:
     store = LogStore(IN_MEMORY)
     store.append(lines(0, 5000))

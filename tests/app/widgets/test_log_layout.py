@@ -68,6 +68,7 @@ def test_the_jobs_colours_stay_with_their_words_where_lines_wrap() -> None:
         ("8;5", None),
     ],
 )
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 def test_what_codes_mean(codes: str, style: Style | None) -> None:
     assert styled_spans(f"\x1b[{codes}mx") == ("x", [Span(0, 1, style)] if style else [])
 

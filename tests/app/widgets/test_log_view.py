@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC
 
+import pytest
 from log_lines import NS_PER_S, START_NS, line, lines
 from textual import events, on
 from textual.pilot import Pilot
@@ -76,6 +77,7 @@ def traceback(second: float, node: int) -> list[LogEntry]:
     return [line(second, text, node) for text in TRACEBACK]
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
     async with running(list(lines(0, 100))) as (view, pilot, app):
         await pilot.press("pageup")
@@ -128,6 +130,7 @@ async def test_the_wheel_the_badge_and_the_scroll_bar_scroll() -> None:
         assert view.viewport.follow
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_late_lines_stand_where_they_belong_and_gaps_are_seen() -> None:
     gap = LogGap(START_NS + 5 * NS_PER_S, START_NS + 9 * NS_PER_S, "the server answered 500")
     async with running([*lines(0, 5), gap, line(9, "line 9", 1)]) as (view, pilot, _):

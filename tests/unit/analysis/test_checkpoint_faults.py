@@ -93,6 +93,7 @@ JUDGED: dict[str, tuple[list[tuple[float, str]], list[Checkpoint], str, str]] = 
 
 
 @pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.proves("docs/health.md", "Checkpoints after a bad loss")
 def test_which_checkpoints_are_faulty_and_which_is_the_best(name: str) -> None:
     log, checkpoints, faulty, best = JUDGED[name]
     found = facts(log, checkpoints)

@@ -77,6 +77,7 @@ COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", COSTS)
+@pytest.mark.proves("docs/health.md", "Cost")
 def test_what_a_job_costs(name: str) -> None:
     snapshot, expected = COSTS[name]
     assert expected.get("of", "") in snapshot.cost.of

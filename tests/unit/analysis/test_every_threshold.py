@@ -141,12 +141,14 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
 }  # fmt: skip
 
 
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_no_threshold_is_left_out() -> None:
     assert set(CHANGES) == {one.name for one in fields(HealthRules)}
 
 
 @pytest.mark.setting("health")
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.proves("docs/configuration.md", "Configuration")
 def test_a_threshold_moved_changes_what_is_found(name: str, tmp_path: Path) -> None:
     value, kind, run = CHANGES[name]
     file = tmp_path / "config.toml"

@@ -311,6 +311,8 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
 
 
 @pytest.mark.parametrize("name", FOUND)
+@pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_what_is_found(name: str) -> None:
     look_at, expected = FOUND[name]
     said = [
@@ -342,6 +344,7 @@ def test_samples_that_came_late_do_not_move_the_clock() -> None:
         (series(gpu_memory=79.2 * GIB), series(gpu_memory=77 * GIB), WELL),
     ],
 )
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_what_was_found_is_held_until_it_is_clearly_over(bad: Any, wavering: Any, well: Any) -> None:
     found = nodes(*[WELL] * 3, bad)
     assert len(found) == 1 and nodes(*[WELL] * 3, wavering) == ()
@@ -416,6 +419,7 @@ ONSET = 1200
         ("disk-filling", [{"disk": lambda at: 0.5 if at < ONSET else 0.97}]),
     ],
 )
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_since_is_when_it_began_at_whatever_moment_one_looks(kind, nodes):
     whole = range(0, 5460, 60)
     for until in (2880, 3600, 5400):
@@ -603,6 +607,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
 
 
 @pytest.mark.parametrize(("sick", "kind", "healthy"), PAIRS.values(), ids=PAIRS)
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(sick: Look, kind: str, healthy: Look) -> None:
     assert kind in kinds(sick())
     assert [

@@ -553,6 +553,7 @@ def read(line: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None and value is not False}
 
 
+@pytest.mark.proves("docs/health.md", "Progress: supported trainers")
 def test_lines_are_read() -> None:
     wrong = {
         line: (name, found)

@@ -60,6 +60,7 @@ def test_empty_matches_mark_nothing():
     assert not LogPattern("")
 
 
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 def test_no_expression_takes_more_than_linear_time():
     # Python's own engine would not come back from any of these.
     matches = LogPattern("(a+)+$", regex=True).matcher()

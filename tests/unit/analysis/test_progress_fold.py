@@ -257,6 +257,7 @@ def test_space_is_bounded_and_extremes_are_kept():
     assert (snapshot.step, dict(snapshot.loss_by_step)[1333]) == (1999, 99.0)
 
 
+@pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")
 def test_the_end_lies_in_a_range_that_narrows_with_a_steady_run():
     def run(step_s):
         ats = accumulate(map(step_s, range(1, 400)))
@@ -326,6 +327,7 @@ def test_a_stream_can_be_chosen():
     assert folding.snapshot().stream == "node-0[0]"
 
 
+@pytest.mark.proves("docs/health.md", "Progress: supported trainers")
 def test_patterns_of_the_users_own_come_first():
     regex = r"@(?P<step>\d+)/(?P<total>\d+) L(?P<loss>[\d.]+|nan) (?P<step_time_ms>\d+)ms"
     folding = ProgressFold(patterns=[ProgressPattern("mine", regex)])

@@ -42,6 +42,7 @@ REGULAR = [saved("c-1", 90), saved("c-2", 60), saved("c-3", 30)]
         ([], "Unsaved work: 2h 00m so far, without a checkpoint, ≈ $240."),
     ],
 )  # fmt: skip
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_the_work_that_stopping_now_loses(checkpoints: list[Checkpoint], words: str) -> None:
     lost = unsaved_work(job(), checkpoints, NOW, running_since=NOW - timedelta(hours=2), price_per_minute=1.0)
     assert lost is not None and lost.words == words

@@ -53,6 +53,7 @@ SAID: list[tuple[RunSnapshot, str]] = [
 
 
 @pytest.mark.parametrize(("snapshot", "said"), SAID)
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_what_may_be_said_of_a_run(snapshot: RunSnapshot, said: str) -> None:
     assert f"{verdict(snapshot).state}: {verdict(snapshot).words}" == said
 

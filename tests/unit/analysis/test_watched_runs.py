@@ -93,6 +93,7 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
 
 
 @pytest.mark.parametrize("name", ROLES)
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_only_whoever_falls_behind_its_own_kind_is_slow(name: str) -> None:
     nodes, slow = ROLES[name]
     looks = watched(nodes, hours=2)

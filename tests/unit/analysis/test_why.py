@@ -76,6 +76,7 @@ def log(text: str) -> list[LogLine]:
     ],
     ids=["oom", "killed", "survived", "timeouts", "launcher", "deepspeed", "retried"],
 )
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_the_cause_of_a_failure_is_told_apart_from_what_follows(
     text: str, last_step_s: int, cause: str, code: int | None
 ) -> None:
@@ -119,6 +120,7 @@ SLOW = log(
 )
 
 
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_lines_of_one_node_alone_the_last_of_each_and_the_warnings_of_all() -> None:
     assert [(clue.text, clue.count, clue.is_warning) for clue in only_on(SLOW, "node-2", limit=9)] == [
         ("WARNING /scratch reads at 0.3 GB/s", 4, True),
@@ -138,6 +140,7 @@ def test_the_ranks_that_a_collective_waits_for(work: tuple[int, ...], late: list
     assert late_ranks(lines) == late
 
 
+@pytest.mark.proves("docs/commands.md", "`why`")
 def test_markdown_holds_hostile_lines() -> None:
     clue = Clue("```\n\x1b[31m# not a heading", 0, "node-0", 3)
     text = markdown(Explanation("bad", None, "because", ("one",), (Section("Lines", (clue,)),)), "run")
@@ -150,6 +153,7 @@ RUN = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
 
 
 @pytest.mark.parametrize(("kind", "hours_read"), [(FindingKind.STALLED, 5), (FindingKind.STRAGGLER, 1)])
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_how_far_back_lines_are_read(kind: FindingKind, hours_read: int) -> None:
     found = HealthFinding(kind, "warning", "", since=ONE_O_CLOCK - timedelta(hours=5))
     start, end = explained_range(RUN, found)

@@ -63,6 +63,7 @@ def test_a_key_in_the_environment_is_enough_and_variables_name_app_and_api(
 
 
 @pytest.mark.parametrize("chosen", subsets(IN_ORDER), ids="+".join)
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_the_first_source_of_every_combination_wins(tmp_path: Path, chosen: tuple[str, ...]) -> None:
     world = World(tmp_path, *reversed(chosen))
     name = "named" if chosen[0] == "key-of-flag" else None
@@ -177,6 +178,7 @@ def entries(world: World) -> Iterator[MemoryKeyring]:
     keyring.set_keyring(before)
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 def test_a_key_in_the_keyring_is_used_where_the_file_says_so(world: World, entries: MemoryKeyring) -> None:
     entries.kept[SERVICE, "silent"] = entries.kept[SERVICE, "acme"]
     world.add_section("acme", auth_type="api_key", remote_url=APP)

@@ -3,6 +3,8 @@
 import json
 from datetime import UTC
 
+import pytest
+
 from api_client.models.logs import LogGap, LogLine
 from tui.commands.logs.printing import OutputLine, ndjson_line
 from tui.text.log_entries import message_text, record_of, written
@@ -20,6 +22,7 @@ def test_an_entry_as_text_is_inert_and_its_rows_stay_together() -> None:
     assert message_text(LINE) == "first\n    second\ufffd"
 
 
+@pytest.mark.proves("docs/commands.md", "Output formats")
 def test_a_record_keeps_every_field_as_it_was() -> None:
     assert json.loads(ndjson_line(OutputLine(LINE))) == {
         "timestamp": str(STAMP),

@@ -29,6 +29,7 @@ def test_there_is_a_record_of_every_example() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("deploy")])
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_a_job_is_sent_as_the_official_sdk_sends_it(name: str, tmp_path: Path) -> None:
     project = load_training_project(example_config(name, tmp_path))
     payload = job_payload(project.job, artifact=("bucket", "key"), user_env=SENDER)

@@ -83,6 +83,7 @@ def test_the_root_is_judged_by_what_lies_directly_in_it() -> None:
         ([LORA, checkpoint("b", base="Qwen/Qwen3-8B")], "different base models"),
     ],
 )
+@pytest.mark.proves("docs/commands.md", "Inspect, download and deploy checkpoints")
 def test_what_can_be_served_together_and_why_the_rest_cannot(chosen: list[Checkpoint], reason: str) -> None:
     problem = check_selection(chosen)
     assert reason in problem

@@ -164,6 +164,7 @@ NO_TEXT = [
 
 
 @pytest.mark.parametrize(("config", "names", "kind"), NO_TEXT)
+@pytest.mark.proves("docs/commands.md", "Inspect, download and deploy checkpoints")
 def test_only_facts_show_that_a_checkpoint_is_no_language_model(
     config: dict[str, Any], names: list[str], kind: str
 ) -> None:
@@ -215,6 +216,7 @@ def memory_warnings(weights: Checkpoint, sizes: dict[str, int], **machine: Any) 
     return [one.problem for one in findings if one.field == "compute.accelerator"]
 
 
+@pytest.mark.proves("docs/commands.md", "Inspect, download and deploy checkpoints")
 def test_weights_larger_than_the_chosen_gpus_are_a_warning() -> None:
     full = checkpoint("a", kind="full", size_bytes=420 * GB)
     too_large = "the weights take 140 GB as stored, but 1 × H100 has 80 GiB of memory"

@@ -42,6 +42,7 @@ def reloaded(config: DeployCheckpointsConfig, folder: Path) -> DeployCheckpoints
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
+@pytest.mark.proves("docs/commands.md", "Inspect, download and deploy checkpoints")
 def test_the_request_and_the_saved_file_are_those_of_the_official_cli(name: str) -> None:
     body: dict[str, Any] = json.loads((HERE / "golden" / f"{name}.json").read_text(encoding="utf-8"))
     wanted, config = body["variables"]["request"], build_config(EXAMPLES[name], CHECKPOINTS)

@@ -17,6 +17,7 @@ HUGE = pytest.param(10**5000, id="huge")
 @pytest.mark.parametrize(
     "value", [0, 1, 7, 24, 100, 513, -8, "16", "16" * 99, 16.5, 16.0, None, True, [16], HUGE]
 )
+@pytest.mark.proves("docs/commands.md", "Inspect, download and deploy checkpoints")
 def test_any_other_is_refused_with_the_list(value: object) -> None:
     problem = check_rank(value, [16])
     assert LIST in problem

@@ -75,6 +75,7 @@ def changed_record(text: str) -> Callable[[Path], None]:
         pytest.param(file_for_folder, "objects: File exists", id="objects"),
     ],
 )
+@pytest.mark.proves("docs/emulator.md", "The emulator")
 def test_damaged_data_folder_is_refused_and_left_alone(
     folder: Path, damage: Callable[[Path], None], named: str
 ) -> None:

@@ -23,6 +23,8 @@ BLOCK = f"logs/000001_{line(10, '')['timestamp']}_{line(20, '')['timestamp']}.nd
 PAGE = Path(__file__).parents[3] / "docs" / "recordings.md"
 
 
+@pytest.mark.proves("docs/recordings.md", "Format")
+@pytest.mark.proves("docs/recordings.md", "Write one yourself")
 def test_the_lines_of_the_documentation_make_a_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +108,8 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
 
 @pytest.mark.parametrize("junk", ["", "7", '{"timestamp": "1"}', json.dumps(line(15, "x"))])
 @pytest.mark.parametrize("name", ["logs.ndjson", BLOCK])
+@pytest.mark.proves("docs/recordings.md", "Format")
+@pytest.mark.proves("docs/recordings.md", "Limits")
 def test_more_lines_than_a_log_of_that_size_has_are_a_gap(tmp_path: Path, name: str, junk: str) -> None:
     log = ndjson(line(10, "before"), *[junk] * 100_000, line(20, "after"))
     with Recording(by_hand(tmp_path / "run.btrun", {name: log})) as recording:
@@ -113,6 +117,8 @@ def test_more_lines_than_a_log_of_that_size_has_are_a_gap(tmp_path: Path, name: 
         assert (len(found) < 2_000, found[-1][0]) == (True, "[")
 
 
+@pytest.mark.proves("docs/recordings.md", "Format")
+@pytest.mark.proves("docs/recordings.md", "Blocks")
 def test_a_damaged_block_is_a_gap_and_other_damage_is_reported(tmp_path: Path) -> None:
     members = {BLOCK: ndjson(line(20, "x" * 100)), "events.json": {"not": "a list"}, "checkpoints.json": "{"}
     path = by_hand(tmp_path / "run.btrun", members)
@@ -153,6 +159,7 @@ def test_what_is_no_recording_is_refused_with_the_reason(
         Recording(by_hand(tmp_path / "run.btrun", members))
 
 
+@pytest.mark.proves("docs/recordings.md", "Format")
 def test_a_zip_bomb_and_a_damaged_directory_are_refused(tmp_path: Path) -> None:
     path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": "x"})
     content = path.read_bytes()
@@ -167,6 +174,7 @@ def test_a_zip_bomb_and_a_damaged_directory_are_refused(tmp_path: Path) -> None:
             Recording(path)
 
 
+@pytest.mark.proves("docs/recordings.md", "Format")
 def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
     """Or a megabyte in the file could be read as thousands of members."""
     path = tmp_path / "run.btrun"
@@ -180,6 +188,8 @@ def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
         Recording(path)
 
 
+@pytest.mark.proves("docs/recordings.md", "Format")
+@pytest.mark.proves("docs/recordings.md", "Limits")
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = by_hand(tmp_path / "run.btrun", {f"{number}": "" for number in range(30)})
     with zipfile.ZipFile(path) as file:

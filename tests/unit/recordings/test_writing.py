@@ -39,6 +39,7 @@ def record(path: Path) -> None:
 CUT_OFF = "[this part of the recording is damaged]"
 
 
+@pytest.mark.proves("docs/recordings.md", "While it is written")
 def test_it_opens_after_a_kill_at_any_byte_and_continues_to_the_same_content(tmp_path: Path) -> None:
     whole = tmp_path / "whole.btrun"
     record(whole)
@@ -89,6 +90,7 @@ def test_documents_written_often_count_once(tmp_path: Path, monkeypatch: pytest.
         assert (recording.job.name, messages(recording)) == ("name 99", [])
 
 
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_what_is_recorded_again_is_not_repeated_and_late_lines_are_added(tmp_path: Path) -> None:
     path = tmp_path / "run.btrun"
     record(path)
@@ -178,6 +180,7 @@ PRIVATE_KEY = [
 
 
 @pytest.mark.parametrize(("secret", "text"), SECRETS.items())
+@pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_no_secret_is_in_any_byte_of_a_recording(tmp_path: Path, secret: str, text: str) -> None:
     path = tmp_path / "run.btrun"
     scrub = Scrubber(["own-key-0123456789", OWN], ["my_secret"])

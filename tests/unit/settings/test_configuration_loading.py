@@ -39,6 +39,7 @@ def environ(file: Path, **variables: str) -> dict[str, str]:
         ("file", "", None, "file", "{file}:1"),
     ],
 )
+@pytest.mark.proves("docs/configuration.md", "Configuration")
 def test_each_source_comes_before_the_next(
     file: Path, in_file: str | None, in_environment: str | None, flag: str | None, expected: Any, origin: str
 ) -> None:

@@ -97,6 +97,7 @@ async def assert_nothing_is_missing(api: ModelApi) -> None:
 
 
 @pytest.mark.parametrize("end", ENDS)
+@pytest.mark.proves("docs/logs.md", "The API")
 async def test_a_millisecond_may_hold_more_than_a_page(end: str) -> None:
     after = [at(-60, f"next {n}", plus_ns=1_000_000 + n) for n in range(1200)]
     await assert_nothing_is_missing(api_of([at(-61), *dense(1500, 600), *after, at(-59)], end=end))
@@ -124,6 +125,7 @@ def one_shared(hidden: int) -> list[ServedLine]:
         pytest.param(dense(300, 1), 100, (99, 200), {"cut": 100}, id="three pages of a server's own"),
     ],
 )
+@pytest.mark.proves("docs/logs.md", "The API")
 async def test_what_one_millisecond_may_hide_is_a_gap_in_its_place(lines, missing, gap, server) -> None:
     api = api_of([at(-61), *lines, at(-59)], **server)
     entries = await both_ways(api)
@@ -154,6 +156,7 @@ async def test_a_flood_keeps_neither_the_job_nor_late_lines_from_being_seen() ->
     assert max(later - earlier for earlier, later in pairwise(looked_s[:-1])) < 10
 
 
+@pytest.mark.proves("docs/logs.md", "Memory")
 async def test_memory_is_bounded_even_in_a_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     api = api_of([at(n / 1000, f"line {n}") for n in range(1000 * 20)], finishes_s=20)
     for name, most in (("GENEROUS_LINES", 1000), ("DEDUPLICATED_LINES", 2000), ("LATENESS_MS", 1000)):
@@ -166,6 +169,7 @@ async def test_memory_is_bounded_even_in_a_flood(monkeypatch: pytest.MonkeyPatch
     assert count == len(api.lines)
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_a_quiet_job_costs_less_than_a_request_a_second() -> None:
     for apart_s, requests in ((HOUR_S, 0.63 * 900), (7, 0.75 * 900)):
         api = api_of(steps(-5, 900, apart_s), finishes_s=900)
@@ -285,6 +289,7 @@ RESUMED = [*steps(0, 99), at(98, "late", delay_s=30.0)]
         pytest.param([at(10)], 60, {}, {"drain_s": 3.0}, (60, 72), True, id="the wait can be set"),
     ],
 )
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_when_a_log_ends(lines, finishes_s, server, how, ends_within_s, is_told_before) -> None:
     followed = await follow(api_of(lines, finishes_s=finishes_s, **server), **how)
     assert multiset(followed.entries) == world(lines)
@@ -305,6 +310,7 @@ async def test_a_slow_last_reading_misses_no_straggler_behind_it(monkeypatch: py
 LINES = [at(-1000 + n, f"line {n}") for n in range(900)]
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_a_page_that_cannot_be_had_is_a_gap_and_no_more() -> None:
     lines = steps(0, 300, 2)
     poison_ns = lines[20].stamp_ns
@@ -339,6 +345,7 @@ def failing(call: Callable, clock: FastClock, *errors: Exception, from_s: float,
     return fail
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_an_outage_loses_nothing_and_makes_no_gap() -> None:
     lines = steps(0, 900, 3)
     api = api_of(lines, finishes_s=910)
@@ -364,6 +371,7 @@ async def test_a_server_that_refuses_windows_in_its_future_is_a_clear_error() ->
             await asked
 
 
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_a_gap_filled_later_completes_the_log() -> None:
     api = api_of(LINES, poison=(LINES[400].stamp_ns, LINES[410].stamp_ns))
     before = await read(api, -1100, 0)

@@ -98,6 +98,8 @@ RUN = STRETCH | {"live": segments(LIVE_S - 2), "skew_s": st.sampled_from([-120.0
 
 @COMMON
 @given(**RUN, is_late_world=st.booleans(), generous_lines=st.sampled_from([0, 100, 100_000]))
+@pytest.mark.proves("docs/logs.md", "Logs: every line exactly once")
+@pytest.mark.proves("README.md", "What happened?")
 async def test_following_gives_every_line_once(
     old, live, server, skew_s, is_late_world, generous_lines, newest_first
 ):
@@ -159,6 +161,7 @@ async def test_reading_a_stretch_gives_every_line_once(old, server, newest_first
 
 @COMMON
 @given(**RUN)
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 async def test_history_and_following_at_once_meet_exactly(old, live, server, skew_s, newest_first):
     """As the dashboard reads: from a seam ten minutes back both ways, at the same time."""
     lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]
@@ -188,6 +191,7 @@ READS = st.lists(
 
 @settings(max_examples=120)
 @given(READS)
+@pytest.mark.proves("docs/logs.md", "How the stream works")
 def test_as_many_of_each_line_are_told_as_one_read_has_brought_most(reads):
     """What a repeated read brings again is counted, not merged, in a single reading."""
     deduplicator = LineDeduplicator()

@@ -135,6 +135,7 @@ def test_a_workspace_is_taken_as_if_copied_with_links_resolved(tmp_path: Path) -
     assert plan.files[-1].size_bytes == len("shared/util.py")
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_a_large_archive_is_warned_about_and_a_huge_one_refused(tmp_path: Path) -> None:
     make(tmp_path, "config.py", "weights.bin")
     os.truncate(tmp_path / "weights.bin", 1_000_000_000)

@@ -170,6 +170,7 @@ def judged(*checkpoints: Checkpoint, faulty: Collection[str] = (), problem: str 
 SAVED = tuple(lora(f"checkpoint-{n}", created_at=f"2026-03-01T1{n // 100}:00:00Z") for n in (100, 200, 300))
 
 
+@pytest.mark.proves("README.md", "Can I ship it?")
 def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed() -> None:
     step = to(judged(*SAVED, faulty=("checkpoint-300",)), CHECKPOINTS).step
     assert [each.warning for each in step.choices] == ["after NaN", "", ""]
@@ -246,6 +247,7 @@ def test_the_review_cannot_deploy_what_is_in_error() -> None:
     assert "below" in step.problem(DEPLOY)
 
 
+@pytest.mark.proves("docs/commands.md", "`deploy_checkpoints`")
 def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for() -> None:
     full = FullCheckpoint(training_job_id="job1", checkpoint_name="a")
     details = CheckpointList(download_folder="/models", checkpoints=[full])

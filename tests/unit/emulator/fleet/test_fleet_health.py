@@ -82,6 +82,8 @@ class Watcher:
 
 
 @pytest.mark.parametrize("name", SICK)
+@pytest.mark.proves("docs/health.md", "Health and cost")
+@pytest.mark.proves("docs/emulator.md", "The demo world")
 def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> None:
     still_world.now = EPOCH + timedelta(seconds=EVIDENCE_S)
     watcher = Watcher(still_world, still_world.named(name).id)
@@ -95,6 +97,7 @@ def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.proves("docs/health.md", "Health and cost")
 def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> None:
     watcher = Watcher(still_world, still_world.named(name).id)
     looks = 0

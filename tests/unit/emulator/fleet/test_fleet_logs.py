@@ -63,6 +63,7 @@ def test_lines_ascend_from_the_mark_of_the_demo_never_of_the_future(still_world:
 
 @FAST
 @given(st.sampled_from(TOLD), st.lists(st.integers(0, SPAN_NS), max_size=8), st.data())
+@pytest.mark.proves("README.md", "The emulator")
 def test_any_split_of_a_window_gives_the_same_lines(
     timed_world: World, name: str, cuts: list[int], data: st.DataObject
 ) -> None:

@@ -43,6 +43,7 @@ def recording(still_world: World, tmp_path_factory: pytest.TempPathFactory) -> I
         yield opened
 
 
+@pytest.mark.proves("docs/recordings.md", "What was known at a point in time")
 def test_at_five_moments_it_shows_what_was_answered_then(still_world: World, recording: Recording) -> None:
     clock = Playback(recording.begin, recording.until)
     recorded, job_id = RecordedJobs([recording], clock), recording.job.id

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from local_world import LocalWorld, holds, job_spec, local_world
 
 from api_client.models import JobStatus
@@ -32,6 +33,7 @@ async def environment_of(world: LocalWorld, job_id: str, spec: dict[str, Any]) -
     return sorted(found, key=lambda variables: variables["BT_NODE_RANK"])
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 async def test_documented_variables_of_two_nodes(tmp_path: Path) -> None:
     spec = job_spec(
         PRINT_ENVIRONMENT,
@@ -88,6 +90,7 @@ DOCUMENTED_IF_ENABLED = {
 CACHE_BASE = "BT_RW_CACHE_DIR"  # the folder of both caches
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 async def test_documented_variables_are_set_and_no_others(tmp_path: Path) -> None:
     folders = (*DOCUMENTED_IF_ENABLED, CACHE_BASE, "BT_SCRATCH_DIR")
     everything = {
@@ -140,6 +143,7 @@ async def test_what_is_not_enabled_is_not_there_and_a_custom_path_stays_below_th
         assert any("/../../../../ckpts" in record["message"] for record in world.records("job2"))
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 async def test_the_uploaded_archive_is_the_working_directory(world: LocalWorld) -> None:
     files = {"run.sh": b"cat data/words; echo changed > data/words", "data/words": b"hello\n"}
     for job_id, is_zipped in (("plain", False), ("zipped", True)):
@@ -165,6 +169,7 @@ BAD_SPECS = [
 ]
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path, world: LocalWorld) -> None:
     world.upload("garbage", b"not a tar")
     world.upload("outside", packed({"../../evil": b"x"}))

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 from secrets import token_hex
 
+import pytest
 from local_world import PROJECT, LocalWorld, job_spec, local_world
 
 from api_client.emulator.world import demo_job_spec
@@ -53,6 +54,7 @@ async def test_commands_run_in_order_in_one_shell_until_one_fails(world: LocalWo
     assert (await world.finished("nodes")).error_message == "node-1: exit code 7"  # and the others end
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:
     async with local_world(tmp_path, max_running_nodes=1) as world:
         await world.create("running", job_spec("sleep 1000"))
@@ -63,6 +65,8 @@ async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:
         assert world.backend.job("running").current_status == JobStatus.FAILED
 
 
+@pytest.mark.proves("README.md", "Try it")
+@pytest.mark.proves("docs/emulator.md", "Several nodes")
 async def test_two_ranks_train_together(world: LocalWorld) -> None:
     job_id = token_hex(4)  # it decides on which port the nodes meet
     job = await world.run(job_id, demo_job_spec(steps=20, pace_s=0))

@@ -58,6 +58,7 @@ TWO_GPUS = SimpleNamespace(
 """A library of two GPUs, one of which tells no utilisation."""
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 async def test_gpus_are_shared_out_and_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", TWO_GPUS)  # type: ignore[arg-type]
     spec = job_spec("echo gpu $CUDA_VISIBLE_DEVICES; sleep 1000", nodes=2)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from local_world import FOREIGN, OTHER, PROJECT, LocalWorld, job_spec
 
 from api_client.models import JobStatus
@@ -18,6 +19,7 @@ def on_gpus(spec: dict[str, Any], count: int, *, model: str = "dedicated") -> di
     return {**spec, "compute": {"accelerator": accelerator, "availability_model": model}}
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(world: LocalWorld) -> None:
     await world.create("running", on_gpus(job_spec("sleep 1000"), 8))
     first = await world.create("first", on_gpus(job_spec("sleep 1000"), 8))
@@ -48,6 +50,7 @@ async def test_a_preempted_job_may_save_and_says_what_happened(world: LocalWorld
     assert world.statuses("job1")[-1] == JobStatus.PREEMPTED
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
 async def test_a_team_shares_one_cache_and_another_team_does_not(world: LocalWorld) -> None:
     cached = {"cache_config": {"enabled": True}}
     write = 'echo ours > "$BT_TEAM_CACHE_DIR/f"; echo mine > "$BT_PROJECT_CACHE_DIR/f"'
@@ -61,6 +64,8 @@ async def test_a_team_shares_one_cache_and_another_team_does_not(world: LocalWor
     assert world.backend.cache_files(PROJECT.id) is None
 
 
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
+@pytest.mark.proves("docs/emulator.md", "Absolute paths")
 async def test_cache_paths_of_a_container_lead_to_the_cache(world: LocalWorld) -> None:
     config = {"enabled": True, "enable_legacy_hf_mount": True, "mount_base_path": "/my/cache"}
     command = (
@@ -129,6 +134,7 @@ async def test_every_way_to_name_a_checkpoint(tmp_path: Path, world: LocalWorld)
         assert reason in told
 
 
+@pytest.mark.proves("docs/emulator.md", "Checkpoint files and archives")
 async def test_nodes_save_to_a_path_of_ones_choice_and_load_by_rank_from_another(world: LocalWorld) -> None:
     config = {"enabled": True, "checkpoint_path": "/mnt/ckpts"}
     command = 'cd "$BT_EMULATOR_ROOT/mnt/ckpts"; mkdir c; echo $BT_NODE_RANK > c/f-$BT_NODE_RANK'
@@ -180,6 +186,7 @@ async def test_checkpoints_are_described_by_what_is_in_them(world: LocalWorld) -
     assert all(file.path is not None and file.path.stat().st_size == file.size_bytes for file in files)
 
 
+@pytest.mark.proves("docs/emulator.md", "Checkpoint files and archives")
 async def test_a_checkpoint_is_seen_while_it_is_written(world: LocalWorld) -> None:
     await world.create("job1", job_spec(LORA + "echo written; sleep 1000", **ENABLED))
     await world.said("job1", "written")

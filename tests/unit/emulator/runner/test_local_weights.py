@@ -110,6 +110,7 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
         (["/".join(["**", "*"] * 50)], []),
     ],
 )
+@pytest.mark.proves("docs/emulator.md", "Weights")
 def test_weights_patterns_match_like_the_platform(patterns: list[str], matching: list[str]) -> None:
     names = ["a.bin", "sub/b.bin", "sub/deep/c.bin"]
     allowed = WeightsSource(source="s3://a/b", mount_location="/m", allow_patterns=patterns)
@@ -118,6 +119,7 @@ def test_weights_patterns_match_like_the_platform(patterns: list[str], matching:
     assert [name for name in names if not wants(ignored, name)] == matching
 
 
+@pytest.mark.proves("docs/emulator.md", "Weights")
 async def test_files_that_a_pattern_leaves_out_are_named(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"data/a.bin": b"A", "data/sub/b.bin": b"B", "data/sub/c.txt": b"C"}
     assert await fetched(stored, "job1", "s3://my-bucket/data", allow_patterns=["*.bin"]) == ["./a.bin"]
@@ -130,6 +132,7 @@ async def test_files_that_a_pattern_leaves_out_are_named(stored: LocalWorld, sto
     assert not any("leave out" in line for line in remarks(stored, "job2"))
 
 
+@pytest.mark.proves("docs/emulator.md", "Weights")
 async def test_objects_are_fetched_anonymously_and_once(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"data/a.bin": b"A" * 1000, "data/sub/b.bin": b"B", "data/sub/": b""}
     store.bucket |= {"database/c.bin": b"C", "data/d.txt": b"D"}
@@ -144,6 +147,7 @@ async def test_objects_are_fetched_anonymously_and_once(stored: LocalWorld, stor
     assert (await fetched(stored, "job3", *source))[-1] == "BBB"
 
 
+@pytest.mark.proves("docs/emulator.md", "Weights")
 async def test_a_secret_opens_a_bucket_and_shows_nowhere(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"one.bin": b"1"}
     store.needs_key = "AKIATEST"
@@ -215,6 +219,7 @@ def hub_world(tmp_path: Path, hub: str) -> AbstractAsyncContextManager[LocalWorl
     return local_world(tmp_path / "data", environ=environ)
 
 
+@pytest.mark.proves("README.md", "On your own workspace")
 async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(tmp_path: Path) -> None:
     auth = {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "hf"}
     source = ("hf://acme/base@main", "cat asked.json")

@@ -18,6 +18,7 @@ def failure(path: Path) -> ConfigFileError:
     return caught.value
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_any_name_encoding_and_official_import_will_do(tmp_path: Path) -> None:
     path = write_config(
         tmp_path,

@@ -39,6 +39,7 @@ def waiting(gpus: int, minutes: int, nodes: int = 1) -> TrainingJob:
     )
 
 
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_every_missing_secret_is_named_with_the_field_that_wants_it() -> None:
     variables = {"HF_TOKEN": {"name": "hf"}, "WANDB": {"name": "wandb"}, "PLAIN": "text"}
     in_auth = {"auth": {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "hub"}}

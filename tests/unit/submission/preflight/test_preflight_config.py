@@ -26,6 +26,7 @@ SESSION = d.InteractiveSession(trigger=d.InteractiveSessionTrigger.ON_STARTUP)
         (["sleep 1"], {}, {"size_bytes": 10**9 + 1}, ["warning"]),
     ],
 )
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_what_may_be_meant_is_a_warning_at_most(tmp_path, commands, more, archive, severities):
     found = check(project(*commands, **more), listing(tmp_path, "run.sh", **archive))
     assert [each.severity for each in found] == severities
