@@ -14,15 +14,13 @@ from io import StringIO
 import click
 
 from api_client.version import __version__
-from tui.commands.support.catalogue import COMPLETION_VARIABLE, LazyGroup
+from tui.commands.support.catalogue import COMPLETION_VARIABLE, PROGRAM, LazyGroup, answer_completion
 from tui.commands.support.exit_codes import ExitCode, explain, request_details, wants_details
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import Output, OutputClosed
 from tui.commands.support.terminal import opening_notice
 from tui.system.termination import TerminationSignals
 from tui.text.sanitize import crash_text, sanitize_lines
-
-PROGRAM = "bt-tui"
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {code.meaning}" for code in ExitCode)
 
@@ -79,9 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     _replace_unencodable()
     if arguments is None and os.environ.get(COMPLETION_VARIABLE):
-        from tui.commands.support.completing import answer
-
-        answer(cli, PROGRAM)
+        answer_completion(cli)
     with TerminationSignals() as termination:
         return termination.exit_code(_run(arguments))
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import click
 
 from tui.cli import cli as program
+from tui.commands.support.catalogue import walk
 
-ALIASES = ("deploy", "deploy-checkpoints", "deploy_checkpoint", "checkpoint")
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
 PROJECT = "llama-sft"
@@ -39,7 +39,6 @@ READING: dict[str, tuple[str, ...]] = {
     "checkpoints show": ("checkpoint-100", *OF_JOB),
     "cache summarize": (PROJECT,),
     "sessions": OF_JOB,
-    "isession": OF_JOB,
     "deployments": (),
     "deployments show": (SERVING,),
     "deployments logs": (SERVING,),
@@ -85,7 +84,7 @@ TELLING = (
 )
 VALUES = (
     *("config path", "completion", "ssh-config"),
-    *("checkpoints urls", "get_checkpoint_urls", "checkpoints snippet"),
+    *("checkpoints urls", "checkpoints snippet"),
 )
 WITHOUT_FORMAT: dict[str, str] = {
     **dict.fromkeys(SCREENS, A_SCREEN),
@@ -98,20 +97,8 @@ WITHOUT_FORMAT: dict[str, str] = {
 """Commands without ``-o``, and why."""
 
 
-def commands(
-    command: click.Command = program, words: tuple[str, ...] = ()
-) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        yield " ".join(words), command
-        return
-    if command.invoke_without_command:
-        yield " ".join(words), command
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        found = command.get_command(context, name)
-        assert found is not None
-        if name not in ALIASES:
-            yield from commands(found, (*words, name))
+def commands() -> Iterator[tuple[str, click.Command]]:
+    return walk(program)
 
 
 def formats_of(command: click.Command) -> tuple[str, ...]:

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 from click.shell_completion import BashComplete
-from every_command import commands
 
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, project
 from tui.cli import cli as root
-from tui.commands.support.completing import complete_parameters
-from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, KINDS
+from tui.commands.support.catalogue import complete_parameters, kind_of, walk
+from tui.commands.support.options import CHECKPOINTS, JOBS
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,10 +129,10 @@ def test_no_screen_is_loaded_for_it(baseten: FakeBaseten, clean_environ: dict[st
     assert loaded & {"textual", "rich.console", "plotext", "questionary"} == set()
 
 
-def test_every_parameter_that_takes_a_job_or_a_checkpoint_is_known() -> None:
-    for words, command in commands():
+def test_parameters_shown_as_a_job_or_checkpoint_complete_as_such() -> None:
+    for words, command in walk(root):
         for parameter in command.params:
-            wanted, kind = parameter.metavar or "", KINDS.get(parameter.name or "")
-            assert ("JOB_ID" in wanted) == (kind == JOBS), (words, parameter.name)
-            assert "CHECKPOINT" not in wanted or kind == CHECKPOINTS, (words, parameter.name)
-            assert wanted != "PROJECT" or kind == "projects", (words, parameter.name)
+            shown, kind = parameter.metavar or "", kind_of(parameter)
+            assert ("JOB_ID" in shown) == (kind == JOBS), (words, parameter.name)
+            assert "CHECKPOINT" not in shown or kind == CHECKPOINTS, (words, parameter.name)
+            assert shown != "PROJECT" or kind == "projects", (words, parameter.name)

@@ -1,19 +1,35 @@
-"""The table of commands: each is where it says, and only the one that is named is imported."""
+"""The group of commands: found by docstrings, hidden or listed, and the spellings of the official CLIs."""
 
 import click
 
 from api_client.models.jobs import JobStatus, is_finished
 from tui.cli import cli
-from tui.commands.support.catalogue import OTHER_WORDS
+from tui.commands.support.catalogue import listed_commands, walk
 from tui.commands.support.exit_codes import OUTCOMES
+from tui.commands.support.official import OFFICIAL, translated
 
 
-def test_other_words_are_found_and_in_no_list() -> None:
+def test_every_docstring_line_names_a_command_of_its_module() -> None:
     context = click.Context(cli)
-    assert all(isinstance(cli.get_command(context, word), click.Command) for word in OTHER_WORDS)
-    listed = {name for name in cli.list_commands(context) if not cli.get_command(context, name).hidden}
-    assert listed & OTHER_WORDS.keys() == set()
-    assert {"jobs", "push", "demo"} < listed
+    assert {"jobs", "push", "demo", "ssh-proxy"} < listed_commands().keys()
+    for name, listed in listed_commands().items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert (command.name, command.hidden, bool(command.help)) == (name, not listed.help, True)
+
+
+def test_every_official_spelling_is_a_command_and_not_listed() -> None:
+    known = {words for words, _command in walk(cli)}
+    for phrase, spelling in OFFICIAL.items():
+        command_words = spelling.ours.partition(" --")[0]
+        assert command_words in known or f"{command_words} list" in known, phrase
+        assert phrase not in listed_commands()
+
+
+def test_words_after_train_are_translated_once() -> None:
+    assert translated(["train", "deploy", "--yes"]) == (["deploy_checkpoints", "--yes"], None)
+    assert translated(["train", "checkpoint", "urls"])[0] == ["checkpoints", "urls"]
+    assert translated(["jobs", "train", "deploy"])[0] == ["jobs", "train", "deploy"]
 
 
 def test_every_final_status_has_its_exit_code() -> None:

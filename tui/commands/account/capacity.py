@@ -1,4 +1,4 @@
-"""``bt-tui capacity``: show GPU limits and GPU use; change a team's limits."""
+"""``bt-tui capacity``: Show GPU limits, use and the queue."""
 
 from __future__ import annotations
 

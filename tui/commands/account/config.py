@@ -1,4 +1,4 @@
-"""``bt-tui config``: show, edit and check the settings."""
+"""``bt-tui config``: Show, edit and check the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``bt-tui login``, ``logout`` and ``remotes``: store and remove keys; list the remotes and their origin.
+"""``bt-tui login``: Store the API key of a remote.
+
+``bt-tui logout``: Delete the API key of a remote.
+``bt-tui remotes``: List remotes and where their settings come from.
 
 The key is read from a prompt or standard input only: an argument would be visible to other users.
 """

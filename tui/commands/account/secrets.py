@@ -1,4 +1,4 @@
-"""``bt-tui secrets``: list, set and delete a team's secrets. Values are never shown."""
+"""``bt-tui secrets``: List, set and delete secrets; values are never shown."""
 
 from __future__ import annotations
 

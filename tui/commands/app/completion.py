@@ -1,4 +1,4 @@
-"""``bt-tui completion``: print the completion script of a shell."""
+"""``bt-tui completion``: Print the completion script for your shell."""
 
 from __future__ import annotations
 

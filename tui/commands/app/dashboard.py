@@ -1,4 +1,7 @@
-"""Open the dashboard: the only place where commands import textual, and only when needed."""
+"""``bt-tui watch``: Open the dashboard on one job.
+
+Commands import textual only here, and only when needed.
+"""
 
 from __future__ import annotations
 

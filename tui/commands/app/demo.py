@@ -1,4 +1,4 @@
-"""``bt-tui demo``: the dashboard on an emulator in a child process."""
+"""``bt-tui demo``: Try the dashboard on demo data: no account, no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui emulator``: run Baseten Training on this machine, in the foreground."""
+"""``bt-tui emulator``: Serve the training API on this machine."""
 
 from __future__ import annotations
 

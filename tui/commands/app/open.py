@@ -1,4 +1,4 @@
-"""``bt-tui open``: the dashboard on a recording."""
+"""``bt-tui open``: Open the dashboard on a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""``bt-tui serve``: the dashboard in a browser through textual-serve (requires the extra ``web``)."""
+"""``bt-tui serve``: Serve the dashboard in a browser.
+
+``bt-tui serve-page`` (hidden)
+
+The page is textual-serve's (requires the extra ``web``), which runs ``serve-page`` for each visitor.
+"""
 
 from __future__ import annotations
 

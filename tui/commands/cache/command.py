@@ -1,4 +1,4 @@
-"""``bt-tui cache``: show what uses the space in a project's cache."""
+"""``bt-tui cache``: Inspect the cache of a project."""
 
 from __future__ import annotations
 

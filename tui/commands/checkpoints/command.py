@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints``: the group, and the list of a job's checkpoints."""
+"""``bt-tui checkpoints``: List, inspect and download the checkpoints of a job."""
 
 from __future__ import annotations
 

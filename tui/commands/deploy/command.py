@@ -1,4 +1,4 @@
-"""``bt-tui deploy_checkpoints``: deploy checkpoints with a wizard or from a script."""
+"""``bt-tui deploy_checkpoints``: Deploy checkpoints of a job as a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui deployments``: list served models' deployments, show and follow them, and change them."""
+"""``bt-tui deployments``: List deployments; promote, stop or retry one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui compare``: compare jobs as a table, CSV, JSON or curves."""
+"""``bt-tui compare``: Compare jobs: results, loss and throughput."""
 
 from __future__ import annotations
 

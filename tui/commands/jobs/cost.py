@@ -1,4 +1,4 @@
-"""``bt-tui cost``: what jobs have cost: what is billed, and an estimate of the rest."""
+"""``bt-tui cost``: Show what jobs have cost: billed, and estimated."""
 
 from __future__ import annotations
 

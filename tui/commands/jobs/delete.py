@@ -1,4 +1,4 @@
-"""``bt-tui delete``: delete jobs, or a project with all of its jobs."""
+"""``bt-tui delete``: Delete jobs, or a project with its jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui download``: download the code that a job was submitted with."""
+"""``bt-tui download``: Download the code of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui health``: check running jobs for problems."""
+"""``bt-tui health``: Report problems of a job, also as the exit code."""
 
 from __future__ import annotations
 

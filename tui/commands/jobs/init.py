@@ -1,4 +1,4 @@
-"""``bt-tui init``: write a starter project to a folder."""
+"""``bt-tui init``: Write a starter project: config.py, run.sh, train.py."""
 
 from __future__ import annotations
 

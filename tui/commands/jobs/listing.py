@@ -1,4 +1,9 @@
-"""``bt-tui jobs``, ``job``, ``projects`` and ``view``: list and show jobs and projects."""
+"""``bt-tui job``: Show one job.
+
+``bt-tui jobs``: List jobs, running ones first.
+``bt-tui projects``: List the projects that your key can access.
+``bt-tui view`` (hidden)
+"""
 
 from __future__ import annotations
 

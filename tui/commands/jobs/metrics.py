@@ -1,4 +1,4 @@
-"""``bt-tui metrics``: show or follow a job's metrics."""
+"""``bt-tui metrics``: Show GPU, CPU, memory and disk use of a job's nodes."""
 
 from __future__ import annotations
 

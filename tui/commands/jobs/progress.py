@@ -1,4 +1,4 @@
-"""``bt-tui progress``: show the progress of a run as a table, JSON or CSV."""
+"""``bt-tui progress``: Show training progress from the log: step, loss, speed, ETA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui push``: check a job, submit it, and follow its log."""
+"""``bt-tui push``: Submit a training job."""
 
 from __future__ import annotations
 

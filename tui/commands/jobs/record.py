@@ -1,4 +1,4 @@
-"""``bt-tui record``: keep a run in a file."""
+"""``bt-tui record``: Record a run to a file that opens anywhere."""
 
 from __future__ import annotations
 

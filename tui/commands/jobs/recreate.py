@@ -1,4 +1,4 @@
-"""``bt-tui recreate``: start a job like an earlier one."""
+"""``bt-tui recreate``: Submit a job again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui status``: one line about all jobs or one, for tmux and shell prompts."""
+"""``bt-tui status``: Print one line for tmux or a prompt."""
 
 from __future__ import annotations
 

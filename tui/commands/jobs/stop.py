@@ -1,4 +1,7 @@
-"""``bt-tui stop``: stop jobs; ``bt-tui update``: change a job's priority or availability."""
+"""``bt-tui stop``: Stop jobs.
+
+``bt-tui update``: Change the priority or capacity of a queued job.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui wait``: wait until jobs are running or have ended."""
+"""``bt-tui wait``: Wait until jobs end; the exit code is their result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui why``: explain the findings of a running job, or why a job failed."""
+"""``bt-tui why``: Explain a job's problems: root cause, evidence, log lines."""
 
 from __future__ import annotations
 

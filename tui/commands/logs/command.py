@@ -1,4 +1,4 @@
-"""``bt-tui logs``: print the log of a job, or follow it until the job ends."""
+"""``bt-tui logs``: Print, filter, follow or save the log of a job."""
 
 from __future__ import annotations
 

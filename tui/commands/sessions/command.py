@@ -1,4 +1,7 @@
-"""``bt-tui sessions``: show how to sign in to a job's interactive sessions and when they expire."""
+"""``bt-tui sessions``: Show, extend or trigger the interactive sessions of a job.
+
+``bt-tui update_session`` (hidden)
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ from tui.commands.support.tables import print_list
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import UNKNOWN, age
 
-OFFICIAL_NAME = "isession"
-
 
 def _minutes_option(name: str) -> Callable[[Command], Command]:
     least = click.IntRange(min=-1)
@@ -44,6 +45,9 @@ def _minutes_option(name: str) -> Callable[[Command], Command]:
 @job_argument
 @_minutes_option("--update-timeout")
 @trigger_option("--update-trigger", "trigger", help="When sessions start.")
+@click.option(
+    "--messages", "with_messages", is_flag=True, hidden=True, help="JSON as truss train isession prints it."
+)
 @format_option(TABLE, JSON, also=["--format"])
 @client_command
 async def sessions(
@@ -52,6 +56,7 @@ async def sessions(
     job_id: str,
     minutes: int | None,
     trigger: str | None,
+    with_messages: bool,
     output_format: str,
 ) -> None:
     """Show how to sign in to a job's interactive sessions, by replica, and when they expire.
@@ -60,7 +65,7 @@ async def sessions(
     change every session of the job first. JSON is a list; with "bt-tui isession", the object that
     "truss train isession" prints: auth_codes and update_messages.
     """
-    await _show(client, output, job_id, minutes, trigger, output_format)
+    await _show(client, output, job_id, minutes, trigger, output_format, with_messages=with_messages)
 
 
 @examples("bt-tui update_session abc1234 --timeout-minutes 60")
@@ -85,6 +90,8 @@ async def _show(
     minutes: int | None,
     trigger: str | None,
     output_format: str,
+    *,
+    with_messages: bool = False,
 ) -> None:
     if minutes == 0:
         raise click.UsageError("0 minutes would change nothing; -1 means ten years")
@@ -95,7 +102,7 @@ async def _show(
         messages = await _change(client, output, job, found, minutes=minutes, trigger=trigger)
         found = await client.sessions.auth_codes(job.project_id, job.id)
     found.sort(key=lambda code: code.replica_id)
-    if output_format == JSON and click.get_current_context().info_name == OFFICIAL_NAME:
+    if output_format == JSON and with_messages:
         output.json({"auth_codes": found} | ({"update_messages": messages} if messages else {}))
         return
     none = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"

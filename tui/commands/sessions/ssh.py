@@ -1,4 +1,9 @@
-"""``bt-tui ssh``: open a shell on a node with the system's ssh, or write ssh's configuration for nodes."""
+"""``bt-tui ssh``: Open a shell on a node of a job.
+
+``bt-tui ssh-config``: Let ssh, scp, rsync and editors reach nodes by name.
+``bt-tui ssh-proxy`` (hidden)
+``bt-tui ssh-sign`` (hidden)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bt-tui workstation``: start a job to log in to."""
+"""``bt-tui workstation``: Start a machine with GPUs to use over SSH."""
 
 from __future__ import annotations
 

@@ -1,86 +1,62 @@
-"""Every command by name: where it is and its line in ``bt-tui --help``.
+"""The group of all commands. They are found by the docstrings of the modules below ``tui.commands``.
 
-A command line imports only the module of the command it names; the list of commands needs none.
+A docstring has a line "``bt-tui NAME``: HELP" for each command of its module; without HELP the command is
+hidden. So ``--help`` imports no command, and a command line only the module of its own.
 """
 
 from __future__ import annotations
 
-import copy
+import io
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, suppress
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
-from tui.commands.support.official import in_our_words
-from tui.commands.support.options import CommandSettings
+from tui.commands.support.official import translated
+from tui.commands.support.options import (
+    CHECKPOINTS,
+    JOBS,
+    PROJECT_IDS,
+    PROJECTS,
+    REMOTES,
+    CommandSettings,
+)
 
+PROGRAM = "bt-tui"
 COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
 """Set by the shell's completion script; click derives its name from the program's."""
+FOLDER = Path(__file__).parent.parent
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "capacity": ("account.capacity:capacity", "Show GPU limits, use and the queue."),
-    "cache": ("cache.command:cache", "Inspect the cache of a project."),
-    "checkpoints": (
-        "checkpoints.command:checkpoints",
-        "List, inspect and download the checkpoints of a job.",
-    ),
-    "compare": ("jobs.compare:compare", "Compare jobs: results, loss and throughput."),
-    "completion": ("app.completion:completion", "Print the completion script for your shell."),
-    "config": ("account.config:config", "Show, edit and check the settings."),
-    "cost": ("jobs.cost:cost", "Show what jobs have cost: billed, and estimated."),
-    "delete": ("jobs.delete:delete", "Delete jobs, or a project with its jobs."),
-    "demo": ("app.demo:demo", "Try the dashboard on demo data: no account, no GPU."),
-    "deploy_checkpoints": ("deploy.command:deploy_checkpoints", "Deploy checkpoints of a job as a model."),
-    "deployments": ("deploy.deployments:deployments", "List deployments; promote, stop or retry one."),
-    "download": ("jobs.download:download", "Download the code of a job."),
-    "emulator": ("app.emulator:emulator", "Serve the training API on this machine."),
-    "health": ("jobs.health:health", "Report problems of a job, also as the exit code."),
-    "init": ("jobs.init:init", "Write a starter project: config.py, run.sh, train.py."),
-    "job": ("jobs.listing:job", "Show one job."),
-    "jobs": ("jobs.listing:jobs", "List jobs, running ones first."),
-    "login": ("account.login:login", "Store the API key of a remote."),
-    "logout": ("account.login:logout", "Delete the API key of a remote."),
-    "logs": ("logs.command:logs", "Print, filter, follow or save the log of a job."),
-    "metrics": ("jobs.metrics:metrics", "Show GPU, CPU, memory and disk use of a job's nodes."),
-    "open": ("app.open:open_file", "Open the dashboard on a recording."),
-    "progress": ("jobs.progress:progress", "Show training progress from the log: step, loss, speed, ETA."),
-    "projects": ("jobs.listing:projects", "List the projects that your key can access."),
-    "push": ("jobs.push:push", "Submit a training job."),
-    "record": ("jobs.record:record", "Record a run to a file that opens anywhere."),
-    "recreate": ("jobs.recreate:recreate", "Submit a job again."),
-    "remotes": ("account.login:remotes", "List remotes and where their settings come from."),
-    "secrets": ("account.secrets:secrets", "List, set and delete secrets; values are never shown."),
-    "serve": ("app.serve:serve", "Serve the dashboard in a browser."),
-    "serve-page": ("app.serve:serve_page", ""),
-    "sessions": ("sessions.command:sessions", "Show, extend or trigger the interactive sessions of a job."),
-    "ssh": ("sessions.ssh:ssh", "Open a shell on a node of a job."),
-    "ssh-config": ("sessions.ssh:ssh_config", "Let ssh, scp, rsync and editors reach nodes by name."),
-    "ssh-proxy": ("sessions.ssh:ssh_proxy", ""),
-    "ssh-sign": ("sessions.ssh:ssh_sign", ""),
-    "status": ("jobs.status:status", "Print one line for tmux or a prompt."),
-    "stop": ("jobs.stop:stop", "Stop jobs."),
-    "update": ("jobs.stop:update", "Change the priority or capacity of a queued job."),
-    "update_session": ("sessions.command:update_session", ""),
-    "wait": ("jobs.wait:wait", "Wait until jobs end; the exit code is their result."),
-    "watch": ("app.dashboard:watch", "Open the dashboard on one job."),
-    "why": ("jobs.why:why", "Explain a job's problems: root cause, evidence, log lines."),
-    "workstation": ("sessions.workstation:workstation", "Start a machine with GPUs to use over SSH."),
-}
-"""Module below ``tui.commands``, the command in it, and its help; commands without help are not listed."""
 
-OTHER_WORDS: Mapping[str, str] = {
-    "checkpoint": "checkpoints.command:checkpoints",
-    "deploy-checkpoints": "deploy.command:deploy_checkpoints",
-    "deploy_checkpoint": "deploy.command:deploy_checkpoints",
-    "deploy": "deploy.command:deploy_checkpoints",
-    "view": "jobs.listing:view",
-    "get_checkpoint_urls": "checkpoints.download:urls",
-    "isession": "sessions.command:sessions",
-}
-"""Command names of the official CLIs that differ from ours: they work but are not listed."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A command that is not imported yet: the name of its module, and its help (empty: hidden)."""
+
+    module: str
+    help: str
+
+
+@cache
+def listed_commands() -> Mapping[str, Listed]:
+    """Return all commands by name, sorted."""
+    found = {}
+    for path in FOLDER.glob("*/[!_]*.py"):
+        docstring = path.read_text(encoding="utf-8").split('"""', 2)[1]
+        for line in docstring.splitlines():
+            title, _, words = line.partition("``: ")
+            name = title.removeprefix(f"``{PROGRAM} ").removesuffix("`` (hidden)")
+            if title != name and " " not in name:  # with a space: a command of a group, or an option
+                found[name] = Listed(f"tui.commands.{path.parent.name}.{path.stem}", words)
+    return dict(sorted(found.items()))
 
 
 class LazyGroup(click.Group):
@@ -90,7 +66,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; command lines of the official CLIs become ours first."""
-        args, shape = in_our_words(args)
+        args, shape = translated(args)
         if shape is not None:
             settings = ctx.ensure_object(CommandSettings)
             ctx.obj = replace(settings, output=settings.output.with_json(shape=shape))
@@ -98,32 +74,121 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, sorted; hidden ones are left out when they are shown."""
-        return sorted([*COMMANDS, *OTHER_WORDS])
+        return list(listed_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command; None if there is none with that name."""
-        place, words = COMMANDS.get(cmd_name) or (OTHER_WORDS.get(cmd_name), "")
-        if place is None:
+        listed = listed_commands().get(cmd_name)
+        if listed is None:
             return None
-        module, _, attribute = place.partition(":")
-        command: click.Command = copy.copy(getattr(import_module(f"tui.commands.{module}"), attribute))
-        command.short_help, command.hidden = words, not words
+        members = vars(import_module(listed.module)).values()
+        command = next(each for each in members if isinstance(each, click.Command) and each.name == cmd_name)
+        command.short_help, command.hidden = listed.help, not listed.help
         if os.environ.get(COMPLETION_VARIABLE):
-            from tui.commands.support.completing import complete_command_tree
-
-            complete_command_tree(command)
+            for _words, each in walk(command):
+                complete_parameters(each)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items() if words])
+            formatter.write_dl([(name, listed.help) for name, listed in _shown().items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names and options, without importing the commands."""
         found = [
-            CompletionItem(name, help=words)
-            for name, (_, words) in COMMANDS.items()
-            if words and name.startswith(incomplete)
+            CompletionItem(name, help=listed.help)
+            for name, listed in _shown().items()
+            if name.startswith(incomplete)
         ]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+def _shown() -> Mapping[str, Listed]:
+    return {name: listed for name, listed in listed_commands().items() if listed.help}
+
+
+def walk(command: click.Command, words: Sequence[str] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Yield what can be run below a command, hidden commands too, by the words of its command line."""
+    if not isinstance(command, click.Group) or command.invoke_without_command:
+        yield " ".join(words), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            if below is not None:
+                yield from walk(below, (*words, name))
+
+
+KINDS: Mapping[str, str] = {
+    "job-id": JOBS,
+    "checkpoint-from-job": JOBS,
+    "project": PROJECTS,
+    "project-id": PROJECT_IDS,
+    "checkpoint": CHECKPOINTS,
+    "checkpoint-name": CHECKPOINTS,
+    "remote": REMOTES,
+}
+"""What the server has for an option with this name, and for an argument that is shown as it (JOB_ID)."""
+
+
+def kind_of(parameter: click.Parameter) -> str | None:
+    """Return which words of the server complete a parameter."""
+    is_argument = isinstance(parameter, click.Argument)
+    shown = re.findall(r"\w+", parameter.metavar or "")[:1] if is_argument else parameter.opts
+    names = {each.strip("-").lower().replace("_", "-") for each in shown}
+    return next((kind for name, kind in KINDS.items() if name in names), None)
+
+
+class ServerWord(click.types.StringParamType):
+    """A text parameter that completes words of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from tui.commands.support.completing import fetch_completions
+
+        value = ctx.params.get(param.name or "")
+        given = value if isinstance(value, tuple) else ()
+        jobs = (ctx.params.get(each.name or "") for each in ctx.command.params if kind_of(each) == JOBS)
+        job_id = next((each for each in jobs if isinstance(each, str)), None)
+        settings = ctx.find_object(CommandSettings) or CommandSettings()
+        try:
+            words = fetch_completions(self._kind, settings, job_id)
+        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
+            return []
+        return [
+            CompletionItem(word, help=about or None)
+            for word, about in words
+            if word.startswith(incomplete) and word not in given
+        ]
+
+
+def complete_parameters(command: click.Command) -> None:
+    """Enable completion of words of the server for the command's own parameters."""
+    for parameter in command.params:
+        kind = kind_of(parameter)
+        if kind is not None and parameter.type is click.STRING:
+            parameter.type = ServerWord(kind)
+
+
+def answer_completion(root: click.Group) -> NoReturn:
+    """Answer the shell's completion request from the environment, print only the words, and exit.
+
+    Exits at once with ``os._exit``: a pending name lookup or a slow server must not delay the shell.
+    """
+    code = 0
+    with redirect_stderr(io.StringIO()):
+        try:
+            complete_parameters(root)
+            root.main(args=[], prog_name=PROGRAM)
+        except SystemExit as over:
+            code = over.code if isinstance(over.code, int) else 1
+        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
+            code = 1
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code)

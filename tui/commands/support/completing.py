@@ -1,88 +1,154 @@
-"""Shell completion: commands and options, and names from the server."""
+"""Shell completion of what the server has: queried with a timeout, else from the cache.
+
+Slow to import: only a tab press on a parameter that takes such words does. ``catalogue`` completes the rest.
+"""
 
 from __future__ import annotations
 
-import io
+import asyncio
+import hashlib
 import os
-import sys
-from contextlib import redirect_stderr, suppress
-from typing import NoReturn
+import re
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
 
-import click
-from click.shell_completion import CompletionItem
+from pydantic import Field
 
-from tui.commands.support.options import CommandSettings
-from tui.commands.support.word_kinds import JOBS, KINDS, is_harmless
+from api_client import RetryPolicy, TrainingClient
+from api_client.remotes import Remote, resolve_remote
+from api_client.remotes.trussrc import read_sections, trussrc_path
+from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remote
+from tui.commands.support.options import (
+    CHECKPOINTS,
+    JOBS,
+    PROJECT_IDS,
+    PROJECTS,
+    REMOTES,
+    CommandSettings,
+)
+from tui.commands.support.session import remote_name
+from tui.settings.remembered import State, change_state, read_state, state_path
+from tui.text.sanitize import clip, sanitize
 
-
-class CompletionType(click.types.StringParamType):
-    """A text parameter that completes names of one kind."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from tui.commands.support.completion_words import fetch_completions
-
-        given = _given(ctx, param)
-        try:
-            words = fetch_completions(
-                self._kind, ctx.find_object(CommandSettings) or CommandSettings(), _job_of(ctx)
-            )
-        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
-            return []
-        return [
-            CompletionItem(word, help=about or None)
-            for word, about in words
-            if word.startswith(incomplete) and word not in given and is_harmless(word)
-        ]
-
-
-def _given(context: click.Context, parameter: click.Parameter) -> tuple[object, ...]:
-    value = context.params.get(parameter.name or "")
-    return tuple(value) if isinstance(value, tuple) else ()
+ASK_TIMEOUT_S = 2.0
+"""Maximum time to wait for the server at a tab press."""
+FRESH_S = 15.0
+"""Time for which an answer is reused: users press tab several times."""
+_HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*\Z")
+MAX_COMPLETIONS = 300
+MAX_COMPLETION_CHARACTERS = 120
+ABOUT_CELLS = 50
 
 
-def _job_of(context: click.Context) -> str | None:
-    for name, kind in KINDS.items():
-        value = context.params.get(name)
-        if kind == JOBS and isinstance(value, str):
-            return value
-    return None
+class CachedWords(State):
+    """The server's last answer; ``job_id`` is set for the checkpoints of a job."""
+
+    asked_s: float = 0.0
+    job_id: str | None = None
+    words: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
 
 
-def complete_parameters(command: click.Command) -> None:
-    """Enable completion of server names for the command's own parameters."""
-    for parameter in command.params:
-        kind = KINDS.get(parameter.name or "")
-        if kind is not None and parameter.type is click.STRING:
-            parameter.type = CompletionType(kind)
+class CachedCompletions(State):
+    jobs: CachedWords = CachedWords.model_construct()
+    projects: CachedWords = CachedWords.model_construct()
+    checkpoints: CachedWords = CachedWords.model_construct()
 
 
-def complete_command_tree(command: click.Command) -> None:
-    """Enable completion of server names for a command and all its subcommands."""
-    complete_parameters(command)
-    if isinstance(command, click.Group):
-        for below in command.commands.values():
-            complete_command_tree(below)
+Words = Sequence[tuple[str, str]]
+"""Pairs of a word and its description."""
 
 
-def answer(root: click.Group, program: str) -> NoReturn:
-    """Answer the shell's completion request from the environment, print only the words, and exit.
+def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
+    """Return the words of one kind at the chosen remote; ``job_id`` selects whose checkpoints.
 
-    Exits at once with ``os._exit``: a pending name lookup or a slow server must not delay the shell.
+    Words that a shell would run, such as ``$(…)``, are left out.
+
+    Takes at most two seconds, then falls back to the server's last answer. Does not start an emulator or
+    renew a login. Raises any error that occurs.
     """
-    code = 0
-    with redirect_stderr(io.StringIO()):
-        try:
-            complete_parameters(root)
-            root.main(args=[], prog_name=program)
-        except SystemExit as over:
-            code = over.code if isinstance(over.code, int) else 1
-        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
-            code = 1
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-    os._exit(code)
+    return [(word, about) for word, about in _words(kind, settings, job_id) if _HARMLESS.match(word)]
+
+
+def _words(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
+    if kind == REMOTES:
+        return _remote_names()
+    if kind == CHECKPOINTS and job_id is None:
+        return []
+    remote = _remote(settings)
+    if remote is None:
+        return []
+    if kind != CHECKPOINTS:
+        job_id = None
+    found = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
+    if kind == PROJECTS:
+        found = [
+            (name, project_id) if _HARMLESS.match(name) else (project_id, name) for project_id, name in found
+        ]
+    return found
+
+
+def _remote(settings: CommandSettings) -> Remote | None:
+    """Return the chosen remote without login renewal: a renewal cut off half-way would lose the login."""
+    name = remote_name(settings.remote_name)
+    if name == LOCAL_REMOTE and name not in read_sections(trussrc_path(os.environ)):
+        return running_local_remote()
+    return replace(resolve_remote(name, environ=os.environ), login=None)
+
+
+def _remote_names() -> Words:
+    names = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
+    return list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
+
+
+def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Words:
+    """Return cached or fresh words; only ids and names are cached, in a private file for each remote."""
+    place = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
+    path = state_path(f"completion-{place}.json")
+    kept: CachedWords = getattr(read_state(path, CachedCompletions), topic)
+    if kept.job_id != job_id:
+        kept = CachedWords()
+    now_s = time.time()
+    if not 0 <= now_s - kept.asked_s < FRESH_S:
+        found = _asked(remote, topic, job_id)
+        if found is not None:
+            words = [list(one) for one in found[:MAX_COMPLETIONS] if len(one[0]) <= MAX_COMPLETION_CHARACTERS]
+            kept = CachedWords(asked_s=now_s, job_id=job_id, words=words)
+            with suppress(OSError):
+                change = partial(CachedCompletions.model_copy, update={topic: kept})
+                change_state(path, CachedCompletions, change)
+    return [(word, about) for word, about in kept.words]
+
+
+def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
+    """Query the server; None if it does not answer in time or refuses."""
+    client = TrainingClient(remote, retry=RetryPolicy(max_attempts=1))
+    found: list[Words] = []
+
+    def ask() -> None:
+        with suppress(Exception):  # tab completion has nowhere to report errors
+            found.append(asyncio.run(_ask(client, topic, job_id)))
+
+    # A pending name lookup cannot be canceled, so its thread is left behind.
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(ASK_TIMEOUT_S)
+    return found[0] if found else None
+
+
+async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
+    async with client:
+        if topic == JOBS:
+            return [(job.id, _about(job.name)) for job in await client.jobs.search()]
+        if topic == PROJECTS:
+            return [(project.id, _about(project.name)) for project in await client.projects.list()]
+        job = await client.jobs.find(job_id or "")
+        return [(one.checkpoint_id, "") for one in await client.checkpoints.list(job.project_id, job.id)]
+
+
+def _about(name: str | None) -> str:
+    return clip(sanitize(name or ""), ABOUT_CELLS)

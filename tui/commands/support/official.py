@@ -7,32 +7,10 @@ for the phrases below. Our commands accept the official options themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Shape = Callable[[Any], Any]
-
-PHRASES: Mapping[str, str] = {
-    "ssh setup": "ssh-config --install",
-    "train": "",
-    "train capacity describe": "capacity view",
-    "train checkpoint deploy": "deploy_checkpoints",
-    "train checkpoint files": "checkpoints files --urls",
-    "train checkpoint list": "checkpoints list --order desc",
-    "train job describe": "job",
-    "train job download": "download",
-    "train job list": "jobs --direction desc",
-    "train job logs": "logs",
-    "train job metrics": "metrics",
-    "train job recreate": "recreate",
-    "train job session describe": "isession",
-    "train job stop": "stop",
-    "train job update": "update",
-    "train project cache describe": "cache summarize --sort size --order desc",
-    "train project list": "projects",
-    "train workstation create": "workstation",
-}
-"""Words of the official CLIs → ours."""
-LONGEST_PHRASE = max(len(phrase.split()) for phrase in PHRASES)
 
 
 def _downloaded(document: Any) -> dict[str, Any]:
@@ -51,25 +29,54 @@ def _cached(document: Any) -> dict[str, Any]:
     }
 
 
-SHAPES: Mapping[str, Shape] = {
-    "train capacity update": lambda changed: {"team_gpu_capacity": changed},
-    "train checkpoint files": lambda document: document["files"],
-    "train job describe": lambda job: {"training_job": job, "training_project": job.training_project},
-    "train job download": _downloaded,
-    "train job list": lambda jobs: {"training_jobs": jobs},
-    "train job stop": lambda jobs: {"training_job": jobs[0] if jobs else None},
-    "train job update": lambda job: {"training_job": job},
-    "train project cache describe": _cached,
-    "train project list": lambda projects: {"training_projects": projects},
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What an official phrase is in our words."""
+
+    ours: str
+    shape: Shape | None = None
+    """Makes the baseten CLI's JSON of our document, where they differ."""
+
+
+OFFICIAL: Mapping[str, Spelling] = {
+    "checkpoint": Spelling("checkpoints"),
+    "deploy": Spelling("deploy_checkpoints"),
+    "deploy-checkpoints": Spelling("deploy_checkpoints"),
+    "deploy_checkpoint": Spelling("deploy_checkpoints"),
+    "get_checkpoint_urls": Spelling("checkpoints urls"),
+    "isession": Spelling("sessions --messages"),
+    "ssh setup": Spelling("ssh-config --install"),
+    "train capacity describe": Spelling("capacity view"),
+    "train capacity update": Spelling("capacity update", lambda changed: {"team_gpu_capacity": changed}),
+    "train checkpoint deploy": Spelling("deploy_checkpoints"),
+    "train checkpoint files": Spelling("checkpoints files --urls", lambda document: document["files"]),
+    "train checkpoint list": Spelling("checkpoints list --order desc"),
+    "train job describe": Spelling(
+        "job", lambda job: {"training_job": job, "training_project": job.training_project}
+    ),
+    "train job download": Spelling("download", _downloaded),
+    "train job list": Spelling("jobs --direction desc", lambda jobs: {"training_jobs": jobs}),
+    "train job logs": Spelling("logs"),
+    "train job metrics": Spelling("metrics"),
+    "train job recreate": Spelling("recreate"),
+    "train job session describe": Spelling("sessions --messages"),
+    "train job stop": Spelling("stop", lambda jobs: {"training_job": jobs[0] if jobs else None}),
+    "train job update": Spelling("update", lambda job: {"training_job": job}),
+    "train project cache describe": Spelling("cache summarize --sort size --order desc", _cached),
+    "train project list": Spelling("projects", lambda projects: {"training_projects": projects}),
+    "train workstation create": Spelling("workstation"),
 }
-"""Where the baseten CLI's JSON differs from ours: how to make it of our document."""
+"""Words of the official CLIs that differ from ours: they work but are not listed."""
+LONGEST_PHRASE = max(len(phrase.split()) for phrase in OFFICIAL)
 
 
-def in_our_words(arguments: Sequence[str]) -> tuple[list[str], Shape | None]:
+def translated(arguments: Sequence[str]) -> tuple[list[str], Shape | None]:
     """Return the command line in our words, and the shape of its JSON if that differs."""
     words = list(arguments)
-    beginnings = [" ".join(words[:count]) for count in range(LONGEST_PHRASE, 0, -1)]
-    shape = next((SHAPES[each] for each in beginnings if each in SHAPES), None)
-    phrase = next((each for each in beginnings if each in PHRASES), "")
-    ours = PHRASES.get(phrase, "").split() + words[len(phrase.split()) :]
-    return ours or words, shape
+    for count in range(LONGEST_PHRASE, 0, -1):
+        spelling = OFFICIAL.get(" ".join(words[:count]))
+        if spelling is not None:
+            return [*spelling.ours.split(), *words[count:]], spelling.shape
+    if words[0] == "train" and len(words) > 1:
+        return translated(words[1:])
+    return words, None

@@ -128,6 +128,9 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
 TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
 JSONL = "jsonl"
 OFFICIAL_TABLES = ("cli-table", "text")
+JOBS, PROJECTS, PROJECT_IDS = "jobs", "projects", "project ids"
+CHECKPOINTS, REMOTES = "checkpoints", "remotes"
+"""What shells complete from the server."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 
