@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
 import click
@@ -19,40 +21,6 @@ SERVED = (
     *(*OF_JOB, "--checkpoint", "checkpoint-100", "--model-name", "m"),
     *("--gpu", "H100:1", "--lora-rank", "16"),
 )
-
-READING: dict[str, tuple[str, ...]] = {
-    "projects": (),
-    "jobs": (),
-    "job": (JOB,),
-    "view": (),
-    "logs": (JOB,),
-    "metrics": OF_JOB,
-    "progress": (JOB,),
-    "health": (JOB,),
-    "status": (JOB,),
-    "why": (JOB,),
-    "compare": (JOB, ENDED),
-    "cost": (),
-    "capacity view": (),
-    "checkpoints list": OF_JOB,
-    "checkpoints files": OF_JOB,
-    "checkpoints show": ("checkpoint-100", *OF_JOB),
-    "cache summarize": (PROJECT,),
-    "sessions": OF_JOB,
-    "deployments": (),
-    "deployments show": (SERVING,),
-    "deployments logs": (SERVING,),
-    "secrets": (),
-    "remotes": (),
-    "config show": (),
-    "emulator status": (),
-    "init": ("--list-examples",),
-    "wait": (ENDED,),
-    "push": ("code/config.py", "--dry-run"),
-    "workstation": ("--gpu-count", "2", "--dry-run"),
-    "deploy_checkpoints": (*SERVED, "--dry-run"),
-}
-"""What only reads, tried at every width."""
 
 CHANGING: dict[str, tuple[str, ...]] = {
     "stop": (JOB,),
@@ -109,3 +77,31 @@ def formats_of(command: click.Command) -> tuple[str, ...]:
                 return tuple(map(str, option.type.choices))
             return ("text", "ndjson", "raw")
     return ()
+
+
+IN_EXAMPLES = {"abc1234": JOB, "def5678": ENDED, "wxy7890": SERVING} | dict.fromkeys(
+    ("checkpoint-400", "checkpoint-500"), "checkpoint-100"
+)
+"""What the help's examples name, and what is there in its place."""
+
+
+def example_of(words: str, command: click.Command) -> tuple[str, ...]:
+    """The arguments of the first example in a command's help, without comment and redirection."""
+    lines = map(str.strip, (command.epilog or "").splitlines())
+    line = next(each for each in lines if each.startswith(f"bt-tui {words}"))
+    given = shlex.split(re.split(r"  | [|<>&]", line)[0])[1 + len(words.split()) :]
+    return tuple(IN_EXAMPLES.get(word, word) for word in given)
+
+
+DRY_RUNS: dict[str, tuple[str, ...]] = {
+    "push": ("code/config.py", "--dry-run"),
+    "workstation": ("--gpu-count", "2", "--dry-run"),
+    "deploy_checkpoints": (*SERVED, "--dry-run"),
+    "init": ("--list-examples",),
+}
+READING: dict[str, tuple[str, ...]] = DRY_RUNS | {
+    words: example_of(words, command)
+    for words, command in commands()
+    if formats_of(command) and words not in CHANGING
+}
+"""What only reads, tried at every width: its first example."""

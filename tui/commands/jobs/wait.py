@@ -44,7 +44,7 @@ class _Span(click.ParamType[float]):
 
 
 @examples(
-    "bt-tui wait abc1234 && bt-tui deploy_checkpoints --job-id abc1234 --config deploy.py",
+    "bt-tui wait def5678 && bt-tui deploy_checkpoints --job-id def5678 --config deploy.py",
     "bt-tui wait abc1234 def5678 --timeout 2h -o json",
     "bt-tui wait abc1234 --until running && bt-tui ssh abc1234",
 )
