@@ -32,6 +32,15 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
     context.exit()
 
 
+def _show_help_json(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from tui.commands.support.help_json import described
+
+    Output().json(described(cli))
+    context.exit()
+
+
 @examples(
     "bt-tui demo                    explore without an account",
     "bt-tui                         open the dashboard on your workspace",
@@ -53,6 +62,14 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
     expose_value=False,
     callback=_show_version,
     help="Show the version and exit.",
+)
+@click.option(
+    "--help-json",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_help_json,
+    help="Print all commands, options and exit codes as JSON, for programs.",
 )
 @click.pass_context
 def cli(context: click.Context) -> None:
