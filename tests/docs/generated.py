@@ -18,6 +18,8 @@ from tui.analysis.progress.lines.custom import GROUPS
 from tui.analysis.progress.lines.reader import parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.run.finding import FindingKind
+from tui.cli import cli
+from tui.commands.support.catalogue import walk
 from tui.settings.loading import variable_of
 from tui.settings.model import PatternSettings
 from tui.settings.problems import fields_of
@@ -86,6 +88,7 @@ TRAINERS: tuple[tuple[str, str], ...] = (
 
 _INNER = ("from_bar", "rank", "whole_epochs")  # how a reading was read, rather than what it tells
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
+_COMMANDS = re.compile(r"<!-- commands -->\n.*?<!-- end -->\n", re.DOTALL)
 _KEYS = re.compile(r"<!-- keys -->\n.*?<!-- end -->\n", re.DOTALL)
 _MADE = re.compile(
     r"<!-- (thresholds: [\w-]+|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL
@@ -111,6 +114,17 @@ def health_page(page: str) -> str:
         return f"<!-- {match[1]} -->\n{table}<!-- end -->\n"
 
     return _MADE.sub(made, page)
+
+
+def commands_page(page: str) -> str:
+    """The page of commands, with the table of all that are not hidden."""
+    rows = "".join(
+        f"| `{words}` | {_cell(command.get_short_help_str(limit=200))} |\n"
+        for words, command in walk(cli)
+        if words and not command.hidden
+    )
+    table = f"<!-- commands -->\n| Command | Purpose |\n|---|---|\n{rows}<!-- end -->\n"
+    return _COMMANDS.sub(lambda _: table, page)
 
 
 def keys_page(page: str) -> str:
@@ -227,6 +241,7 @@ def _kind_words(kind: Any) -> str:
 
 
 PAGES: Mapping[str, Callable[[str], str]] = {
+    "commands.md": commands_page,
     "library.md": library_guide,
     "health.md": health_page,
     "keys.md": keys_page,
