@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
-from every_command import ENDED, JOB, PROJECT, SERVED, WAITING
 
 from support.cli import RunCli
+from support.every_command import ENDED, JOB, PROJECT, SERVED, WAITING
 from support.fake_baseten import FakeBaseten, job, project
 from tui.cli import cli as program
 

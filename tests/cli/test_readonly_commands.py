@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_command import CHANGING, ENDED, JOB, PROJECT
 
 from support.cli import RunCli
+from support.every_command import CHANGING, ENDED, JOB, PROJECT
 from support.faulty import FaultyServer
 from tui.commands.support.exit_codes import ExitCode
 

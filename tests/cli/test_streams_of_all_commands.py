@@ -14,10 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_command import CHANGING, JOB, MACHINE_FORMATS, READING, WITHOUT_FORMAT, commands, formats_of
 from whole_platform import NOISE, furnished
 
 from support.cli import Result, RunCli
+from support.every_command import (
+    CHANGING,
+    JOB,
+    MACHINE_FORMATS,
+    READING,
+    WITHOUT_FORMAT,
+    commands,
+    formats_of,
+)
 from support.served_platform import KEY
 
 ASKS_NOBODY = frozenset({"remotes", "config show", "emulator status", "init"})

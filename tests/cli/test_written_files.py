@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_command import ENDED, JOB, SERVED
 from whole_platform import CONFIG
 
 from support.cli import RunCli
+from support.every_command import ENDED, JOB, SERVED
 
 OLD = "what was there before\n"
 WRITING: dict[str, tuple[tuple[str, ...], str]] = {

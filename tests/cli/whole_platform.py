@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from every_command import BROKEN, ENDED, INACTIVE, JOB, SERVING, SPARE, WAITING
-
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
 from api_client.emulator.store.deployments import Change, DeploymentPlan, StoredDeployment, StoredModel
 from api_client.models import CachedFile, JobStatus
 from support.archives import packed
+from support.every_command import BROKEN, ENDED, INACTIVE, JOB, SERVING, SPARE, WAITING
 from support.fake_backend import START
 from support.faulty import FaultyServer
 from support.served_platform import KEY, Served, counting_bytes, served_platform

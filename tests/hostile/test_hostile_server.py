@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from raw_terminal import DrawnTerminal
 
 from api_client import models
+from support.every_command import IN_EXAMPLES, commands, example_of, formats_of
 from support.fake_baseten import FakeBaseten
 from tui.cli import main
 
@@ -81,45 +82,36 @@ def test_the_harm_is_an_answer_that_the_models_read(model: type[BaseModel]) -> N
 
 AS_READ = HARM.replace("\ud800", "\ufffd")
 JOB = f"live{AS_READ}"
-OF_THE_JOB, DEPLOYED = ("--job-id", JOB), ("--model-name", "m", "--gpu", "H100:1")
-TABLE_JSON, WITH_CSV = ("table", "json"), ("table", "json", "csv")
-COMMANDS = (
-    (("projects",), TABLE_JSON),
-    (("jobs",), TABLE_JSON),
-    (("job", JOB), TABLE_JSON),
-    (("logs", JOB), ("text", "ndjson")),
-    (("metrics", JOB), (*WITH_CSV, "chart")),
-    (("progress", JOB), WITH_CSV),
-    (("health", JOB), TABLE_JSON),
-    (("compare", JOB, f"wait{AS_READ}"), WITH_CSV),
-    (("capacity", "view"), WITH_CSV),
-    (("checkpoints", "list", *OF_THE_JOB), WITH_CSV),
-    (("checkpoints", "show", AS_READ, *OF_THE_JOB), TABLE_JSON),
-    (("checkpoints", "download", *OF_THE_JOB), TABLE_JSON),
-    (("cache", "summarize", AS_READ), WITH_CSV),
-    (("sessions", JOB), TABLE_JSON),
-    (("secrets",), TABLE_JSON),
-    (("stop", JOB), TABLE_JSON),
-    (("recreate", JOB), TABLE_JSON),
-    (("wait", JOB, "--timeout", "0s"), TABLE_JSON),
-    (("download", JOB), TABLE_JSON),
-    (("deploy", *OF_THE_JOB, "--checkpoint", AS_READ, *DEPLOYED, "--yes"), TABLE_JSON),
-    (("why", JOB), ("text", "json", "markdown")),
-    (("cost", JOB), WITH_CSV),
-    (("status", JOB), ("text", "json")),
-    (("deployments",), WITH_CSV),
-    (("deployments", "show", AS_READ), TABLE_JSON),
-    (("delete", f"odd{AS_READ}", "--yes"), TABLE_JSON),
-    (("workstation", "--yes"), ("text", "json")),
-)
-LINES = [(*command, "-o", kind) for command, kinds in COMMANDS for kind in kinds]
+NAMES = dict.fromkeys((*IN_EXAMPLES, "llama-sft"), AS_READ) | {"abc1234": JOB, "def5678": f"wait{AS_READ}"}
+"""What the examples of the help name, as the server has it."""
+OTHER_ARGUMENTS = {
+    "delete": (f"odd{AS_READ}",),
+    "deploy_checkpoints": (
+        *("--job-id", JOB, "--checkpoint", AS_READ, "--model-name", "m", "--gpu", "H100:1"),
+    ),
+    "recreate": (JOB,),
+    "wait": (JOB, "--timeout", "0s"),
+}
+"""Where the first example asks, or waits for what never comes."""
+
+
+def lines() -> Iterator[tuple[str, ...]]:
+    """The first example of each command that prints data, in each of its formats, confirmed.
+
+    ``raw`` is what the server sent, for a program.
+    """
+    for words, command in commands():
+        for output_format in (each for each in formats_of(command) if each != "raw"):
+            given = OTHER_ARGUMENTS.get(words) or example_of(words, command, NAMES)
+            confirmed = ["--yes"] if any("--yes" in each.opts for each in command.params) else []
+            yield (*words.split(), *given, *confirmed, "-o", output_format)
 
 
 def named(line: tuple[str, ...]) -> str:
     return " ".join(word for word in line if MARK not in word)
 
 
-@pytest.mark.parametrize("line", LINES, ids=named)
+@pytest.mark.parametrize("line", lines(), ids=named)
 def test_no_command_lets_any_of_it_out(
     line: tuple[str, ...], configured: HostileServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

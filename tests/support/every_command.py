@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 
@@ -85,12 +85,12 @@ IN_EXAMPLES = {"abc1234": JOB, "def5678": ENDED, "wxy7890": SERVING} | dict.from
 """What the help's examples name, and what is there in its place."""
 
 
-def example_of(words: str, command: click.Command) -> tuple[str, ...]:
+def example_of(words: str, command: click.Command, names: Mapping[str, str] = IN_EXAMPLES) -> tuple[str, ...]:
     """The arguments of the first example in a command's help, without comment and redirection."""
     lines = map(str.strip, (command.epilog or "").splitlines())
     line = next(each for each in lines if each.startswith(f"bt-tui {words}"))
     given = shlex.split(re.split(r"  | [|<>&]", line)[0])[1 + len(words.split()) :]
-    return tuple(IN_EXAMPLES.get(word, word) for word in given)
+    return tuple(names.get(word, word) for word in given)
 
 
 DRY_RUNS: dict[str, tuple[str, ...]] = {
