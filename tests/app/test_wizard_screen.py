@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
+import pytest
 from textual import events
 from textual.widgets import Input
 
@@ -164,6 +165,26 @@ async def test_key_waits_until_the_next_question_is_mounted() -> None:
         await go_back_to_secrets(app.screen)
         app.post_message(events.Key("ctrl+s", None))
         await until(pilot, lambda: step_of(app.screen) == REVIEW)
+
+
+@pytest.mark.parametrize("turns", range(0, 12, 2))
+async def test_dashboard_survives_questions_that_replace_each_other(turns: int) -> None:
+    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    async with opened(app, SIZE) as pilot:
+        screen = app.screen
+        assert isinstance(screen, DeployScreen)
+        for _ in range(3):
+            screen.action_previous()
+            for _ in range(turns):  # the pane may be removed halfway
+                await asyncio.sleep(0)
+        await settle(pilot)
+        assert app.is_running and step_of(screen) == screen.query_one(QuestionPane).step.id
+        screen.action_previous()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        screen.leave()
+        await until(pilot, lambda: app.screen is not screen)
+        assert app.is_running
 
 
 async def test_action_does_nothing_until_the_next_question_is_mounted() -> None:

@@ -7,7 +7,9 @@ terminal first, and its report (``tui.app.crash``) has neither.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -152,6 +154,7 @@ class BtTuiApp(App[WelcomeChoice]):
             share=partial(setattr, self, "snoozed"),
         )
         self.shutdown = Shutdown(self.restore_terminal)
+        self.ended_unasked = False
         self._garbage = GarbageCollector(lambda: self.alerts.unused_s)
         self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
@@ -295,6 +298,14 @@ class BtTuiApp(App[WelcomeChoice]):
             leave(notice)
         else:  # a web page, or no driver yet
             self._exit_renderables.append(Text(notice, no_wrap=True, overflow="ignore"))
+
+    async def run_async(self, *args: Any, **options: Any) -> Any:
+        """Run as Textual does, and note if the app ended though nobody asked it to."""
+        try:
+            return await super().run_async(*args, **options)
+        finally:
+            task = asyncio.current_task()  # canceled by ctrl-c and by signals
+            self.ended_unasked = not self._exit and task is not None and not task.cancelling()
 
     async def _shutdown(self) -> None:
         if not self.is_headless:
@@ -558,6 +569,9 @@ def run_dashboard(
     finally:
         # only after its threads have ended, because a running download would create its folder again
         app.outbox.close()
+    if app.ended_unasked and not app.return_code:  # its own task was canceled, which Textual hides
+        sys.stderr.write(f"{crash_notice(asyncio.CancelledError())}\n")
+        raise SystemExit(CRASHED)
     if app.return_code:  # it crashed, and printed its report, or its terminal is gone
         raise SystemExit(app.return_code)
     app.shutdown.finish()

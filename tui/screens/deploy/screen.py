@@ -164,11 +164,12 @@ class DeployScreen(AppScreen):
             self.form = "python"
         self._show_made(wizard)
 
-    @work(group="pane", exclusive=True)
-    async def _ask(self, pane: QuestionPane) -> None:
+    def _ask(self, pane: QuestionPane) -> None:
+        # No worker waits for this: canceling it would cancel the tasks of the removed widgets, and with them
+        # the app's, which waits for them, too.
         box = self.query_one("#answer", Vertical)
-        await box.remove_children()
-        await box.mount(pane)
+        box.remove_children()
+        box.mount(pane)
 
     def _step_list(self, wizard: WizardProgress) -> Text:
         """List every step with its answer below; mark the current step by a sign, not only by color."""
