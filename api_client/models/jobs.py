@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from api_client.models.base import ApiModel, Integer, NodeCount, Number, UtcDatetime
+from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, Number, UtcDatetime
 
 STATUS_PREFIX = "TRAINING_JOB_"
 CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
@@ -150,7 +150,7 @@ class TrainingJob(ApiModel):
 
     def earliest_time(self, now: datetime) -> datetime:
         """Return the earliest time at which the job may have lines and samples."""
-        return now - LOG_LIFE if self.created_at is None else self.created_at - CLOCK_SKEW
+        return now - LOG_LIFE if self.created_at is None else max(FIRST_MOMENT, self.created_at - CLOCK_SKEW)
 
     @property
     def project_id(self) -> str:

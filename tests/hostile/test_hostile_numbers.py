@@ -14,7 +14,7 @@ import pytest
 from hostile_answers import MARK, HostileServer, Values, harmful
 from pydantic import BaseModel, ValidationError
 from raw_terminal import DrawnTerminal
-from test_hostile_server import AS_READ, COMMANDS, WAYS, arrived, configure
+from test_hostile_server import AS_READ, WAYS, arrived, configure, lines, named
 
 from api_client import models
 from tui.cli import main
@@ -68,17 +68,16 @@ def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
         yield running
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0][0])
+@pytest.mark.parametrize("line", lines(), ids=named)
 def test_no_number_or_time_ends_a_command(
-    command: tuple[tuple[str, ...], tuple[str, ...]],
+    line: tuple[str, ...],
     server: HostileServer,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure(server, monkeypatch, tmp_path)
-    words, kinds = command
-    main((*(word.replace(AS_READ, MARK) for word in words), "-o", kinds[0]))
+    main([word.replace(AS_READ, MARK) for word in line])
     printed = capsys.readouterr()
     assert printed.out + printed.err
     assert "Traceback" not in printed.err
