@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +23,11 @@ MAX_CPU_S = 30
 PROGRAM = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, ({MAX_CPU_S}, {MAX_CPU_S}))
+from pathlib import Path
 from tui.cli import main
-sys.exit(main(sys.argv[1:]))
+code = main(sys.argv[1:])
+Path("status").write_bytes(Path("/proc/self/status").read_bytes())
+sys.exit(code)
 """
 JOB = "/v1/training_projects/[^/]+/jobs/[^/]+"
 SEARCH = "/v1/training_jobs/search"
@@ -77,7 +81,10 @@ def run(server: FakeBaseten, command: tuple[str, ...], folder: Path) -> tuple[st
         )
         _pid, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-    return (folder / "errors").read_text(), usage.ru_maxrss, usage.ru_utime
+    # Its maximum resident set in ``usage`` includes that of this process, which it was for a moment.
+    peak = re.search(r"VmHWM:\s+(\d+) kB", (folder / "status").read_text())
+    assert peak is not None
+    return (folder / "errors").read_text(), int(peak[1]), usage.ru_utime
 
 
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
