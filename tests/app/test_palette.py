@@ -2,13 +2,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 
 from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed, text_of
 from support.waiting import to_screen, until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
+from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import OpenJobRequested
 
@@ -77,3 +78,14 @@ async def test_a_picture_of_the_screen_is_saved_where_there_is_no_folder_of_down
             picture.unlink()
             if folder is downloads:
                 downloads.rmdir()
+
+
+async def test_key_does_nothing_in_a_palette_whose_list_is_gone() -> None:
+    app = home()
+    async with opened(app, (80, 24)) as pilot:
+        await to_screen(pilot, CommandPalette, "colon")
+        palette = app.screen
+        await palette.query_one(CommandList).remove()
+        await pilot.press("down")
+        assert app.screen is palette
+        await to_screen(pilot, HomeScreen, "escape")

@@ -15,7 +15,16 @@ from rich.text import Text
 from textual import on, work
 from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
-from textual.command import Command, CommandListItem, CommandPalette, Hit, Hits, Provider, SimpleProvider
+from textual.command import (
+    Command,
+    CommandList,
+    CommandListItem,
+    CommandPalette,
+    Hit,
+    Hits,
+    Provider,
+    SimpleProvider,
+)
 from textual.css.query import NoMatches
 from textual.markup import escape
 from textual.system_commands import SystemCommandsProvider
@@ -107,6 +116,11 @@ class Palette(CommandPalette):
         """Page through the list; do nothing while it has no size yet, or if it is gone."""
         if any(found.scrollable_content_region for found in self.query(OptionList)):
             super()._action_command_list(action)
+
+    def _action_cursor_down(self) -> None:
+        """Open the list, or go down in it; do nothing if it is gone."""
+        if self.query(CommandList):
+            super()._action_cursor_down()
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close; do nothing if this screen is no longer on top."""

@@ -190,13 +190,13 @@ class AppScreen(Screen[None]):
 
 
 def is_settled(screen: Screen[Any]) -> bool:
-    """True if no widget of the screen is being mounted or removed.
+    """True if neither the screen nor any widget of it is being mounted or removed.
 
     A new widget is in the DOM before its children are, and a removed one after its children are gone.
     """
-    return screen.is_mounted and all(
+    return all(
         widget.is_mounted and widget.is_running and not widget._pruning
-        for widget in screen.walk_children(Widget)
+        for widget in (screen, *screen.walk_children(Widget))
     )
 
 
