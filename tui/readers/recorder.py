@@ -45,6 +45,7 @@ from tui.text.log_entries import record_of
 
 METRIC_STEP_S, METRIC_STEP_OF_MANY_S = 30, 60
 METRIC_WINDOW = timedelta(hours=1)
+LONGEST_WINDOW = timedelta(days=6)
 AFTER_THE_END = timedelta(minutes=5)
 SETTLED = timedelta(minutes=3)
 """While a job runs, newer samples are not recorded yet, because others of their time may be late."""
@@ -235,14 +236,18 @@ class Recorder:
         self.on_lines(part, self.line_count)
 
     async def _record_metrics(self, end: datetime | None = None) -> None:
-        """Record the samples up to ``end``, an hour at a time; by default those that are settled."""
+        """Record the samples up to ``end``, by default those that are settled.
+
+        They are read an hour at a time, and ranges without samples in longer parts.
+        """
         end = end or self._now() - SETTLED
         if self.job.is_finished and self.job.updated_at is not None:
             end = min(end, self.job.updated_at + AFTER_THE_END)
         start = self._start_after(self._writer.metrics.newest_ns)
         step_s = METRIC_STEP_OF_MANY_S if has_many_nodes(self.job) else METRIC_STEP_S
+        window = METRIC_WINDOW
         while start < end:
-            until = min(start + METRIC_WINDOW, end)
+            until, rows = min(start + window, end), []
             with self._optional("metrics"):
                 answer = await self.client.metrics.get(
                     self.job.project_id,
@@ -252,7 +257,12 @@ class Recorder:
                     step_s=step_s,
                 )
                 rows = await asyncio.to_thread(rows_of, answer)
-                await asyncio.to_thread(self._writer.metrics.add, rows)
+            if rows and window > METRIC_WINDOW:
+                window = METRIC_WINDOW  # read it again, an hour at a time
+                continue
+            await asyncio.to_thread(self._writer.metrics.add, rows)
+            # A job may have waited for days, or its creation may be decades ago.
+            window = METRIC_WINDOW if rows else min(2 * window, LONGEST_WINDOW)
             start = until
 
     async def _finish(self) -> None:
