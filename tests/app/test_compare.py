@@ -185,4 +185,4 @@ async def test_home_saves_the_jobs_shown_with_formulas_made_harmless(tmp_path: P
         await until(pilot, (tmp_path / "jobs.csv").exists)
     rows = rows_of(tmp_path / "jobs.csv")
     assert {row["name"] for row in rows} == {'\'=HYPERLINK("http://x")', "qwen3-grpo-7"}
-    assert {row["gpus"] for row in rows} == {"32", "16"}
+    assert {row["gpu_count"] for row in rows} == {"8"}

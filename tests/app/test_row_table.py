@@ -3,10 +3,12 @@ from dataclasses import dataclass
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 
 from tui.screens.home.columns import job_columns
 from tui.tables.checkpoints import CHECKPOINTS
 from tui.tables.column import Column
+from tui.widgets.cursor_rows import HEADING_LINES
 from tui.widgets.row_table import RowTable
 
 
@@ -61,6 +63,19 @@ async def test_a_refresh_keeps_cursor_and_line_of_the_screen_by_key() -> None:
         await pilot.pause()
         assert app.table.cursor_key == key
         assert [key in text for text in app.lines()] == line
+
+
+async def test_rows_are_painted_again_only_if_their_cells_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = TableApp(PLANETS)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.pause()
+        painted: list[Region] = []
+        monkeypatch.setattr(app.table, "refresh", lambda *regions, **_: painted.extend(regions))
+        app.table.set_rows([Planet(each.name, each.moons) for each in PLANETS])
+        assert painted == []
+        app.table.set_rows([PLANETS[0], Planet("planet-001", 9), *PLANETS[2:-1], Planet("far away", 3)])
+        assert [region.y for region in painted] == [HEADING_LINES + 1]
+        assert app.lines()[HEADING_LINES + 1].rstrip().endswith(" 9")
 
 
 async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign() -> None:

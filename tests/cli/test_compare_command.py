@@ -37,7 +37,7 @@ def test_the_table_marks_what_differs_and_the_best(cli: RunCli, two: FakeBaseten
     lines = {row[3:15].strip(): row for row in cli("compare one two").out.splitlines()}
     assert lines["status"].startswith("≠") and "✗ failed" in lines["status"]
     assert lines["nodes"].startswith(" ")
-    assert "1.00 −33% *" in lines["best loss"]
+    assert "★ 1.00 −33%" in lines["best loss"]
     assert "≈ $60.00 −50%" in lines["cost, est."]
 
 

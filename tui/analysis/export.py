@@ -11,16 +11,14 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 
 from tui.analysis.series import Series
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
 
-Row = TypeVar("Row")
 Value = str | int | float | bool | datetime | None
 
 FORMULA_SIGNS = "=+-@\t\r\n"
@@ -36,12 +34,6 @@ class ExportTable:
     name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
-
-
-def table_of(name: str, fields: Mapping[str, Callable[[Row], Value]], rows: Iterable[Row]) -> ExportTable:
-    return ExportTable(
-        name, tuple(fields), tuple(tuple(read(row) for read in fields.values()) for row in rows)
-    )
 
 
 def without_formula(text: str) -> str:

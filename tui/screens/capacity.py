@@ -10,18 +10,11 @@ from textual.app import ComposeResult
 from textual.reactive import var
 
 from tui.actions import Scope
-from tui.analysis.fleet.capacity import (
-    CapacityRow,
-    CapacityView,
-    GpuAllocation,
-    capacity_table,
-    queue_table,
-    queued_gpu_count,
-)
+from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen
 from tui.screens.messages import ExportRequested, OpenJobRequested
-from tui.tables.capacity import GPUS, QUEUE, CapacityLine
+from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
 from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
 from tui.text.units import age, counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, partialmethod
+from functools import partialmethod
 from typing import Literal
 
 from textual import on
@@ -36,7 +36,8 @@ from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.job.chart_view import ChartView, drawing_words
 from tui.screens.job.charts import LEAST_RANGE, ChartData
 from tui.screens.messages import ExportRequested
-from tui.tables.column import Column, Span
+from tui.tables.column import Span
+from tui.tables.comparison import comparison_columns
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, number, percent
 from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
@@ -45,36 +46,6 @@ from tui.widgets.charts.ticks import Window
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
-
-TITLE_CELLS = 14
-RUN_CELLS = 16
-
-
-def columns_of(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
-    """Return the columns: difference marker, title, then the runs, of which the last are hidden first."""
-    runs = [
-        Column(f"run-{place}", name, partial(_value, place), width=RUN_CELLS, flex=1, keep=len(names) - place)
-        for place, name in enumerate(names)
-    ]
-    most = len(names) + 1
-    return (
-        Column("differs", "", _differs, width=1, keep=most + 1),
-        Column("title", "", lambda row: [(row.title, "muted")], width=TITLE_CELLS, keep=most),
-        *runs,
-    )
-
-
-def _differs(row: ComparisonRow) -> list[Span]:
-    return [("≠", "caution")] if row.differs else []
-
-
-def _value(place: int, row: ComparisonRow) -> list[Span]:
-    if place >= len(row.shown):
-        return []
-    best = place in row.best
-    tone = "good" if best else ("plain" if row.differs else "muted")
-    return [("★ " if best else "", tone), (row.shown[place], tone)]
-
 
 AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "clock": "by clock"}
 
@@ -225,7 +196,7 @@ class CompareRunsScreen(AppScreen):
         self._show_charts()
 
     def _new_table(self) -> RowTable[ComparisonRow]:
-        return RowTable(columns_of(labels(self.ordered)), lambda row: row.id, opens=False)
+        return RowTable(comparison_columns(labels(self.ordered)), lambda row: row.id, opens=False)
 
     def _show(self) -> None:
         if not self.is_mounted:

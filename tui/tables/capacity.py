@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
-from tui.analysis.fleet.capacity import CapacityRow, GpuAllocation
+from tui.analysis.export import ExportTable
+from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation
 from tui.analysis.status import status_view
-from tui.tables.column import Column, Span
-from tui.text.sanitize import sanitize
+from tui.tables.column import Column, Span, exported, text_cell
+from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import age, percent, share_bar
 
 BAR_CELLS = 12
@@ -35,8 +37,8 @@ def _bar(line: CapacityLine) -> list[Span]:
 
 def _share(line: CapacityLine) -> list[Span]:
     row = line.row
-    text = f"{share_bar(row.share, BAR_CELLS)} {percent(row.share)}"
-    return [(text, "caution" if row.share >= 1 else "plain")]
+    shown = f"{share_bar(row.share, BAR_CELLS)} {percent(row.share)}"
+    return [(shown, "caution" if row.share >= 1 else "plain")]
 
 
 def _use(line: CapacityLine) -> list[Span]:
@@ -47,34 +49,60 @@ def _waits(line: CapacityLine) -> list[Span]:
     return [(f"◌ {line.waited_for}", "caution")] if line.waited_for and not line.row.team else []
 
 
-def _gpu(line: CapacityLine) -> list[Span]:
-    return [(sanitize(line.row.gpu_type), "strong")]
-
-
 def _team(line: CapacityLine) -> list[Span]:
-    return [(sanitize(line.row.team), "plain") if line.row.team else ("all teams", "muted")]
+    return [(line.row.team, "plain") if line.row.team else ("all teams", "muted")]
 
 
-def _figure(column_id: str, title: str, heading: str, width: int, keep: int) -> Column[CapacityLine]:
-    def cell(line: CapacityLine) -> list[Span]:
-        return [(str(getattr(line.row, column_id)), "plain" if column_id == "free" else "muted")]
-
-    return Column(column_id, title, cell, width=width, align="right", keep=keep, heading=heading)
+def _count(
+    title: str, count: Callable[[CapacityRow], int], tone: str = "muted", *, field: str, width: int, keep: int
+) -> Column[CapacityLine]:
+    return Column(
+        field,
+        title,
+        text_cell(lambda line: str(count(line.row)), tone),
+        width=width,
+        align="right",
+        keep=keep,
+        heading=field.upper().replace("_", "-"),
+        export=lambda line: count(line.row),
+    )
 
 
 GPUS: tuple[Column[CapacityLine], ...] = (
-    Column("gpu", "GPU", _gpu, 10, keep=10, heading="GPU TYPE"),
-    Column("team", "team", _team, width=9, flex=1, most=24, keep=9, shrinks=True),
+    Column("scope", export=lambda line: "team" if line.row.team else "organization"),
+    Column(
+        "team",
+        "team",
+        _team,
+        width=9,
+        flex=1,
+        most=24,
+        keep=9,
+        shrinks=True,
+        export=lambda line: line.row.team or None,
+    ),
+    Column(
+        "gpu",
+        "GPU",
+        text_cell(lambda line: line.row.gpu_type, "strong"),
+        width=10,
+        keep=10,
+        heading="GPU TYPE",
+        export=lambda line: line.row.gpu_type,
+        field="gpu_type",
+    ),
+    _count("base", lambda row: row.baseline, field="baseline", width=5, keep=2),
+    _count("max", lambda row: row.limit, field="limit", width=5, keep=1),
+    _count("on-dem.", lambda row: row.on_demand, field="on_demand", width=7, keep=4),
+    _count("spot", lambda row: row.spot, field="spot", width=4, keep=3),
+    Column("in_use", export=lambda line: line.row.in_use),
+    _count("free", lambda row: row.free, "plain", field="free", width=5, keep=6),
     Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
     Column("use", "used/max", _use, width=8, align="right", keep=8),
-    _figure("free", "free", "FREE", 5, 6),
-    _figure("on_demand", "on-dem.", "ON-DEMAND", 7, 4),
-    _figure("spot", "spot", "SPOT", 4, 3),
-    _figure("baseline", "base", "BASELINE", 5, 2),
-    _figure("limit", "max", "LIMIT", 5, 1),
     Column("waits", "wait", _waits, width=6, align="right", keep=5),
     Column("share", "used/max", _share, heading="USED/LIMIT"),
 )
+"""In the order of exports; the screen and the command choose from them."""
 
 
 def _status(one: GpuAllocation) -> list[Span]:
@@ -83,31 +111,73 @@ def _status(one: GpuAllocation) -> list[Span]:
     return [(f"{view.sign} {place}{view.word}", view.tone)]
 
 
-def _name(one: GpuAllocation) -> list[Span]:
-    return [(sanitize(one.job.name or one.job.id), "plain")]
-
-
-def _project(one: GpuAllocation) -> list[Span]:
-    return [(sanitize(one.job.project_name), "muted")]
-
-
-def _spot(one: GpuAllocation) -> list[Span]:
-    return [("spot", "caution")] if one.job.is_spot else []
-
-
-def _user(one: GpuAllocation) -> list[Span]:
-    return [(sanitize(one.job.user_email or ""), "muted")]
-
+_OF_JOB: dict[str, Column[GpuAllocation]] = {
+    column.id: column.of(lambda one: one.job) for column in JOB_COLUMNS
+}
 
 QUEUE: tuple[Column[GpuAllocation], ...] = (
-    Column("status", "status", _status, width=15, keep=9, shrinks=True),
-    Column("gpus", "GPUs", lambda one: [(str(one.gpus), "strong")], width=4, align="right", keep=10),
-    Column("type", "type", lambda one: [(sanitize(one.gpu_type), "muted")], width=6, keep=5),
-    Column("id", "job", lambda one: [(one.job.id, "plain")]),
-    Column("name", "job", _name, 14, 3, 40, keep=8, heading="NAME", shrinks=True),
-    Column("age", "for", lambda one: [(age(one.age_s), "plain")], 4, align="right", keep=7, heading="AGE"),
-    Column("priority", "prio", lambda one: [(str(one.job.priority or 0), "muted")], 4, align="right", keep=4),
-    Column("spot", "", _spot, width=4, keep=3),
-    Column("project", "project", _project, width=10, flex=2, most=24, keep=2, shrinks=True),
-    Column("user", "user", _user, width=12, flex=1, keep=1),
+    Column("state", export=lambda one: "waiting" if one.waits else "holding"),
+    Column("place", export=lambda one: one.place or None),
+    replace(_OF_JOB["id"], title="job", field="job_id"),
+    replace(
+        _OF_JOB["name"],
+        title="job",
+        cell=text_cell(lambda one: one.job.name or one.job.id),
+        width=14,
+        flex=3,
+        most=40,
+        keep=8,
+        heading="NAME",
+    ),
+    replace(_OF_JOB["project"], width=10, most=24, export=lambda one: one.job.project_name, field="project"),
+    replace(_OF_JOB["user"], width=12, flex=1),
+    Column(
+        "type",
+        "type",
+        text_cell(lambda one: one.gpu_type, "muted"),
+        width=6,
+        keep=5,
+        export=lambda one: one.gpu_type,
+        field="gpu_type",
+    ),
+    Column(
+        "gpus",
+        "GPUs",
+        text_cell(lambda one: str(one.gpus), "strong"),
+        width=4,
+        align="right",
+        keep=10,
+        export=lambda one: one.gpus,
+    ),
+    replace(_OF_JOB["priority"], keep=4),
+    Column(
+        "status",
+        "status",
+        _status,
+        width=15,
+        keep=9,
+        shrinks=True,
+        export=lambda one: status_view(one.job.current_status).word,
+    ),
+    Column(
+        "age",
+        "for",
+        text_cell(lambda one: age(one.age_s)),
+        width=4,
+        align="right",
+        keep=7,
+        heading="AGE",
+        export=lambda one: round(one.age_s),
+        field="age_s",
+    ),
+    replace(_OF_JOB["spot"], keep=3, export=None),
 )
+"""In the order of exports; the screen and the command choose from them."""
+
+
+def capacity_table(rows: Iterable[CapacityRow]) -> ExportTable:
+    return exported("capacity", GPUS, map(CapacityLine, rows))
+
+
+def queue_table(view: CapacityView) -> ExportTable:
+    return exported("jobs", QUEUE, (*view.waiting, *view.holding))

@@ -10,7 +10,6 @@ from tui.analysis.checkpoints.facts import CheckpointFacts, SyncState
 from tui.analysis.run.finding import FindingKind
 from tui.tables.column import Column, Span
 from tui.text.names import natural_key
-from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
 
 SYNC_VIEWS: dict[SyncState, tuple[str, str]] = {
@@ -48,7 +47,7 @@ def _created(row: CheckpointRow) -> float | None:
 
 
 def _name(row: CheckpointRow) -> list[Span]:
-    name = (sanitize(row.name), "strong")
+    name = (row.name, "strong")
     return [name] if row.is_marked is None else [("✓ " if row.is_marked else "  ", "good"), name]
 
 
@@ -97,7 +96,7 @@ def _sync(row: CheckpointRow) -> list[Span]:
     known = SYNC_VIEWS.get(row.facts.sync)
     if known is not None:
         return [known]
-    return [(sanitize(row.facts.checkpoint.sync_status or UNKNOWN), "muted")]
+    return [(row.facts.checkpoint.sync_status or UNKNOWN, "muted")]
 
 
 def _size(row: CheckpointRow) -> list[Span]:
@@ -105,7 +104,7 @@ def _size(row: CheckpointRow) -> list[Span]:
 
 
 def _base(row: CheckpointRow) -> list[Span]:
-    return [(sanitize(row.facts.checkpoint.base_model or ""), "muted")]
+    return [(row.facts.checkpoint.base_model or "", "muted")]
 
 
 CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
@@ -137,7 +136,7 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
     Column(
         "kind",
         "type",
-        lambda row: [(sanitize(row.facts.kind), "plain")],
+        lambda row: [(row.facts.kind, "plain")],
         width=9,
         keep=3,
         value=lambda row: natural_key(row.facts.kind),

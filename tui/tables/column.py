@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
+from tui.analysis.export import ExportTable, Value
 from tui.analysis.ordering import ordered
-from tui.text.sanitize import cell_width
+from tui.text.sanitize import cell_width, sanitize
 
 Row = TypeVar("Row")
+Whole = TypeVar("Whole")
 
 Span = tuple[str, str]
 """Text with the name of its tone."""
@@ -35,11 +37,16 @@ class Column(Generic[Row]):
 
     Commands print the column under ``heading``, by default the title in capitals. On a narrow terminal they
     cut it if it ``shrinks``.
+
+    CSV and JSON exports have the value that ``export`` returns under the name ``field``, by default the
+    ID; without it, the column isn't exported. A column without a cell is only exported.
+
+    Cells and values are not sanitized: whoever draws, prints or writes them does that.
     """
 
     id: str
-    title: str
-    cell: Callable[[Row], Sequence[Span]]
+    title: str = ""
+    cell: Callable[[Row], Sequence[Span]] = lambda _row: ()
     width: int = 0
     flex: int = 0
     most: int = 0
@@ -51,6 +58,17 @@ class Column(Generic[Row]):
     shrinks: bool = False
     value: Callable[[Row], Any] | None = None
     descending: bool = False
+    export: Callable[[Row], Value] | None = None
+    field: str = ""
+
+    def of(self, part: Callable[[Whole], Row]) -> Column[Whole]:
+        """Return the same column for rows that have a row of this column as a part."""
+
+        def applied(function: Callable[[Row], Any] | None) -> Callable[[Whole], Any] | None:
+            return None if function is None else lambda whole: function(part(whole))
+
+        changes: dict[str, Any] = {name: applied(getattr(self, name)) for name in ("cell", "value", "export")}
+        return cast("Column[Whole]", replace(self, **changes))
 
     @property
     def least_cells(self) -> int:
@@ -61,20 +79,29 @@ class Column(Generic[Row]):
         return cell_width(self.title) + (ARROW_CELLS if self.value is not None else 0)
 
 
+def text_cell(read: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:
+    """Return cells that are a text of one tone."""
+    return lambda row: [(read(row), tone)]
+
+
 def text_column(
     title: str, read: Callable[[Row], str], tone: str = "plain", *, right: bool = False, shrinks: bool = False
 ) -> Column[Row]:
     """Return a column of a command's table, whose cells are texts of one tone."""
     align: Literal["left", "right"] = "right" if right else "left"
-    return Column(
-        title, title, lambda row: [(read(row), tone)], align=align, heading=title or " ", shrinks=shrinks
-    )
+    return Column(title, title, text_cell(read, tone), align=align, heading=title or " ", shrinks=shrinks)
+
+
+def exported(name: str, columns: Iterable[Column[Row]], rows: Iterable[Row]) -> ExportTable:
+    """Return the values of the columns that are exported."""
+    fields = {column.field or column.id: column.export for column in columns if column.export is not None}
+    values = tuple(tuple(export(row) for export in fields.values()) for row in rows)
+    return ExportTable(name, tuple(fields), values)
 
 
 def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Column[Row]]:
     """Size columns by content: space left by short and empty columns goes to those that would be cut."""
-    cells = [[sum(cell_width(text) for text, _ in column.cell(row)) for row in rows] for column in columns]
-    needs = [max(column, default=0) for column in cells]
+    needs = [max((_shown_cells(column.cell(row)) for row in rows), default=0) for column in columns]
     sized = [
         replace(column, width=min(column.least_cells, max(need, column.title_cells)))
         for column, need in zip(columns, needs, strict=True)
@@ -87,6 +114,10 @@ def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: in
         sized[place] = replace(column, width=column.width + more)
         spare -= more
     return sized or list(columns)
+
+
+def _shown_cells(spans: Sequence[Span]) -> int:
+    return cell_width(sanitize("".join(text for text, _ in spans)))
 
 
 def fitted_columns(all_columns: Sequence[Column[Row]], width: int) -> tuple[tuple[Column[Row], int], ...]:

@@ -1,14 +1,12 @@
-"""Jobs and projects as the commands list them: as a table, and as fields for CSV."""
+"""The columns about a job, which every table and export of jobs has in common, and those about a project."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from api_client.models import TrainingJob, TrainingProject
-from tui.analysis.export import Value
 from tui.analysis.status import status_view
-from tui.tables.column import Column, Span
+from tui.tables.column import Column, Span, chosen, text_cell
 from tui.text.times import local_time
 from tui.text.units import UNKNOWN, age, hardware
 
@@ -25,6 +23,107 @@ def age_of(moment: datetime | None, now: datetime | None = None) -> str:
     return age(((now or datetime.now(UTC)) - moment).total_seconds()) if moment else UNKNOWN
 
 
+def _spot(job: TrainingJob) -> list[Span]:
+    return [("spot", "caution")] if job.is_spot else []
+
+
+JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
+    Column("id", "id", text_cell(lambda job: job.id), export=lambda job: job.id),
+    Column(
+        "name",
+        "name",
+        text_cell(lambda job: job.name or UNKNOWN, "strong"),
+        shrinks=True,
+        export=lambda job: job.name,
+    ),
+    Column(
+        "status",
+        "status",
+        lambda job: status_cell(job.current_status),
+        shrinks=True,
+        export=lambda job: job.current_status,
+        field="current_status",
+    ),
+    Column("training_project_id", export=lambda job: job.project_id),
+    Column(
+        "project",
+        "project",
+        text_cell(lambda job: job.project_name or UNKNOWN),
+        width=12,
+        flex=2,
+        keep=2,
+        shrinks=True,
+        export=lambda job: job.training_project.name if job.training_project else None,
+        field="training_project_name",
+    ),
+    Column(
+        "gpus",
+        "gpus",
+        text_cell(hardware),
+        width=8,
+        keep=6,
+        shrinks=True,
+        value=lambda job: (job.total_gpus, hardware(job)) if hardware(job) != UNKNOWN else None,
+        descending=True,
+    ),
+    Column("node_count", export=lambda job: job.node_count),
+    Column("instance_type", export=lambda job: job.instance_type.name),
+    Column("gpu_type", export=lambda job: job.instance_type.gpu_type),
+    Column("gpu_count", export=lambda job: job.instance_type.gpu_count),  # of each node
+    Column(
+        "spot",
+        "",
+        _spot,
+        width=4,
+        value=lambda job: job.is_spot or None,
+        export=lambda job: job.availability_model,
+        field="availability_model",
+    ),
+    Column(
+        "priority",
+        "prio",
+        text_cell(lambda job: str(job.priority or 0), "muted"),
+        width=4,
+        align="right",
+        keep=1,
+        value=lambda job: job.priority or 0,
+        descending=True,
+        export=lambda job: job.priority,
+    ),
+    Column(
+        "user",
+        "user",
+        text_cell(lambda job: job.user_email or "", "muted"),
+        width=14,
+        flex=3,
+        keep=1,
+        value=lambda job: (job.user_email or "").lower() or None,
+        export=lambda job: job.user_email,
+    ),
+    Column(
+        "age",
+        "age",
+        text_cell(lambda job: age_of(job.created_at)),
+        align="right",
+        keep=7,
+        export=lambda job: job.created_at,
+        field="created_at",
+    ),
+    Column("updated_at", export=lambda job: job.updated_at),
+    Column(
+        "message",
+        "message",
+        text_cell(lambda job: (job.error_message or "")[:ERROR_CELLS_LIMIT], "muted"),
+        shrinks=True,
+        export=lambda job: job.error_message,
+        field="error_message",
+    ),
+)
+"""In the order of exports, with the API's names; tables choose from them."""
+
+LISTED_JOBS = chosen(JOB_COLUMNS, "status id name project gpus age message")
+
+
 def _latest(project: TrainingProject) -> str:
     latest = project.latest_job
     return (latest.name or latest.id) if latest else UNKNOWN
@@ -35,55 +134,47 @@ def _latest_status(project: TrainingProject) -> list[Span]:
     return status_cell(latest.current_status) if latest else [(UNKNOWN, "muted")]
 
 
-PROJECTS: tuple[Column[TrainingProject], ...] = (
-    Column("id", "id", lambda project: [(project.id, "plain")]),
-    Column("name", "name", lambda project: [(project.name, "strong")], shrinks=True),
-    Column("team", "team", lambda project: [(project.team_name or UNKNOWN, "plain")], shrinks=True),
-    Column("latest", "latest job", lambda project: [(_latest(project), "plain")], shrinks=True),
-    Column("status", "status", _latest_status, shrinks=True),
-    Column("created", "created", lambda project: [(local_time(project.created_at) or UNKNOWN, "plain")]),
-)
-
-JOBS: tuple[Column[TrainingJob], ...] = (
-    Column("status", "status", lambda job: status_cell(job.current_status), shrinks=True),
-    Column("id", "id", lambda job: [(job.id, "plain")]),
-    Column("name", "name", lambda job: [(job.name or UNKNOWN, "strong")], shrinks=True),
-    Column("project", "project", lambda job: [(job.project_name or UNKNOWN, "plain")], shrinks=True),
-    Column("gpus", "gpus", lambda job: [(hardware(job), "plain")], shrinks=True),
-    Column("age", "age", lambda job: [(age_of(job.created_at), "plain")], align="right"),
+PROJECT_COLUMNS: tuple[Column[TrainingProject], ...] = (
+    Column("id", "id", text_cell(lambda project: project.id), export=lambda project: project.id),
     Column(
-        "message",
-        "message",
-        lambda job: [((job.error_message or "")[:ERROR_CELLS_LIMIT], "muted")],
+        "name",
+        "name",
+        text_cell(lambda project: project.name, "strong"),
         shrinks=True,
+        export=lambda project: project.name,
     ),
+    Column(
+        "team",
+        "team",
+        text_cell(lambda project: project.team_name or UNKNOWN),
+        shrinks=True,
+        export=lambda project: project.team_name,
+        field="team_name",
+    ),
+    Column(
+        "latest",
+        "latest job",
+        text_cell(_latest),
+        shrinks=True,
+        export=lambda project: project.latest_job.id if project.latest_job else None,
+        field="latest_job_id",
+    ),
+    Column(
+        "status",
+        "status",
+        _latest_status,
+        shrinks=True,
+        export=lambda project: project.latest_job.current_status if project.latest_job else None,
+        field="latest_job_status",
+    ),
+    Column(
+        "created",
+        "created",
+        text_cell(lambda project: local_time(project.created_at) or UNKNOWN),
+        export=lambda project: project.created_at,
+        field="created_at",
+    ),
+    Column("updated_at", export=lambda project: project.updated_at),
 )
 
-JOB_FIELDS: dict[str, Callable[[TrainingJob], Value]] = {
-    "id": lambda job: job.id,
-    "name": lambda job: job.name,
-    "current_status": lambda job: job.current_status,
-    "training_project_id": lambda job: job.project_id,
-    "training_project_name": lambda job: job.training_project.name if job.training_project else None,
-    "node_count": lambda job: job.node_count,
-    "instance_type": lambda job: job.instance_type.name,
-    "gpu_type": lambda job: job.instance_type.gpu_type,
-    "gpu_count": lambda job: job.instance_type.gpu_count,
-    "availability_model": lambda job: job.availability_model,
-    "priority": lambda job: job.priority,
-    "user": lambda job: job.user_email,
-    "created_at": lambda job: job.created_at,
-    "updated_at": lambda job: job.updated_at,
-    "error_message": lambda job: job.error_message,
-}
-"""``gpu_count`` is per node."""
-
-PROJECT_FIELDS: dict[str, Callable[[TrainingProject], Value]] = {
-    "id": lambda project: project.id,
-    "name": lambda project: project.name,
-    "team_name": lambda project: project.team_name,
-    "latest_job_id": lambda project: project.latest_job.id if project.latest_job else None,
-    "latest_job_status": lambda project: project.latest_job.current_status if project.latest_job else None,
-    "created_at": lambda project: project.created_at,
-    "updated_at": lambda project: project.updated_at,
-}
+LISTED_PROJECTS = chosen(PROJECT_COLUMNS, "id name team latest status created")

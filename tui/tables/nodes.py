@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.tables.column import Column, Span
-from tui.text.sanitize import sanitize
 from tui.text.units import BYTES_PER_MIB, UNKNOWN, bytes_iec, cores, percent
 
 HOT, FULL = 0.9, 0.97
@@ -42,7 +41,7 @@ def node_columns(gpu_memory_mib: int | None = None) -> tuple[Column[NodeSnapshot
 
     return (
         Column(
-            "node", "node", lambda node: [(sanitize(node.name), "strong")], 7, flex=1, keep=9, shrinks=True
+            "node", "node", lambda node: [(node.name, "strong")], 7, flex=1, keep=9, shrinks=True
         ),
         Column("use", "gpu", _use, align="right"),
         Column("each", "each %", _each, shrinks=True),

@@ -17,10 +17,15 @@ from textual.strip import Strip
 
 from tui.tables.column import GAP, MARGIN, Column, Row, Sort, Span, fitted_columns, sized_columns
 from tui.text.names import clip_middle
+from tui.text.sanitize import sanitize
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 
 SORT_ARROWS = ("▴", "▾")
 _MAX_CACHED_LINES = 500
+
+
+Cells = list[tuple[Column[Any], Sequence[Span], int]]
+"""The cells of a row: column, sanitized texts, and width."""
 
 
 def _length(spans: Sequence[Span]) -> int:
@@ -84,7 +89,8 @@ class RowTable(CursorRows, Generic[Row]):
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
-        self._lines: dict[tuple[str, str], tuple[Row, Strip]] = {}
+        self._lines: dict[tuple[str, str], tuple[Cells, Strip]] = {}
+        self._seen: tuple[list[Cells], int, int, int] = ([], 0, 0, 0)
 
     @property
     def row_count(self) -> int:
@@ -113,7 +119,7 @@ class RowTable(CursorRows, Generic[Row]):
         Without records only the heading is left. The table is not hidden, so that it keeps the focus.
         """
         before, top = self.cursor_key, self._cursor - self.scroll_offset.y
-        (seen, *where), cursor = self._seen(), self._cursor
+        (seen, *where), cursor = self._seen, self._cursor
         self._rows = rows
         if self._sized:
             self._layout_width = -1
@@ -126,7 +132,8 @@ class RowTable(CursorRows, Generic[Row]):
         self.virtual_size = Size(0, len(rows) + HEADING_LINES)
         if found is not None and self.scroll_offset.y:
             self.scroll_to(y=max(0, self._cursor - top), animate=False, force=True)
-        now_seen, *now_where = self._seen()
+        self._seen = self._visible()
+        now_seen, *now_where = self._seen
         if self._cursor != cursor or now_where != where:
             self.refresh()
         else:
@@ -136,10 +143,12 @@ class RowTable(CursorRows, Generic[Row]):
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
 
-    def _seen(self) -> tuple[Sequence[Row], int, int]:
-        """Return everything that affects the lines on screen: their records, scroll offset and row count."""
+    def _visible(self) -> tuple[list[Cells], int, int, int]:
+        """Return everything that affects the lines on screen: their cells, place and number of rows."""
+        self._fit(self.scrollable_content_region.width)
         top = self.scroll_offset.y
-        return self._rows[top : top + self.size.height], top, len(self._rows)
+        shown = self._rows[top : top + self.size.height]
+        return [self._cells(row) for row in shown], top, len(shown), len(self._rows)
 
     def move_to(self, key: str) -> None:
         index = self._index_of.get(key)
@@ -149,11 +158,6 @@ class RowTable(CursorRows, Generic[Row]):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._lines.clear()
-
-    def redraw(self) -> None:
-        """Draw all rows again, because a column shows more than their records."""
-        self._lines.clear()
-        self.refresh()
 
     def watch_sort_mark(self) -> None:
         self.refresh()
@@ -186,27 +190,28 @@ class RowTable(CursorRows, Generic[Row]):
     def _row_strip(self, index: int, width: int) -> Strip:
         row = self._rows[index]
         component = self._component_of(index)
+        cells = self._cells(row)
         cached = self._lines.get((self._key(row), component))
-        if cached is not None and cached[0] == row:
+        if cached is not None and cached[0] == cells:
             return cached[1]
         base = self._component(component) if component else self.rich_style
         segments = [Segment(" " * MARGIN, base)]
-        for position, (column, spans, cells) in enumerate(self._cells(row)):
+        for position, (column, spans, room) in enumerate(cells):
             if position:
                 segments.append(Segment(" " * GAP, base))
-            segments.extend(self._cell_segments(column, spans, cells, base))
+            segments.extend(self._cell_segments(column, spans, room, base))
         segments.append(Segment(" " * MARGIN, base))
         strip = Strip(segments).adjust_cell_length(width, base)
         if len(self._lines) > _MAX_CACHED_LINES:
             self._lines.clear()
-        self._lines[(self._key(row), component)] = (row, strip)
+        self._lines[(self._key(row), component)] = (cells, strip)
         return strip
 
-    def _cells(self, row: Row) -> list[tuple[Column[Row], Sequence[Span], int]]:
+    def _cells(self, row: Row) -> Cells:
         """Return the cells with their widths: a text that is too long takes those of empty cells after it."""
-        found: list[tuple[Column[Row], Sequence[Span], int]] = []
+        found: Cells = []
         for column, cells in self._layout:
-            spans = column.cell(row)
+            spans = [(sanitize(text), tone) for text, tone in column.cell(row)]
             before, text, room = found[-1] if found else (column, (), 0)
             if not _length(spans) and before.align == "left" and _length(text) > room:
                 found[-1] = (before, text, room + GAP + cells)
@@ -218,7 +223,7 @@ class RowTable(CursorRows, Generic[Row]):
         """Return the texts in the row of the cursor that are too long for their cells."""
         row = self.cursor_row
         self._fit(self.scrollable_content_region.width)
-        cells = self._cells(row) if row is not None else []
+        cells: Cells = self._cells(row) if row is not None else []
         return ["".join(text for text, _ in spans) for _, spans, room in cells if _length(spans) > room]
 
     def _cell_segments(

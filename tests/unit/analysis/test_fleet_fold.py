@@ -1,17 +1,14 @@
 """Home's rows: what the fold need not make anew, that nothing is missed by that, and what its jobs cost."""
 
 from datetime import timedelta
-from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from api_client.models import TrainingProject
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
-from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, JobPreview, JobRow, job_row
-from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.screens.home.columns import JOB_COLUMNS, header_facts
+from tui.analysis.fleet.snapshot import FleetFold
+from tui.screens.home.columns import header_facts
 
 PROJECTS = [TrainingProject(id=f"p-{name}", name=name) for name in ("quiet", "llama-sft", "evals")]
 
@@ -41,23 +38,6 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
     assert again == FleetFold().fold(PROJECTS, [queued, running, *ended[1:]], {}, ONE_O_CLOCK)
     listed = [(row.name, row.jobs, row.running) for row in again.projects]
     assert listed == [("llama-sft", 5, 1), ("evals", 1, 0), ("quiet", 0, 0)], "the busiest first"
-
-
-def cells(row: JobRow) -> list[Any]:
-    return [read(row) for column in JOB_COLUMNS for read in (column.cell, *column.without.values())]
-
-
-def test_a_row_is_another_only_if_it_looks_different() -> None:
-    """What is equal is not painted again: it must look alike, and what looks alike should be equal."""
-    half = JobPreview(ProgressSnapshot(step=50, total_steps=100, eta_s=7200.0), trace=(0.5, 0.9))
-    jobs = [(job("j1"), half), (job("j2"), NO_PREVIEW), (job("j3", "PENDING"), NO_PREVIEW)]
-    for one, preview in jobs:
-        ages = [job_row(one, preview, ONE_O_CLOCK + timedelta(seconds=at)) for at in range(0, 9000, 7)]
-        for before, after in pairwise(ages):
-            assert (before == after) == (cells(before) == cells(after))
-    jobs.append((job("j1", priority=5), half))
-    rows = [job_row(one, preview, ONE_O_CLOCK) for one, preview in jobs]
-    assert len({str(cells(row)) for row in rows}) == len(set(rows)) == 4
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from api_client.models import WAITING_STATUSES, GpuCapacity, TeamGpuCapacity, TrainingCapacity, TrainingJob
-from tui.analysis.export import ExportTable, Value, table_of
-from tui.analysis.status import status_view
 
 CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "failed"]
 """``absent``: the server has no such route; ``forbidden``: this API key may not read it."""
@@ -141,38 +139,3 @@ def _holder(job: TrainingJob, now: datetime) -> GpuAllocation:
 def queued_gpu_count(view: CapacityView, row: CapacityRow) -> int:
     """Return how many GPUs of the row's type jobs are waiting for, in total."""
     return sum(one.gpus for one in view.waiting if one.gpu_type == row.gpu_type)
-
-
-CAPACITY_FIELDS: dict[str, Callable[[CapacityRow], Value]] = {
-    "scope": lambda row: "team" if row.team else "organization",
-    "team": lambda row: row.team or None,
-    "gpu_type": lambda row: row.gpu_type,
-    "baseline": lambda row: row.baseline,
-    "limit": lambda row: row.limit,
-    "on_demand": lambda row: row.on_demand,
-    "spot": lambda row: row.spot,
-    "in_use": lambda row: row.in_use,
-    "free": lambda row: row.free,
-}
-
-QUEUE_FIELDS: dict[str, Callable[[GpuAllocation], Value]] = {
-    "state": lambda one: "waiting" if one.waits else "holding",
-    "place": lambda one: one.place or None,
-    "job_id": lambda one: one.job.id,
-    "name": lambda one: one.job.name,
-    "project": lambda one: one.job.project_name,
-    "user": lambda one: one.job.user_email,
-    "gpu_type": lambda one: one.gpu_type,
-    "gpus": lambda one: one.gpus,
-    "priority": lambda one: one.job.priority,
-    "status": lambda one: status_view(one.job.current_status).word,
-    "age_s": lambda one: round(one.age_s),
-}
-
-
-def capacity_table(rows: Sequence[CapacityRow]) -> ExportTable:
-    return table_of("capacity", CAPACITY_FIELDS, rows)
-
-
-def queue_table(view: CapacityView) -> ExportTable:
-    return table_of("jobs", QUEUE_FIELDS, (*view.waiting, *view.holding))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -17,7 +17,6 @@ from operator import attrgetter
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, charge, total_cost
-from tui.analysis.export import ExportTable, Value, table_of
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import (
@@ -96,11 +95,10 @@ NO_PREVIEW = JobPreview()
 class JobRow:
     """A job as shown on Home.
 
-    All text is sanitized; ``job`` is the API's record, ``marked`` the user's own marks. Rows that compare
-    equal look the same: values that change every second but are not shown as such are not compared.
+    All text is sanitized; ``job`` is the API's record, ``marked`` the user's own marks.
     """
 
-    job: TrainingJob = field(compare=False)
+    job: TrainingJob
     id: str
     project_id: str
     rank: tuple[int, float]
@@ -110,7 +108,7 @@ class JobRow:
     status: StatusView
     gpu: str
     gpu_count: int
-    charge: Charge | None = field(compare=False)
+    charge: Charge | None
     """The usage that counts toward its cost so far; None if it has not run."""
     note: str
     note_tone: str
@@ -120,14 +118,13 @@ class JobRow:
     loss: float | None
     trace: tuple[float | None, ...]
     age: str
-    age_s: float = field(compare=False)
+    age_s: float
     running: bool
     user: str
-    priority: int
     spot: bool
     alarmed: bool
-    findings: tuple[HealthFinding, ...] = field(default=(), compare=False)
-    judged: bool = field(default=False, compare=False)
+    findings: tuple[HealthFinding, ...] = ()
+    judged: bool = False
     """True once the job has been checked for findings."""
     marked: bool = False
     bookmarked: bool = False
@@ -197,7 +194,6 @@ def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
         age_s=age_s,
         running=job.current_status == JobStatus.RUNNING,
         user=sanitize(job.user_email or ""),
-        priority=job.priority or 0,
         spot=job.is_spot,
         alarmed=any(found.severity != "info" for found in job_preview.findings) and not job.is_finished,
         findings=() if job.is_finished else job_preview.findings,
@@ -330,28 +326,6 @@ def _lifetime_s(job: TrainingJob) -> float:
 
 
 _RANK = attrgetter("rank")
-
-HOME_JOB_FIELDS: dict[str, Callable[[JobRow], Value]] = {
-    "id": lambda row: row.job.id,
-    "name": lambda row: row.job.name,
-    "project": lambda row: row.project,
-    "status": lambda row: row.job.current_status,
-    "gpu_type": lambda row: row.job.instance_type.gpu_type,
-    "gpus": lambda row: row.gpu_count,
-    "nodes": lambda row: row.job.node_count,
-    "availability": lambda row: row.job.availability_model,
-    "priority": lambda row: row.job.priority,
-    "user": lambda row: row.job.user_email,
-    "created_at": lambda row: row.job.created_at,
-    "updated_at": lambda row: row.job.updated_at,
-    "progress": lambda row: row.steps,
-    "note": lambda row: row.note,
-}
-
-
-def jobs_table(rows: Sequence[JobRow]) -> ExportTable:
-    return table_of("jobs", HOME_JOB_FIELDS, rows)
-
 
 _Entry = tuple[TrainingJob, JobPreview, JobRow]
 

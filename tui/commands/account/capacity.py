@@ -10,14 +10,7 @@ from api_client.client import TrainingClient
 from api_client.errors import NotFound
 from api_client.models import RUNNABLE_STATUSES
 from tui.analysis.export import csv_text, records
-from tui.analysis.fleet.capacity import (
-    CapacityView,
-    GpuAllocation,
-    capacity_table,
-    fold_capacity,
-    gpu_allocations,
-    queue_table,
-)
+from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, fold_capacity, gpu_allocations
 from tui.commands.support.lookups import team_named
 from tui.commands.support.options import (
     CSV,
@@ -31,7 +24,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
-from tui.tables.capacity import GPUS, QUEUE, CapacityLine
+from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
 from tui.tables.column import chosen
 from tui.text.sanitize import sanitize
 

@@ -54,7 +54,7 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         if output_format == JSON:
             output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
         else:
-            print_list(output, TABLE, found, COLUMNS, {}, "no secrets")
+            print_list(output, TABLE, found, COLUMNS, (), "no secrets")
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 

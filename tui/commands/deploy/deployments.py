@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +22,6 @@ from tui.analysis.deployments import (
     status_tone,
     status_word,
 )
-from tui.analysis.export import Value
 from tui.commands.jobs.stop import remark_failure
 from tui.commands.logs.printing import JsonArray, OutputLine, renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
@@ -46,33 +44,62 @@ from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, print_facts, print_list
 from tui.commands.support.terminal import confirm
 from tui.readers.deployments import ServedModel, change_deployment, list_deployments, read_served
-from tui.tables.column import Column, text_column
+from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import age_of
 from tui.text.sanitize import sanitize
-from tui.text.times import iso_time, local_time
+from tui.text.times import local_time
 from tui.text.units import UNKNOWN
 
 COLUMNS: tuple[Column[ListedDeployment], ...] = (
-    Column("STATUS", "STATUS", lambda each: [(status_word(each.status), status_tone(each.status))]),
-    text_column("MODEL", lambda each: each.model_name or each.model_id, "strong", shrinks=True),
-    text_column("DEPLOYMENT", lambda each: each.name, shrinks=True),
-    text_column("ID", lambda each: each.id),
-    text_column("ENVIRONMENT", lambda each: each.environment or ""),
-    text_column("REPLICAS", lambda each: str(each.active_replica_count), right=True),
-    text_column("INSTANCE", lambda each: each.instance_type_name or "", "muted", shrinks=True),
-    text_column("AGE", lambda each: age_of(each.created_at), right=True),
+    Column("id", "id", text_cell(lambda each: each.id), export=lambda each: each.id),
+    Column(
+        "name", "deployment", text_cell(lambda each: each.name), shrinks=True, export=lambda each: each.name
+    ),
+    Column("model_id", export=lambda each: each.model_id),
+    Column(
+        "model_name",
+        "model",
+        text_cell(lambda each: each.model_name or each.model_id, "strong"),
+        shrinks=True,
+        export=lambda each: each.model_name,
+    ),
+    Column(
+        "status",
+        "status",
+        lambda each: [(status_word(each.status), status_tone(each.status))],
+        export=lambda each: each.status,
+    ),
+    Column(
+        "environment",
+        "environment",
+        text_cell(lambda each: each.environment or ""),
+        export=lambda each: each.environment,
+    ),
+    Column(
+        "active_replica_count",
+        "replicas",
+        text_cell(lambda each: str(each.active_replica_count)),
+        align="right",
+        export=lambda each: each.active_replica_count,
+    ),
+    Column(
+        "instance_type_name",
+        "instance",
+        text_cell(lambda each: each.instance_type_name or "", "muted"),
+        shrinks=True,
+        export=lambda each: each.instance_type_name,
+    ),
+    Column(
+        "created_at",
+        "age",
+        text_cell(lambda each: age_of(each.created_at)),
+        align="right",
+        export=lambda each: each.created_at,
+    ),
 )
-FIELDS: dict[str, Callable[[ListedDeployment], Value]] = {
-    "id": lambda each: each.id,
-    "name": lambda each: each.name,
-    "model_id": lambda each: each.model_id,
-    "model_name": lambda each: each.model_name,
-    "status": lambda each: each.status,
-    "environment": lambda each: each.environment,
-    "active_replica_count": lambda each: each.active_replica_count,
-    "instance_type_name": lambda each: each.instance_type_name,
-    "created_at": lambda each: iso_time(each.created_at) if each.created_at else None,
-}
+LISTED = chosen(
+    COLUMNS, "status model_name name id environment active_replica_count instance_type_name created_at"
+)
 
 model_option = click.option("--model", metavar="MODEL", help="Only of this model (id or name).")
 
@@ -127,7 +154,7 @@ def deployments(
     async def show(client: TrainingClient, output: Output) -> None:
         found = await list_deployments(client, await _models(client, model), job_id)
         none = f"no deployments of checkpoints of job {job_id}" if job_id else "no deployments"
-        print_list(output, output_format, found, COLUMNS, FIELDS, none)
+        print_list(output, output_format, found, LISTED, COLUMNS, none)
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 

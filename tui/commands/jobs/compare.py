@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import click
@@ -14,7 +13,6 @@ from tui.analysis.comparison import (
     MAX_COMPARED_RUNS,
     Axis,
     ComparedRun,
-    ComparisonRow,
     comparison_rows,
     comparison_table,
     curves,
@@ -33,7 +31,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.readers.session import listed_prices
-from tui.tables.column import Column, Span, text_column
+from tui.tables.comparison import comparison_columns
 from tui.text.units import count, duration, number
 
 CHART = "chart"
@@ -75,7 +73,7 @@ async def compare(
 ) -> ExitCode:
     """Compare jobs by log, status, duration, GPU-hours, estimated cost and checkpoints.
 
-    In the table, ≠ marks properties that differ, * marks the best value, and percentages are relative to
+    In the table, ≠ marks properties that differ, ★ marks the best value, and percentages are relative to
     the first job. The same-step loss is that of the last step at which all jobs logged one. CSV has one
     line per property and one column per job; JSON has a list "jobs" of objects with the same properties.
     Curves have the columns chart, series, time, step, value and unit; with --x relative, time is seconds
@@ -97,7 +95,7 @@ async def compare(
     if output_format == CHART:
         _draw(output, runs, x_axis, smoothing)
     elif output_format == TABLE:
-        _print_table(output, runs)
+        output.data(table_of(comparison_columns(labels(runs)), comparison_rows(runs), output))
     else:
         _print_data(output, runs, x_axis, with_curves, output_format)
     return worst
@@ -122,20 +120,6 @@ async def _read(
             continue
         runs.append(ComparedRun(job, "read", reading.run, gap_count=reading.gap_count))
     return runs, worst
-
-
-def _print_table(output: Output, runs: Sequence[ComparedRun]) -> None:
-    columns: list[Column[ComparisonRow]] = [
-        Column("", "", lambda row: [("≠" if row.differs else "", "caution")]),
-        text_column("", lambda row: row.title, "muted"),
-    ]
-    for place, name in enumerate(labels(runs)):
-        columns.append(Column(name, name, partial(_value, place), heading=name, shrinks=True))
-    output.data(table_of(columns, comparison_rows(runs), output))
-
-
-def _value(place: int, row: ComparisonRow) -> list[Span]:
-    return [(f"{row.shown[place]} *", "good") if place in row.best else (row.shown[place], "plain")]
 
 
 def _print_data(

@@ -11,9 +11,9 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
-from tui.analysis.billing import Bill, billed_text, is_all_billed, total_billed
+from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total_billed
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
-from tui.analysis.export import Value, csv_text, records, table_of
+from tui.analysis.export import csv_text, records
 from tui.commands.jobs.listing import running_first
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import project_id_of
@@ -25,8 +25,8 @@ from tui.commands.support.tables import print_rows
 from tui.readers.billing import read_bill
 from tui.readers.run import history_of
 from tui.readers.session import listed_prices
-from tui.tables.column import Column, text_column
-from tui.tables.jobs import status_cell
+from tui.tables.column import Column, chosen, exported, text_cell
+from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant
 
 DEFAULT_SINCE = timedelta(days=30)
@@ -80,13 +80,13 @@ async def cost(
     oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest, now)
     rows = await _costs(client, jobs, bill, now)
-    table = table_of("cost", FIELDS, rows)
+    table = exported("cost", COLUMNS, rows)
     if output_format == JSON:
         output.json(records(table))
     elif output_format == CSV:
         output.data(csv_text([table]))
     else:
-        print_rows(output, COLUMNS, rows)
+        print_rows(output, LISTED, rows)
     output.remark(_total(rows, bill))
     if bill.deleted.minutes and not (job_ids or project):
         output.remark(
@@ -138,45 +138,52 @@ def _total(rows: Sequence[JobCost], bill: Bill) -> str:
     return f"total: {billed_text(billed)} billed, and {estimate} estimated for what is not billed yet"
 
 
-FIELDS: dict[str, Callable[[JobCost], Value]] = {
-    "id": lambda row: row.job.id,
-    "name": lambda row: row.job.name,
-    "training_project_name": lambda row: row.job.training_project.name if row.job.training_project else None,
-    "current_status": lambda row: row.job.current_status,
-    "gpu_hours": lambda row: row.cost.gpu_hours,
-    "billed_usd": lambda row: row.cost.billed.usd if row.cost.billed is not None else None,
-    "billed_minutes": lambda row: row.cost.billed.minutes if row.cost.billed is not None else None,
-    "estimated_usd": lambda row: row.estimated_usd,
-    "estimate_of": lambda row: row.cost.of if row.estimated_usd is not None else None,
-}
-"""``estimated_usd`` is what is not billed yet; all of it if the bill does not have the job."""
-
-
-def _hours(row: JobCost) -> str:
-    return significant(row.cost.gpu_hours) if row.cost.gpu_hours is not None else UNKNOWN
-
-
-def _billed(row: JobCost) -> str:
-    return money(row.cost.billed.usd) if row.cost.billed is not None else UNKNOWN
-
-
-def _minutes(row: JobCost) -> str:
-    return count(row.cost.billed.minutes) if row.cost.billed is not None else UNKNOWN
-
-
 def _estimate(row: JobCost) -> str:
     if row.estimated_usd is None:
         return UNKNOWN
     return f"{row.cost.sign if row.estimated_usd else '≈'} {money(row.estimated_usd)}"
 
 
+def _billed(row: JobCost, shown: Callable[[Billed], str]) -> str:
+    return shown(row.cost.billed) if row.cost.billed is not None else UNKNOWN
+
+
+_OF_JOB: dict[str, Column[JobCost]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
 COLUMNS: tuple[Column[JobCost], ...] = (
-    Column("status", "status", lambda row: status_cell(row.job.current_status), shrinks=True),
-    text_column("ID", lambda row: row.job.id),
-    text_column("NAME", lambda row: row.job.name or UNKNOWN, "strong", shrinks=True),
-    text_column("PROJECT", lambda row: row.job.project_name or UNKNOWN, shrinks=True),
-    text_column("GPU·H", _hours, right=True),
-    text_column("BILLED", _billed, right=True),
-    text_column("MINUTES", _minutes, right=True),
-    text_column("NOT BILLED YET", _estimate, "muted", right=True),
+    _OF_JOB["id"],
+    _OF_JOB["name"],
+    _OF_JOB["project"],
+    _OF_JOB["status"],
+    Column(
+        "gpu_hours",
+        "gpu·h",
+        text_cell(lambda row: significant(row.cost.gpu_hours) if row.cost.gpu_hours is not None else UNKNOWN),
+        align="right",
+        export=lambda row: row.cost.gpu_hours,
+    ),
+    Column(
+        "billed_usd",
+        "billed",
+        text_cell(lambda row: _billed(row, lambda billed: money(billed.usd))),
+        align="right",
+        export=lambda row: row.cost.billed.usd if row.cost.billed is not None else None,
+    ),
+    Column(
+        "billed_minutes",
+        "minutes",
+        text_cell(lambda row: _billed(row, lambda billed: count(billed.minutes))),
+        align="right",
+        export=lambda row: row.cost.billed.minutes if row.cost.billed is not None else None,
+    ),
+    Column(
+        "estimated_usd",
+        "not billed yet",
+        text_cell(_estimate, "muted"),
+        align="right",
+        export=lambda row: row.estimated_usd,
+    ),
+    Column("estimate_of", export=lambda row: row.cost.of if row.estimated_usd is not None else None),
 )
+"""In the order of exports. ``estimated_usd`` is what is not billed yet: all of it if the job has no bill."""
+
+LISTED = chosen(COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd")

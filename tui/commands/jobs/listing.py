@@ -35,7 +35,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, print_list
-from tui.tables.jobs import JOB_FIELDS, JOBS, PROJECT_FIELDS, PROJECTS
+from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS
 from tui.text.failures import left_out
 from tui.text.times import time_key
 
@@ -101,7 +101,7 @@ async def jobs(
     kept = running_first(job for job in found if not wanted or job.current_status in wanted)
     if direction is not None:
         kept = ordered(kept, lambda job: job.created_at, descending=direction == DESCENDING)
-    print_list(output, output_format, kept, JOBS, JOB_FIELDS, "no jobs")
+    print_list(output, output_format, kept, LISTED_JOBS, JOB_COLUMNS, "no jobs")
 
 
 async def _wanted_statuses(
@@ -132,7 +132,7 @@ async def projects(client: TrainingClient, output: Output, output_format: str) -
     found = await client.projects.list(unreadable=unreadable)
     if unreadable:
         output.remark(left_out("project", unreadable))
-    print_list(output, output_format, found, PROJECTS, PROJECT_FIELDS, "no projects")
+    print_list(output, output_format, found, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
 
 
 @examples(

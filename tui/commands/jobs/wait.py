@@ -16,7 +16,7 @@ from tui.commands.support.options import JSON, NDJSON, TABLE, examples, format_o
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
-from tui.tables.jobs import JOBS
+from tui.tables.jobs import LISTED_JOBS
 from tui.text.times import span_of
 
 RUNNING, FINISHED = "running", "finished"
@@ -160,6 +160,6 @@ class _Report:
     def _print_row(self, job: TrainingJob) -> None:
         """Print a row of the job table, aligned with later rows; the header precedes the first."""
         # The other jobs' rows are rendered only for their column widths.
-        table = table_of(JOBS, [job, *self._latest.values()], self._output)
+        table = table_of(LISTED_JOBS, [job, *self._latest.values()], self._output)
         header, row = table.splitlines(keepends=True)[:2]
         self._output.data(header + row if len(self.ended) == 1 else row)

@@ -106,7 +106,7 @@ async def _show(
         output.json({"auth_codes": found} | ({"update_messages": messages} if messages else {}))
         return
     none = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-    print_list(output, output_format, found, COLUMNS, {}, none)
+    print_list(output, output_format, found, COLUMNS, (), none)
 
 
 async def _change(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
 from api_client.client import TrainingClient
 from api_client.models import ApiModel, TrainingJob
-from tui.analysis.export import Value, csv_lines
+from tui.analysis.export import csv_text
 from tui.analysis.status import upload_text
 from tui.commands.support.options import CSV, JSON, recorded_job_id
 from tui.commands.support.output import Output
-from tui.tables.column import Column, Span
+from tui.tables.column import Column, Span, exported
 from tui.tables.jobs import age_of, status_cell
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.times import local_time
@@ -112,14 +112,14 @@ def print_list(
     output_format: str,
     found: Sequence[Model],
     columns: Sequence[Column[Model]],
-    fields: Mapping[str, Callable[[Model], Value]],
+    fields: Sequence[Column[Model]],
     none: str,
 ) -> None:
-    """Print answers as JSON, as CSV, or as a table; without any, also the remark ``none``."""
+    """Print answers as JSON, as CSV of ``fields``, or as a table; without any, also the remark ``none``."""
     if output_format == JSON:
         output.json(found)
     elif output_format == CSV:
-        output.data(csv_lines([tuple(fields), *([read(one) for read in fields.values()] for one in found)]))
+        output.data(csv_text([exported("", fields, found)]))
     else:
         if not found:
             output.remark(none)

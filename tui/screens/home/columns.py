@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from tui.analysis.cost import total_cost
+from tui.analysis.export import ExportTable
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, attention
-from tui.tables.column import Column, Sort, Span
+from tui.tables.column import Column, Sort, Span, exported, text_cell
+from tui.tables.jobs import JOB_COLUMNS
 from tui.text.sanitize import sanitize
 from tui.text.units import UNKNOWN, count, counted, money, number
 from tui.widgets.charts.spec import trace
@@ -99,37 +102,6 @@ def _trace(row: JobRow) -> list[Span]:
     return [(trace(row.trace, TRACE_CELLS, low=0.0, high=1.0), "running")] if row.trace else []
 
 
-def _spot(row: JobRow) -> list[Span]:
-    return [("spot", "caution")] if row.spot else []
-
-
-def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
-    """Return the columns of the job list, with the cost by the bill and the prices of ``fleet``."""
-
-    def cost(row: JobRow) -> list[Span]:
-        snapshot = fleet()
-        known = snapshot.cost_of(row) if snapshot is not None else None
-        return [(f"{'≤' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
-
-    def usd(row: JobRow) -> float | None:
-        snapshot = fleet()
-        known = snapshot.cost_of(row) if snapshot is not None else None
-        return known[0] if known is not None else None
-
-    columns: list[Column[JobRow]] = []
-    for column in JOB_COLUMNS:
-        columns.append(column)
-        if column.id == "trace":
-            columns.append(
-                Column("cost", "cost", cost, width=8, align="right", keep=4, value=usd, descending=True)
-            )
-    return tuple(columns)
-
-
-def _loss(row: JobRow) -> list[Span]:
-    return [(number(row.loss) if row.loss is not None else "", "muted")]
-
-
 def _mean_use(row: JobRow) -> float | None:
     known = [value for value in row.trace if value is not None]
     return sum(known) / len(known) if known else None
@@ -137,87 +109,121 @@ def _mean_use(row: JobRow) -> float | None:
 
 # Problems of a job take precedence over other columns; where the status word does not fit, sign and note show
 # the status.
-JOB_COLUMNS: tuple[Column[JobRow], ...] = (
-    Column("name", "  job", _name, 22, 4, keep=9, clip="middle", value=lambda row: row.name.lower()),
-    Column(
-        "status",
-        "status",
-        lambda row: [(row.status.word, row.status.tone)],
-        width=13,
-        keep=5,
-        value=lambda row: row.rank,
-    ),
-    Column(
-        "gpus",
-        "gpus",
-        lambda row: [(row.gpu, "plain")],
-        width=8,
-        keep=6,
-        value=lambda row: (row.gpu_count, row.gpu) if row.gpu != UNKNOWN else None,
-        descending=True,
-    ),
-    Column(
-        "note",
-        "progress",
-        _note,
-        width=21,
-        flex=4,
-        keep=8,
-        without={"status": _note_without_status},
-        value=lambda row: row.progress,
-        descending=True,
-    ),
-    Column(
-        "step",
-        "step",
-        lambda row: [(row.steps, "muted")],
-        width=13,
-        align="right",
-        keep=3,
-        value=lambda row: row.progress[1] if row.progress is not None else None,
-        descending=True,
-    ),
-    Column("loss", "loss", _loss, width=7, align="right", keep=4, value=lambda row: row.loss),
-    Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4, value=_mean_use),
-    Column(
-        "project",
-        "project",
-        lambda row: [(row.project, "muted")],
-        width=12,
-        flex=2,
-        keep=2,
-        value=lambda row: (row.project.lower(), row.status.order) if row.project else None,
-    ),
-    Column(
-        "user",
-        "user",
-        lambda row: [(row.user, "muted")],
-        width=14,
-        flex=3,
-        keep=1,
-        value=lambda row: row.user.lower() or None,
-    ),
-    Column(
-        "priority",
-        "prio",
-        lambda row: [(str(row.priority), "muted")],
-        width=4,
-        align="right",
-        keep=1,
-        value=lambda row: row.priority,
-        descending=True,
-    ),
-    Column("spot", "", _spot, width=4, keep=0, value=lambda row: row.spot or None),
-    Column(
-        "age",
-        "age",
-        lambda row: [(row.age, "muted")],
-        width=3,
-        align="right",
-        keep=7,
-        value=lambda row: row.age_s if row.age != UNKNOWN else None,
-    ),
+_OF_JOB: dict[str, Column[JobRow]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
+_NAME = replace(
+    _OF_JOB["name"],
+    title="  job",
+    cell=_name,
+    width=22,
+    flex=4,
+    keep=9,
+    clip="middle",
+    value=lambda row: row.name.lower(),
 )
+_STATUS = replace(
+    _OF_JOB["status"],
+    cell=lambda row: [(row.status.word, row.status.tone)],
+    width=13,
+    keep=5,
+    value=lambda row: row.rank,
+)
+_PROGRESS: Column[JobRow] = Column(
+    "note",
+    "progress",
+    _note,
+    width=21,
+    flex=4,
+    keep=8,
+    without={"status": _note_without_status},
+    value=lambda row: row.progress,
+    descending=True,
+    export=lambda row: row.note,
+)
+_STEP: Column[JobRow] = Column(
+    "step",
+    "step",
+    text_cell(lambda row: row.steps, "muted"),
+    width=13,
+    align="right",
+    keep=3,
+    value=lambda row: row.progress[1] if row.progress is not None else None,
+    descending=True,
+    export=lambda row: row.steps,
+)
+_LOSS: Column[JobRow] = Column(
+    "loss",
+    "loss",
+    text_cell(lambda row: number(row.loss) if row.loss is not None else "", "muted"),
+    width=7,
+    align="right",
+    keep=4,
+    value=lambda row: row.loss,
+    export=lambda row: row.loss,
+)
+_GPU_USE: Column[JobRow] = Column(
+    "trace", "gpu use", _trace, width=TRACE_CELLS, keep=4, value=_mean_use, export=_mean_use, field="gpu_use"
+)
+_PROJECT = replace(
+    _OF_JOB["project"],
+    cell=text_cell(lambda row: row.project, "muted"),
+    value=lambda row: (row.project.lower(), row.status.order) if row.project else None,
+)
+_AGE = replace(
+    _OF_JOB["age"],
+    cell=text_cell(lambda row: row.age, "muted"),
+    width=3,
+    value=lambda row: row.age_s if row.age != UNKNOWN else None,
+)
+
+
+def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
+    """Return the columns of the job list, with the cost by the bill and the prices of ``fleet``."""
+
+    def cost_of(row: JobRow) -> tuple[float, bool] | None:
+        snapshot = fleet()
+        return snapshot.cost_of(row) if snapshot is not None else None
+
+    def usd(row: JobRow) -> float | None:
+        known = cost_of(row)
+        return known[0] if known is not None else None
+
+    def cost(row: JobRow) -> list[Span]:
+        known = cost_of(row)
+        return [(f"{'≤' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
+
+    cost_column = Column(
+        "cost",
+        "cost",
+        cost,
+        width=8,
+        align="right",
+        keep=4,
+        value=usd,
+        descending=True,
+        export=usd,
+        field="cost_usd",
+    )
+    return (
+        _NAME,
+        _STATUS,
+        _OF_JOB["gpus"],
+        _PROGRESS,
+        _STEP,
+        _LOSS,
+        _GPU_USE,
+        cost_column,
+        _PROJECT,
+        _OF_JOB["user"],
+        _OF_JOB["priority"],
+        _OF_JOB["spot"],
+        _AGE,
+    )
+
+
+def jobs_table(columns: Iterable[Column[JobRow]], rows: Iterable[JobRow]) -> ExportTable:
+    """Return what the server knows about the jobs, then what only these columns show."""
+    return exported("jobs", (*_OF_JOB.values(), *columns), rows)
+
 
 FIRST_SORT: Sort = ("status", False)
 
@@ -231,6 +237,6 @@ def _jobs(row: ProjectRow) -> list[Span]:
 
 
 PROJECT_COLUMNS: tuple[Column[ProjectRow], ...] = (
-    Column("name", "projects", lambda row: [(row.name, "plain")], width=8, flex=1, keep=2),
+    Column("name", "projects", text_cell(lambda row: row.name), width=8, flex=1, keep=2),
     Column("jobs", "", _jobs, width=6, align="right", keep=1),
 )

@@ -25,7 +25,6 @@ from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
     JobRow,
     ProjectRow,
-    jobs_table,
     status_line,
     without_snoozed,
     worst_first,
@@ -41,6 +40,7 @@ from tui.screens.home.columns import (
     PROJECT_COLUMNS,
     header_facts,
     job_columns,
+    jobs_table,
 )
 from tui.settings.remembered import Bookmarks, HomeState, Memory
 from tui.tables.column import Sort, next_sort, pressed_sort, sortable, sorted_rows
@@ -151,11 +151,9 @@ class HomeScreen(AppScreen):
 
     # Updates from the feed
 
-    def watch_snapshot(self, before: FleetSnapshot | None, snapshot: FleetSnapshot | None) -> None:
+    def watch_snapshot(self, snapshot: FleetSnapshot | None) -> None:
         if snapshot is None:
             return
-        if before is not None and (before.bill, before.prices) != (snapshot.bill, snapshot.prices):
-            self._jobs.redraw()
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
         self._show_jobs()
@@ -404,7 +402,7 @@ class HomeScreen(AppScreen):
         self.post_message(messages.CapacityRequested())
 
     def action_export(self) -> None:
-        table = jobs_table(self._jobs.rows)
+        table = jobs_table(self._columns, self._jobs.rows)
         what = counted(len(table.rows), "job")
         self.post_message(messages.ExportRequested(what, [table], (self._place, "jobs")))
 

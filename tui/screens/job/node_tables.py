@@ -59,11 +59,7 @@ class NodeTable(RowTable[NodeSnapshot]):
     def _cut_names(self, rows: Sequence[NodeSnapshot]) -> None:
         names = [sanitize(node.name) for node in rows]
         _, cells = fitted_columns(self._columns, self.scrollable_content_region.width)[0]
-        short = dict(zip(names, abbreviated_names(names, cells), strict=True))
-        if short != self._short:
-            self._short = short
-            self._lines.clear()  # rendered lines of the same nodes are outdated
-            self.refresh()
+        self._short = dict(zip(names, abbreviated_names(names, cells), strict=True))
 
     def _short_name(self, node: NodeSnapshot) -> Sequence[Span]:
         name = sanitize(node.name)

@@ -1,0 +1,49 @@
+"""The table of compared runs: a column per run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from tui.analysis.comparison import ComparisonRow
+from tui.tables.column import Column, Span, text_cell
+
+TITLE_CELLS = 14
+RUN_CELLS = 16
+
+
+def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
+    """Return the columns: difference marker, title, then the runs, of which the last are hidden first."""
+    runs = [
+        Column(
+            f"run-{index}",
+            name,
+            partial(_value, index),
+            width=RUN_CELLS,
+            flex=1,
+            keep=len(names) - index,
+            heading=name,
+            shrinks=True,
+        )
+        for index, name in enumerate(names)
+    ]
+    most = len(names) + 1
+    return (
+        Column("differs", "", _differs, width=1, keep=most + 1, heading=" "),
+        Column(
+            "title", "", text_cell(lambda row: row.title, "muted"), width=TITLE_CELLS, keep=most, heading=" "
+        ),
+        *runs,
+    )
+
+
+def _differs(row: ComparisonRow) -> list[Span]:
+    return [("≠", "caution")] if row.differs else []
+
+
+def _value(index: int, row: ComparisonRow) -> list[Span]:
+    if index >= len(row.shown):
+        return []
+    best = index in row.best
+    tone = "good" if best else ("plain" if row.differs else "muted")
+    return [("★ " if best else "", tone), (row.shown[index], tone)]
