@@ -179,14 +179,18 @@ async def answering(app: TypedOn, pilot: Pilot[Any]) -> None:
         await handled.wait()
 
 
-async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> None:
-    """Show a new Home with its jobs; what the last keys began may still open a screen."""
+async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
+    """Show a new Home; return False if the keys have deleted all its jobs.
+
+    What the last keys began may still open a screen.
+    """
     await app.continue_with(app.session_with(remote))
     await pilot.pause()
-    while not (isinstance(app.screen, HomeScreen) and app.screen.snapshot and app.screen.snapshot.jobs):
+    while not (isinstance(app.screen, HomeScreen) and app.screen.snapshot is not None):
         if len(app.screen_stack) > 2:
             await app.pop_screen()
         await pilot.pause(POLL_EVERY_S)
+    return bool(app.screen.snapshot.jobs)
 
 
 @asynccontextmanager
@@ -217,7 +221,7 @@ async def test_random_keys_at_every_place(part: int, tmp_path: Path) -> None:
         async with dashboard(remote) as (app, pilot):
             for place, go in list(PLACES.items())[part::PARTS]:
                 server.set_faults()
-                await go_home(app, pilot, remote)
+                assert await go_home(app, pilot, remote), "no jobs are left"
                 await go(app, pilot)
                 server.set_faults(hand.choose(FAULTS))
                 await visit(app, pilot, hand, place, bursts=1)
@@ -251,7 +255,8 @@ async def roam(remote: Remote, hand: Hand, end_s: float, server: FaultyServer | 
                 break
             if server is not None:
                 server.set_faults()
-            await go_home(app, pilot, remote)
+            if not await go_home(app, pilot, remote):
+                break
             await PLACES[place](app, pilot)
             if server is not None:
                 server.set_faults(hand.choose(FAULTS))
