@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from api_client.errors import AddressRefused, ConfigurationError, RequestError
+from api_client.errors import AddressRefused, ConfigurationError
 
 THIS_MACHINE = "this machine"
 PRIVATE = "a private network"
@@ -257,14 +257,3 @@ def is_host(host: str) -> bool:
         # Systems parse 127.1 and 0x7f000001 as addresses, but not all of them as the same address.
         return _IPV4.fullmatch(host) is not None
     return _HOST_NAME.fullmatch(host) is not None
-
-
-def route(*segments: str) -> str:
-    """Build a path of version 1 of the API, escaping every segment, because ids may hold any character.
-
-    Raises RequestError for segments that would change the route.
-    """
-    for segment in segments:
-        if segment in ("", ".", ".."):
-            raise RequestError(f"{segment!r} is not a valid id", path="/v1/" + "/".join(segments))
-    return "/v1/" + "/".join(quote(segment, safe="", errors="replace") for segment in segments)

@@ -122,11 +122,11 @@ crash: the report has the messages of errors @ tui/app/crash.py
 +    yield f"{_kind(error)}: {error}"
 tests/unit/client/test_readonly.py
 read-only: changes are sent @ api_client/http/transport.py
--        if self._read_only_by and not only_reads(method, path, body):
+-        if self._read_only_by and route.is_change:
 +        if False:
-read-only: every POST counts as a read @ api_client/http/readonly.py
--    return any(pattern.fullmatch(path) for pattern in READS_BY_POST)
-+    return True
+read-only: what no route calls a change is a read @ api_client/routes.py
+-        return self.method != "GET" if self.changes is None else self.changes
++        return bool(self.changes)
 tests/unit/settings/test_configuration_loading.py
 read-only: a mistake in the settings lifts it @ tui/settings/loading.py
 -        if forbidden_by:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
+from api_client.routes import Adapter
+
 T = TypeVar("T")
-Read_co = TypeVar("Read_co", covariant=True)
 MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
 MAX_LISTED_ERRORS = 1000
 _JSON_INVALID = "json_invalid"
@@ -41,16 +42,6 @@ USUAL = AnswerLimit(16 * 1024 * 1024, 400_000)
 LARGE = AnswerLimit(64 * 1024 * 1024, 900_000)
 """Metrics and caches: 300,000 samples, or 150,000 files."""
 RESPONSE = "the response"
-
-
-class Adapter(Protocol[Read_co]):
-    """What reads an answer: a ``TypeAdapter``, or an object that reads in its own way."""
-
-    def validate_json(self, data: bytes, /) -> Read_co:
-        """Raises ValidationError."""
-
-    def validate_python(self, value: Any, /) -> Read_co:
-        """Raises ValidationError."""
 
 
 class NotDecodable(ValueError):

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import httpx
 
@@ -26,6 +25,7 @@ from api_client.errors import (
     InvalidAnswer,
     NotFound,
     RateLimited,
+    ReadOnlyError,
     RequestError,
     ServerFault,
     TimedOut,
@@ -52,80 +52,6 @@ _REASONS = {
 }
 
 
-LONGEST_ID = 60
-
-_OF_A_JOB = {
-    ("GET", ""): "read job {}",
-    ("PATCH", ""): "update job {}",
-    ("DELETE", ""): "delete job {}",
-    ("POST", "stop"): "stop job {}",
-    ("POST", "recreate"): "recreate job {}",
-    ("GET", "download"): "find the code of job {}",
-    ("GET", "logs"): "read the log of job {}",
-    ("GET", "metrics"): "read the metrics of job {}",
-    ("GET", "checkpoints"): "list the checkpoints of job {}",
-    ("GET", "checkpoint_files"): "list the checkpoint files of job {}",
-    ("GET", "auth_codes"): "list the sessions of job {}",
-    ("PATCH", "interactive_sessions"): "update a session of job {}",
-    ("POST", "ssh"): "sign the SSH key for job {}",
-}
-_OF_A_PROJECT = {
-    ("GET", ""): "read project {}",
-    ("DELETE", ""): "delete project {}",
-    ("GET", "jobs"): "list the jobs of project {}",
-    ("POST", "jobs"): "create a job in project {}",
-    ("GET", "cache"): "read the cache of project {}",
-}
-_OTHERS = {
-    ("GET", "training_projects"): "list the projects",
-    ("POST", "training_projects"): "create the project",
-    ("POST", "training_jobs/search"): "list the jobs",
-    ("GET", "training/capacity"): "read the GPU capacity",
-    ("PATCH", "training/capacity"): "update the GPU capacity",
-    ("GET", "blobs/credentials/train"): "get upload credentials",
-    ("GET", "instance_types"): "list the instance types",
-    ("GET", "instance_type_prices"): "list the prices",
-    ("GET", "billing/usage_summary"): "read the bill",
-    ("GET", "teams"): "list the teams",
-    ("GET", "users/me"): "read the account",
-    ("POST", "users/auth/logout"): "log out",
-    ("GET", "secrets"): "list the secrets",
-    ("POST", "secrets"): "set the secret",
-    ("GET", "models"): "list the models",
-}
-
-
-def request_description(method: str, path: str) -> str:
-    """Return a description of the request that can follow "can't"."""
-    segments = [_shown(unquote(segment)) for segment in path.strip("/").split("/")][1:]
-    match segments:
-        case ["teams", _, *rest] if rest:
-            segments = rest
-    match segments:
-        case ["training_projects", _, "jobs", job, *rest]:
-            words = _OF_A_JOB.get((method, rest[0] if rest else ""))
-            return words.format(job) if words else f"complete a request about job {job}"
-        case ["training_projects", project, *rest]:
-            words = _OF_A_PROJECT.get((method, rest[0] if rest else ""))
-            return words.format(project) if words else f"complete a request about project {project}"
-        case ["training", "jobs", job, *_]:
-            return f"read the queue of job {job}"
-        case ["secrets", name] if method == "DELETE":
-            return f"delete secret {name}"
-        case ["models", _, "deployments", deployment, change] if method == "POST" and change != "logs":
-            return f"{change} deployment {deployment}"
-        case ["models", _, "deployments", deployment, *_]:
-            return f"read deployment {deployment}"
-        case ["models", model, *_]:
-            return f"read model {model}"
-    return _OTHERS.get((method, "/".join(segments)), "complete the request")
-
-
-def _shown(text: str) -> str:
-    shown = "".join("\ufffd" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
-    return shown if len(shown) <= LONGEST_ID else shown[: LONGEST_ID - 1] + "…"
-
-
 class Failure(NamedTuple):
     """Error to raise, and True if the server may have received the request."""
 
@@ -137,10 +63,7 @@ class RequestLine(NamedTuple):
     method: str
     path: str
     attempt: int = 1
-
-    @property
-    def words(self) -> str:
-        return request_description(self.method, self.path)
+    words: str = "complete the request"
 
     @property
     def details(self) -> dict[str, Any]:
@@ -223,6 +146,13 @@ def from_exception(error: Exception, remote: Remote, host: str, line: RequestLin
         return Failure(Unreachable(f"{host} broke off its response: {reason}", **details), True)
     # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
     return Failure(RequestError(f"request to {host} failed: {type(error).__name__}", **details), True)
+
+
+def refused_change(read_only_by: str, words: str, method: str = "", path: str = "") -> ReadOnlyError:
+    """Build the error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
+    return ReadOnlyError(
+        f"refused (read-only by {read_only_by}): {words}", method=method, path=path, attempts=0
+    )
 
 
 def leaves_open(error: RequestError) -> bool:

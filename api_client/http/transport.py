@@ -18,18 +18,17 @@ from api_client.errors import RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.connection import MAX_IN_FLIGHT, connect
-from api_client.http.decoding import USUAL, Adapter, AnswerLimit, NotDecodable, decode
+from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
 from api_client.http.failures import RequestLine
-from api_client.http.readonly import only_reads, refusal
 from api_client.http.retry import RetryPolicy, retrying
 from api_client.http.unpacking import MAX_BYTES
 from api_client.remotes import Remote, check_key
+from api_client.routes import Adapter, Route, Site
 
 ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received: nobody holds a slot forever
 MAX_REDIRECTS = 3
 DECODE_IN_THREAD_BYTES = 256 * 1024  # from this size on, decoding would block the event loop
 T = TypeVar("T")
-Site = Literal["api", "app"]
 QueryValue = str | int | list[str] | None
 
 
@@ -37,19 +36,22 @@ QueryValue = str | int | list[str] | None
 class _Call:
     """A request: the current attempt, if the server may have received it, and the status of its answer."""
 
-    method: str
+    route: Route[Any]
     path: str
-    site: Site
+    words: str
     query: Mapping[str, QueryValue] | None
     body: Any
-    limit: AnswerLimit
     attempt: int = 0
     arrived: bool = False
     status: int | None = None
 
     @property
     def line(self) -> RequestLine:
-        return RequestLine(self.method, self.path, self.attempt)
+        return RequestLine(self.route.method, self.path, self.attempt, self.words)
+
+    @property
+    def limit(self) -> AnswerLimit:
+        return LARGE if self.route.is_large else USUAL
 
 
 class _Answer(NamedTuple):
@@ -107,32 +109,27 @@ class Transport:
 
     async def request(
         self,
-        method: str,
-        path: str,
-        adapter: Adapter[T],
-        *,
+        route: Route[T],
+        *ids: str,
+        team_id: str | None = None,
         query: Mapping[str, QueryValue] | None = None,
         body: Any = None,
-        idempotent: bool | None = None,
         retry: RetryPolicy | None = None,
-        site: Site = "api",
-        limit: AnswerLimit = USUAL,
     ) -> T:
-        """Send a request and decode its answer with ``adapter``; None values of ``query`` are left out.
+        """Send a request and return its answer; None values of ``query`` are left out.
 
-        ``idempotent`` says that sending it twice has no more effect than once; by default, only GET is.
-        A larger answer than ``limit`` is an InvalidAnswer.
+        The ids are those of the route's path, in its order; with ``team_id`` it is the route below the team.
         Raises RequestError and its subclasses. Raises ReadOnlyError, before anything is sent, for a
         change while changes are forbidden.
         """
-        if self._read_only_by and not only_reads(method, path, body):
-            raise refusal(self._read_only_by, method, path)
-        call = _Call(method, path, site, query, body, limit)
+        call = _Call(route, route.path_of(*ids, team_id=team_id), route.words(*ids), query, body)
+        if self._read_only_by and route.is_change:
+            raise failures.refused_change(self._read_only_by, call.words, route.method, call.path)
         policy = retry or self._retry
-        repeatable = method == "GET" if idempotent is None else idempotent
+        repeatable = route.is_idempotent
         try:
             return await retrying(
-                partial(self._attempt, call, policy, adapter),
+                partial(self._attempt, call, policy, route.adapter),
                 policy,
                 sleep=self._clock.sleep,
                 # A change is repeated only if it never arrived, or was rejected with 429.
@@ -150,7 +147,7 @@ class Transport:
     def check_may_change(self, what: str) -> None:
         """Raise ReadOnlyError, naming ``what``, if changes are forbidden; for changes that others send."""
         if self._read_only_by:
-            raise refusal(self._read_only_by, what=what)
+            raise failures.refused_change(self._read_only_by, what)
 
     async def aclose(self) -> None:
         """Close all connections; later requests are refused."""
@@ -162,7 +159,7 @@ class Transport:
     async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: Adapter[T]) -> T:
         """Send once. Raises its RequestErrors outside of any handler, so that none holds the key."""
         call.attempt += 1
-        host = self._shown_host(call.site)
+        host = self._shown_host(call.route.site)
         problem: Exception | None = None
         answer: _Answer | None = None
         call.arrived, call.status = False, None
@@ -191,7 +188,7 @@ class Transport:
 
     async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
         """Send one request, following redirects that stay on the same server."""
-        site, line, host = self._sites[call.site], call.line, self._shown_host(call.site)
+        site, line, host = self._sites[call.route.site], call.line, self._shown_host(call.route.site)
         url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
         for _ in range(MAX_REDIRECTS + 1):
             # If a login cannot be renewed, this raises, and the request had no effect.
@@ -201,7 +198,7 @@ class Transport:
                 self._note_address(response, site)
                 if response.is_redirect:
                     target = _redirect_target(response, url)
-                    if target is None or call.method != "GET" or _origin(target) != site.origin:
+                    if target is None or call.route.method != "GET" or _origin(target) != site.origin:
                         raise self._redirect_refused(call, site, target)
                     url = target
                     continue
@@ -246,7 +243,7 @@ class Transport:
         else:
             self._emit_event("answered", call)
             return value
-        host = self._shown_host(call.site)
+        host = self._shown_host(call.route.site)
         raise failures.not_decodable(
             reason, answer.content, answer.content_type, self._remote, host, call.line
         )
@@ -273,11 +270,10 @@ class Transport:
         delay_s: float = 0.0,
     ) -> None:
         if self._on_event is not None:
+            method, path, attempt, _words = call.line
             reason = "" if problem is None else str(problem)
             now = self._clock.now()
-            self._on_event(
-                RequestEvent(kind, call.method, call.path, call.attempt, now, delay_s, reason, call.status)
-            )
+            self._on_event(RequestEvent(kind, method, path, attempt, now, delay_s, reason, call.status))
 
 
 def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float) -> httpx.Request:
@@ -292,7 +288,7 @@ def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s:
     timeout = httpx.Timeout(connect=usual.connect, read=read_s, write=usual.write, pool=usual.pool)
     extensions = {MAX_BYTES: call.limit.bytes}
     request = http.build_request(
-        call.method, url, content=content, headers=headers, timeout=timeout, extensions=extensions
+        call.route.method, url, content=content, headers=headers, timeout=timeout, extensions=extensions
     )
     if url.host.endswith(".localhost"):
         request.url = url.copy_with(host="localhost")

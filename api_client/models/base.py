@@ -188,7 +188,7 @@ TolerantDict = Annotated[
 """Mapping that some servers may send as null."""
 
 
-class _Inside:
+class Inside:
     """Validates an object as one of its fields, which must be present; the others are not read."""
 
     def __init__(self, name: str) -> None:
@@ -198,13 +198,3 @@ class _Inside:
         field = core_schema.typed_dict_field(handler(source))
         envelope = core_schema.typed_dict_schema({self._name: field}, extra_behavior="ignore")
         return core_schema.no_info_after_validator_function(itemgetter(self._name), envelope)
-
-
-def answer_with(name: str, kind: type[T]) -> TypeAdapter[T]:
-    """Return a reader of answers that are an object with the wanted part in its field ``name``."""
-    return TypeAdapter(Annotated[kind, _Inside(name)])  # type: ignore[arg-type]
-
-
-def answer_with_list(name: str, kind: type[T]) -> TypeAdapter[list[T]]:
-    """Return the same for a list of objects, which may be null."""
-    return TypeAdapter(Annotated[TolerantList[kind], _Inside(name)], config=TOLERANT)  # type: ignore[arg-type, valid-type]

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from pydantic import TypeAdapter
-
+from api_client import routes
 from api_client.http.transport import Transport
 from api_client.models import CheckpointFile, CheckpointFilesPage
-from api_client.models.base import answer_with_list
 from api_client.models.checkpoints import ROOT_CHECKPOINT, Checkpoint, belongs_to
-from api_client.resources.jobs import job_route
 
 FILES_PAGE_SIZE = 1000  # the API's default
-_FILES_PAGE = TypeAdapter(CheckpointFilesPage)
-_CHECKPOINTS = answer_with_list("checkpoints", Checkpoint)
 
 CheckpointList = list[Checkpoint]
 FileList = list[CheckpointFile]
@@ -28,8 +23,7 @@ class Checkpoints:
 
     async def list(self, project_id: str, job_id: str) -> CheckpointList:
         """Return all checkpoints of a job, in the server's order (the API has no paging here)."""
-        path = job_route(project_id, job_id, "checkpoints")
-        return await self._transport.request("GET", path, _CHECKPOINTS)
+        return await self._transport.request(routes.CHECKPOINTS, project_id, job_id)
 
     async def files_page(
         self, project_id: str, job_id: str, *, page_size: int = FILES_PAGE_SIZE, page_token: int = 0
@@ -38,9 +32,8 @@ class Checkpoints:
 
         ``page_token`` is an offset. The URLs are presigned: fetch them without a key.
         """
-        path = job_route(project_id, job_id, "checkpoint_files")
         query = {"page_size": page_size, "page_token": page_token}
-        return await self._transport.request("GET", path, _FILES_PAGE, query=query)
+        return await self._transport.request(routes.CHECKPOINT_FILES, project_id, job_id, query=query)
 
     async def files(self, project_id: str, job_id: str) -> AsyncIterator[CheckpointFile]:
         """Yield the files of all checkpoints, reading all pages. URLs are presigned: fetch without a key."""

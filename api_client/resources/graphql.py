@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, NotRequired
+from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, with_config
-from typing_extensions import TypedDict
-
+from api_client import routes
 from api_client.errors import BadRequest
 from api_client.http.failures import clean
-from api_client.http.readonly import GRAPHQL_PATH, is_query
 from api_client.http.transport import Transport
 from api_client.remotes import Remote
 
-
-@with_config(ConfigDict(extra="ignore", defer_build=True))
-class _GraphqlAnswer(TypedDict):
-    data: NotRequired[dict[str, Any] | None]
-    errors: NotRequired[list[dict[str, Any]] | None]
+_CHANGING_OPERATIONS = ("mutation", "subscription")
 
 
-_ANSWER = TypeAdapter(_GraphqlAnswer)
+def is_query(graphql: str) -> bool:
+    """Return True if a GraphQL document only reads; if it merely contains the word, it counts as a change."""
+    return not any(word in graphql for word in _CHANGING_OPERATIONS)
 
 
 class Graphql:
@@ -40,9 +35,8 @@ class Graphql:
         body: dict[str, Any] = {"query": query}
         if variables is not None:
             body["variables"] = dict(variables)
-        answer = await self._transport.request(
-            "POST", GRAPHQL_PATH, _ANSWER, body=body, idempotent=is_query(query), site="app"
-        )
+        route = routes.GRAPHQL_QUERY if is_query(query) else routes.GRAPHQL_MUTATION
+        answer = await self._transport.request(route, body=body)
         errors = answer.get("errors")
         if errors:
             raise self._refusal(errors[0])
@@ -60,6 +54,6 @@ class Graphql:
             status=HTTPStatus.OK,
             code=clean(code, self._remote) if code else None,
             server_message=words,
-            method="POST",
-            path=GRAPHQL_PATH,
+            method=routes.GRAPHQL_QUERY.method,
+            path=routes.GRAPHQL_QUERY.path,
         )

@@ -7,38 +7,24 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from api_client.addresses import route
+from api_client import routes
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.models import JobTombstone
-from api_client.models.base import answer_with, answer_with_list
-from api_client.models.capacity import QueueContext
-from api_client.models.jobs import TrainingJob
+from api_client.models import JobTombstone, QueueContext, TrainingJob
 from api_client.resources.partial_lists import ListReader
 from api_client.resources.projects import Projects
 from api_client.streams.job_poller import watch_job
 
 STATUS_INTERVAL_S = 5.0  # interval for polling a watched job, in seconds
-_JOBS = ListReader("training_jobs", TrainingJob)
-_JOB = answer_with("training_job", TrainingJob)
-_CODE_URLS = answer_with_list("artifact_presigned_urls", str)
-_QUEUE_CONTEXT = TypeAdapter(QueueContext)
-_TOMBSTONE = TypeAdapter(JobTombstone)
+_JOBS, _MATCHES = ListReader(routes.JOBS), ListReader(routes.SEARCH_JOBS)
 _NEWEST_FIRST = [{"field": "created_at", "order": "desc"}]
 _NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
 
 JobList = list[TrainingJob]
 UrlList = list[str]
 Reasons = list[str]
-
-
-def job_route(project_id: str, job_id: str, *rest: str) -> str:
-    """Build the path of a job, or of something below it."""
-    return route("training_projects", project_id, "jobs", job_id, *rest)
 
 
 class Jobs:
@@ -55,8 +41,7 @@ class Jobs:
         If ``unreadable`` is given, jobs that cannot be read are left out, and the reasons added to it;
         otherwise, and if no job can be read, such an answer is an InvalidAnswer.
         """
-        path = route("training_projects", project_id, "jobs")
-        return await _JOBS.read(self._transport, "GET", path, unreadable)
+        return await _JOBS.read(self._transport, project_id, unreadable=unreadable)
 
     async def search(
         self,
@@ -79,14 +64,11 @@ class Jobs:
             body["job_id"] = job_id
         if statuses is not None:
             body["statuses"] = [str(status) for status in statuses]
-        path = route("training_jobs", "search")
-        return await _JOBS.read(
-            self._transport, "POST", path, unreadable, body=body, idempotent=True, retry=retry
-        )
+        return await _MATCHES.read(self._transport, unreadable=unreadable, body=body, retry=retry)
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
         """Return a job."""
-        return await self._transport.request("GET", job_route(project_id, job_id), _JOB, retry=retry)
+        return await self._transport.request(routes.JOB, project_id, job_id, retry=retry)
 
     async def find(self, job_id: str) -> TrainingJob:
         """Find a job by its id: with a search, or project by project if the server has no search.
@@ -104,7 +86,7 @@ class Jobs:
             # A server that does not know the filter returns other jobs too.
             if job.id == job_id:
                 return job
-        method, path = "POST", route("training_jobs", "search")
+        method, path = routes.SEARCH_JOBS.method, routes.SEARCH_JOBS.path
         if unreadable:
             problem = f"can't find job '{job_id}': the data of some jobs is invalid ({unreadable[0]})"
             raise InvalidAnswer(problem, method=method, path=path)
@@ -125,9 +107,8 @@ class Jobs:
 
     async def create(self, project_id: str, training_job: Mapping[str, Any]) -> TrainingJob:
         """Start a job; ``training_job`` has the API's own structure (image, compute, runtime …)."""
-        path = route("training_projects", project_id, "jobs")
         body = {"training_job": dict(training_job)}
-        return await self._transport.request("POST", path, _JOB, body=body)
+        return await self._transport.request(routes.CREATE_JOB, project_id, body=body)
 
     async def update(
         self,
@@ -142,32 +123,27 @@ class Jobs:
         body = {name: value for name, value in changes.items() if value is not None}
         if not body:
             raise ValueError("nothing to change: give a priority or an availability_model")
-        path = job_route(project_id, job_id)
-        return await self._transport.request("PATCH", path, _JOB, body=body)
+        return await self._transport.request(routes.UPDATE_JOB, project_id, job_id, body=body)
 
     async def stop(self, project_id: str, job_id: str) -> TrainingJob:
         """Stop a job."""
-        path = job_route(project_id, job_id, "stop")
-        return await self._transport.request("POST", path, _JOB, body={})
+        return await self._transport.request(routes.STOP_JOB, project_id, job_id, body={})
 
     async def recreate(self, project_id: str, job_id: str) -> TrainingJob:
         """Start a new job with the same configuration and return it."""
-        path = job_route(project_id, job_id, "recreate")
-        return await self._transport.request("POST", path, _JOB)
+        return await self._transport.request(routes.RECREATE_JOB, project_id, job_id)
 
     async def delete(self, project_id: str, job_id: str) -> JobTombstone:
         """Delete a job, stopping it first if it runs. Cannot be undone."""
-        return await self._transport.request("DELETE", job_route(project_id, job_id), _TOMBSTONE)
+        return await self._transport.request(routes.DELETE_JOB, project_id, job_id)
 
     async def download_urls(self, project_id: str, job_id: str) -> UrlList:
         """Return presigned URLs of the job's uploaded code; the first is the archive. Fetch without a key."""
-        path = job_route(project_id, job_id, "download")
-        return await self._transport.request("GET", path, _CODE_URLS)
+        return await self._transport.request(routes.JOB_CODE, project_id, job_id)
 
     async def queue_context(self, job_id: str) -> QueueContext:
         """Return why a job waits, and its history. Organization admins only; others get Unauthorized."""
-        path = route("training", "jobs", job_id, "queue_context")
-        return await self._transport.request("GET", path, _QUEUE_CONTEXT)
+        return await self._transport.request(routes.JOB_QUEUE, job_id)
 
     def watch(
         self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S

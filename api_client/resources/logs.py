@@ -7,19 +7,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from pydantic import TypeAdapter
-
+from api_client import routes
 from api_client.clock import Clock, epoch_ms
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import QueryValue, Transport
 from api_client.models import LogRecord, LogsPage
 from api_client.models.logs import FetchPage, LogBatch, LogEnd, LogEntry, LogGap, LogLine
-from api_client.resources.jobs import Jobs, job_route
+from api_client.resources.jobs import Jobs
 from api_client.streams.follow import Follower
 from api_client.streams.logs import LogIncrements, fill_gap, read_logs
 from api_client.streams.pages import MAX_PAGE_LINES, Direction
 
-LOG_PAGE = TypeAdapter(LogsPage)
 FUTURE = timedelta(days=1)  # clocks may be wrong: the newest lines may be ahead of ours
 
 
@@ -70,8 +68,7 @@ class Logs:
     async def _answer(
         self, project_id: str, job_id: str, query: LogQuery, retry: RetryPolicy | None = None
     ) -> LogsPage:
-        path = job_route(project_id, job_id, "logs")
-        return await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
+        return await self._transport.request(routes.JOB_LOGS, project_id, job_id, query=query, retry=retry)
 
     def follow(
         self,

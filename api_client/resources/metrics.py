@@ -6,18 +6,15 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from functools import partial
 
-from pydantic import TypeAdapter
-
+from api_client import routes
 from api_client.clock import Clock, epoch_ms
-from api_client.http.decoding import LARGE
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobMetrics
-from api_client.resources.jobs import Jobs, job_route
+from api_client.resources.jobs import Jobs
 from api_client.streams.metrics import follow_metrics
 
 METRICS_INTERVAL_S = 5.0  # interval for polling a running job's metrics, in seconds
-_METRICS = TypeAdapter(JobMetrics)
 
 
 class Metrics:
@@ -44,8 +41,7 @@ class Metrics:
         job's end.
         """
         query = {"start_epoch_millis": start_ms, "end_epoch_millis": end_ms, "step_seconds": step_s}
-        path = job_route(project_id, job_id, "metrics")
-        return await self._transport.request("GET", path, _METRICS, query=query, retry=retry, limit=LARGE)
+        return await self._transport.request(routes.JOB_METRICS, project_id, job_id, query=query, retry=retry)
 
     def follow(
         self,

@@ -6,13 +6,15 @@ decided by a list needs all of it; what is shown is better incomplete than missi
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from api_client.http.decoding import describe
 from api_client.http.transport import Transport
-from api_client.models.base import answer_with_list
+from api_client.routes import Adapter, Route
 
 T = TypeVar("T")
 
@@ -27,20 +29,20 @@ class PartialList(NamedTuple, Generic[T]):
 class _PartialAdapter(Generic[T]):
     """Reads a list record by record if it cannot be read as a whole; without any record it is an error."""
 
-    def __init__(self, name: str, kind: type[T]) -> None:
-        self.whole = answer_with_list(name, kind)
-        self._values = answer_with_list(name, object)
-        self._record = TypeAdapter(kind)
+    def __init__(self, route: Route[list[T]]) -> None:
+        self._whole = route.adapter
+        self._values: Adapter[list[object]] = replace(cast("Route[Any]", route), kind=list[object]).adapter
+        self._record: TypeAdapter[T] = TypeAdapter(get_args(route.kind)[0])
 
     def validate_json(self, data: bytes, /) -> PartialList[T]:
         try:
-            return PartialList(self.whole.validate_json(data), [])
+            return PartialList(self._whole.validate_json(data), [])
         except ValidationError as error:
             return self._readable(self._values.validate_json(data), error)
 
     def validate_python(self, value: Any, /) -> PartialList[T]:
         try:
-            return PartialList(self.whole.validate_python(value), [])
+            return PartialList(self._whole.validate_python(value), [])
         except ValidationError as error:
             return self._readable(self._values.validate_python(value), error)
 
@@ -57,17 +59,21 @@ class _PartialAdapter(Generic[T]):
 
 
 class ListReader(Generic[T]):
-    """Requests lists of ``kind`` that are in the field ``name`` of an answer."""
+    """Requests the list of a route."""
 
-    def __init__(self, name: str, kind: type[T]) -> None:
-        self._adapter = _PartialAdapter(name, kind)
+    def __init__(self, route: Route[list[T]]) -> None:
+        self._route = route
+
+    @cached_property
+    def _in_part(self) -> Route[PartialList[T]]:
+        return self._route.read_by(_PartialAdapter(self._route))
 
     async def read(
-        self, transport: Transport, method: str, path: str, unreadable: list[str] | None, **options: Any
+        self, transport: Transport, *ids: str, unreadable: list[str] | None, **options: Any
     ) -> list[T]:
         """Return the list; the reasons why records were left out are added to ``unreadable``."""
         if unreadable is None:
-            return await transport.request(method, path, self._adapter.whole, **options)
-        found = await transport.request(method, path, self._adapter, **options)
+            return await transport.request(self._route, *ids, **options)
+        found = await transport.request(self._in_part, *ids, **options)
         unreadable += found.unreadable
         return found.records

@@ -6,21 +6,16 @@ from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
 
-from api_client.addresses import route
+from api_client import routes
 from api_client.errors import NotFound
-from api_client.http.decoding import LARGE
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.models import CacheSummary, ProjectTombstone
-from api_client.models.base import answer_with
+from api_client.models import CacheSummary, ProjectTombstone, TrainingProject
 from api_client.models.cache import CacheListing
-from api_client.models.jobs import TrainingProject
 from api_client.resources.partial_lists import ListReader
+from api_client.routes import Route
 
-_ROUTE = "training_projects"
-_PROJECTS = ListReader("training_projects", TrainingProject)
-_PROJECT = answer_with("training_project", TrainingProject)
-_TOMBSTONE = TypeAdapter(ProjectTombstone)
+_PROJECTS = ListReader(routes.PROJECTS)
 
 ProjectList = list[TrainingProject]
 Reasons = list[str]
@@ -40,11 +35,11 @@ class Projects:
         If ``unreadable`` is given, projects that cannot be read are left out, and the reasons added to it;
         otherwise, and if no project can be read, such an answer is an InvalidAnswer.
         """
-        return await _PROJECTS.read(self._transport, "GET", route(_ROUTE), unreadable, retry=retry)
+        return await _PROJECTS.read(self._transport, unreadable=unreadable, retry=retry)
 
     async def get(self, project_id: str) -> TrainingProject:
         """Return a project."""
-        return await self._transport.request("GET", route(_ROUTE, project_id), _PROJECT)
+        return await self._transport.request(routes.PROJECT, project_id)
 
     async def upsert(
         self, name: str, *, team_id: str | None = None, team_name: str | None = None
@@ -53,22 +48,22 @@ class Projects:
 
         ``team_id`` decides the team. ``team_name`` is only sent along, as the official client does.
         """
-        path = route(_ROUTE) if team_id is None else route("teams", team_id, _ROUTE)
         project = {"name": name} if team_name is None else {"name": name, "team_name": team_name}
         body = {"training_project": project}
-        return await self._transport.request("POST", path, _PROJECT, body=body)
+        return await self._transport.request(routes.UPSERT_PROJECT, team_id=team_id, body=body)
 
     async def delete(self, project_id: str) -> ProjectTombstone:
         """Delete a project with its jobs, undeployed checkpoints, and cache. Cannot be undone."""
-        return await self._transport.request("DELETE", route(_ROUTE, project_id), _TOMBSTONE)
+        return await self._transport.request(routes.DELETE_PROJECT, project_id)
 
 
 # A documented client treats null as "no cache"; the server's behavior is not documented.
-_SUMMARY: TypeAdapter[CacheSummary | None] = TypeAdapter(
-    CacheSummary | None, config=ConfigDict(defer_build=True)
+_LAZY = ConfigDict(defer_build=True)
+_SUMMARY: Route[CacheSummary | None] = routes.PROJECT_CACHE.read_by(
+    TypeAdapter(CacheSummary | None, config=_LAZY)
 )
-_LISTING: TypeAdapter[CacheListing | None] = TypeAdapter(
-    CacheListing | None, config=ConfigDict(defer_build=True)
+_LISTING: Route[CacheListing | None] = routes.PROJECT_CACHE.read_by(
+    TypeAdapter(CacheListing | None, config=_LAZY)
 )
 Answer = TypeVar("Answer")
 
@@ -93,10 +88,9 @@ class Cache:
         listing = await self._get(project_id, _LISTING)
         return None if listing == CacheListing() else listing
 
-    async def _get(self, project_id: str, adapter: TypeAdapter[Answer | None]) -> Answer | None:
-        path = route("training_projects", project_id, "cache", "summary")
+    async def _get(self, project_id: str, route: Route[Answer | None]) -> Answer | None:
         try:
-            return await self._transport.request("GET", path, adapter, limit=LARGE)
+            return await self._transport.request(route, project_id)
         except NotFound:
             # Either the cache or the project does not exist. If it is the project, this raises NotFound
             # again.

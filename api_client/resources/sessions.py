@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter
-
+from api_client import routes
 from api_client.http.transport import Transport
-from api_client.models import InteractiveSessionUpdate, SignedSshCertificate
-from api_client.models.account import AuthCode
-from api_client.models.base import answer_with_list
-from api_client.resources.jobs import job_route
-
-_AUTH_CODES = answer_with_list("auth_codes", AuthCode)
-_UPDATE = TypeAdapter(InteractiveSessionUpdate)
-_CERTIFICATE = TypeAdapter(SignedSshCertificate)
+from api_client.models import AuthCode, InteractiveSessionUpdate, SignedSshCertificate
 
 
 class Sessions:
@@ -23,8 +15,7 @@ class Sessions:
 
     async def auth_codes(self, project_id: str, job_id: str) -> list[AuthCode]:
         """Return the sign-in codes, one per replica; none for a job without a session."""
-        path = job_route(project_id, job_id, "auth_codes")
-        return await self._transport.request("GET", path, _AUTH_CODES)
+        return await self._transport.request(routes.AUTH_CODES, project_id, job_id)
 
     async def update(
         self,
@@ -44,8 +35,7 @@ class Sessions:
         body = {name: value for name, value in changes.items() if value is not None}
         if not body:
             raise ValueError("nothing to change: give timeout_minutes or a trigger")
-        path = job_route(project_id, job_id, "interactive_sessions", session_id)
-        return await self._transport.request("PATCH", path, _UPDATE, body=body)
+        return await self._transport.request(routes.UPDATE_SESSION, project_id, job_id, session_id, body=body)
 
     async def sign_ssh(
         self, project_id: str, job_id: str, *, public_key: str, replica_id: str | None = None
@@ -54,5 +44,4 @@ class Sessions:
         body = {"public_key": public_key}
         if replica_id is not None:
             body["replica_id"] = replica_id
-        path = job_route(project_id, job_id, "ssh", "sign")
-        return await self._transport.request("POST", path, _CERTIFICATE, body=body)
+        return await self._transport.request(routes.SIGN_SSH, project_id, job_id, body=body)

@@ -25,9 +25,9 @@ import httpx
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
-from pydantic import TypeAdapter
 
-from api_client.addresses import BaseUrl, Destinations, parse_base_url, route
+from api_client import routes
+from api_client.addresses import BaseUrl, Destinations, parse_base_url
 from api_client.environment import hidden_variables
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
@@ -59,7 +59,6 @@ _HINTS = {
     "TokenRefreshRequired": "the upload credentials have expired; submit again",
     "RequestTimeTooSkewed": "this machine's clock is wrong; correct it and submit again",
 }
-_CREDENTIALS = TypeAdapter(BlobCredentials)
 
 OnBytes = Callable[[int, int], object]  # called with bytes sent and bytes in total; the first never decreases
 OnNote = Callable[[str], object]
@@ -72,7 +71,7 @@ class Blobs:
 
     async def training_credentials(self) -> BlobCredentials:
         """Return temporary credentials for one code archive, with a new key. Raises RequestError."""
-        return await self._transport.request("GET", route("blobs", "credentials", "train"), _CREDENTIALS)
+        return await self._transport.request(routes.UPLOAD_CREDENTIALS)
 
     async def upload(
         self,

@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from api_client import Remote, RequestEvent, RetryPolicy, TrainingClient, errors
-from api_client.http.failures import request_description
 from support.faulty import KEY, FaultyServer
 from support.log_server import FastClock
 from support.remotes import remote_of
@@ -203,20 +202,3 @@ async def test_a_host_without_address(world: World, monkeypatch: pytest.MonkeyPa
         if not is_told or error is None or error.attempts != attempts:
             wrong.append(f"{name}: {error!r}")
     assert wrong == []
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "words"),
-    [
-        ("PATCH", "/v1/training_projects/p/jobs/Z%C3%BCrich", "update job Zürich"),
-        ("POST", "/v1/training_projects/p/jobs/a%2Fb%1B%5B31m/stop", "stop job a/b\ufffd[31m"),
-        ("DELETE", "/v1/teams/t/secrets/hf", "delete secret hf"),
-        ("POST", "/v1/teams/t/training_projects", "create the project"),
-        ("GET", f"/v1/training_projects/{'x' * 500}", f"read project {'x' * 59}…"),
-        ("PUT", "/v1/training_projects/p/jobs/j/new", "complete a request about job j"),
-        ("PUT", "/v2/whatever", "complete the request"),
-        ("GET", "/", "complete the request"),
-    ],
-)
-def test_a_failed_request_is_described_whatever_ids_it_has(method: str, path: str, words: str) -> None:
-    assert request_description(method, path) == words

@@ -6,14 +6,16 @@ The clock's offset from the server's is estimated from the timestamps of the new
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
+from api_client import routes
 from api_client.events import RequestEvent
+from api_client.routes import Route
 
 LATE_S = 60.0
 """Samples may be this old without implying that the local clock is ahead, because they arrive with a delay.
@@ -48,22 +50,20 @@ class ClockOffset:
 LISTS = "projects and jobs"
 STATUS, LOG, METRICS, CHECKPOINTS = "the job's status", "the log", "the metrics", "the checkpoints"
 
-_JOB = r"/v1/training_projects/[^/]+/jobs/[^/]+"
-_ROUTES = tuple(
-    (re.compile(pattern), what)
-    for pattern, what in (
-        (r"/v1/training_projects|/v1/training_jobs/search|/v1/training_projects/[^/]+/jobs", LISTS),
-        (_JOB, STATUS),
-        (f"{_JOB}/logs", LOG),
-        (f"{_JOB}/metrics", METRICS),
-        (f"{_JOB}/checkpoints", CHECKPOINTS),
-    )
-)
+_LABELS: Mapping[Route[Any], str] = {
+    routes.PROJECTS: LISTS,
+    routes.JOBS: LISTS,
+    routes.SEARCH_JOBS: LISTS,
+    routes.JOB: STATUS,
+    routes.JOB_LOGS: LOG,
+    routes.JOB_METRICS: METRICS,
+    routes.CHECKPOINTS: CHECKPOINTS,
+}
 
 
 def resource_label(path: str) -> str:
     """Return what a request to this path fetches; empty if no screen polls that route."""
-    return next((what for pattern, what in _ROUTES if pattern.fullmatch(path)), "")
+    return next((what for route, what in _LABELS.items() if route.matches(path)), "")
 
 
 _UNAUTHORIZED = frozenset({401, 403})

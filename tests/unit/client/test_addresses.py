@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api_client.addresses import is_loopback, parse_base_url, route
-from api_client.errors import ConfigurationError, RequestError
+from api_client.addresses import is_loopback, parse_base_url
+from api_client.errors import ConfigurationError
 
 
 def test_this_machine_and_others() -> None:
@@ -49,16 +49,3 @@ def test_any_text_is_an_address_or_a_configuration_error(text: str) -> None:
     except ConfigurationError:
         return
     assert httpx.URL(str(url)).host == url.host
-
-
-@given(st.lists(st.text(min_size=1, max_size=20) | st.sampled_from(["", ".", ".."]), min_size=1, max_size=4))
-def test_ids_never_change_the_route(segments: list[str]) -> None:
-    try:
-        path = route(*segments)
-    except RequestError as error:
-        assert {"", ".", ".."} & set(segments)
-        assert "not a valid id" in str(error)
-        return
-    raw_path = httpx.URL("https://host" + path).raw_path.decode()
-    assert raw_path == path
-    assert raw_path.count("/") == len(segments) + 1

@@ -8,7 +8,6 @@ import pytest
 from client_support import Server, make_remote
 
 from api_client import InvalidAnswer, NotFound, ReadOnlyError, TrainingClient
-from api_client.http.readonly import only_reads
 from api_client.models import BlobCredentials
 from support.log_server import FastClock
 from support.resource_calls import CHANGING, NAMES_ALONE, READING
@@ -50,11 +49,3 @@ async def test_everything_else_reads(name: str) -> None:
         with contextlib.suppress(InvalidAnswer, NotFound):  # the server answers {} to everything
             await READING[name](client, NAMES_ALONE)
     assert server.requests, "it has asked nothing"
-
-
-def test_what_nobody_has_named_as_a_read_counts_as_a_change() -> None:
-    for path in ("training_projects", "training_jobs/search/then_stop", "anything/new"):
-        assert not only_reads("POST", f"/v1/{path}")
-    assert not only_reads("PUT", "/v1/training_jobs/search")
-    assert not only_reads("POST", "/graphql/", {"query": None})
-    assert not only_reads("POST", "/graphql/")

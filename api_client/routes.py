@@ -1,0 +1,268 @@
+"""The routes of the API that the client calls, each described in one place.
+
+The client reads here what to send, what an error says and what read-only mode refuses; the emulator serves
+the same routes. Unless a route says otherwise, every method but GET is a change.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NotRequired,
+    Protocol,
+    TypeVar,
+    cast,
+    get_origin,
+)
+from urllib.parse import quote
+
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from api_client.errors import RequestError
+from api_client.models import (
+    Activation,
+    BlobCredentials,
+    CacheSummary,
+    CheckpointFilesPage,
+    Deployment,
+    DeploymentConfig,
+    InstanceType,
+    InstanceTypePrice,
+    InteractiveSessionUpdate,
+    JobMetrics,
+    JobTombstone,
+    LogsPage,
+    Model,
+    ProjectTombstone,
+    QueueContext,
+    Retry,
+    Secret,
+    SignedSshCertificate,
+    Startup,
+    Team,
+    TeamGpuCapacity,
+    TrainingCapacity,
+    TrainingJob,
+    TrainingProject,
+    UsageSummary,
+    UserInfo,
+)
+from api_client.models.account import AuthCode
+from api_client.models.base import PAGE, Inside, OrNull
+from api_client.models.checkpoints import Checkpoint
+
+Answer = TypeVar("Answer")
+Other = TypeVar("Other")
+Read_co = TypeVar("Read_co", covariant=True)
+LONGEST_ID = 60  # characters of an id in a message
+Site = Literal["api", "app"]  # the API, or the host of the web app
+_ID = re.compile(r"\{(\w+)\}")
+
+
+class Adapter(Protocol[Read_co]):
+    """What reads an answer: a ``TypeAdapter``, or an object that reads in its own way."""
+
+    def validate_json(self, data: bytes, /) -> Read_co:
+        """Raises ValidationError."""
+
+    def validate_python(self, value: Any, /) -> Read_co:
+        """Raises ValidationError."""
+
+
+@dataclass(frozen=True, eq=False)
+class Route(Generic[Answer]):
+    """A method and a path, what a request to it does, and what its answer holds."""
+
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    path: str
+    """Path with the names of its ids in braces."""
+
+    purpose: str
+    """What a request does, as in "can't read job {job_id}"."""
+
+    kind: type[Answer]
+    """Type of what the answer holds."""
+
+    inside: str = ""
+    """Field of the answer that holds it; empty if it is the whole answer."""
+
+    changes: bool | None = None
+    """True if a request changes something on the server; None if the method says so."""
+
+    by_team: bool = False
+    """True if the route also exists below ``/v1/teams/{team_id}``."""
+
+    is_large: bool = False
+    """True if an answer may have hundreds of thousands of values."""
+
+    site: Site = "api"
+    reader: Adapter[Answer] | None = None
+    """Reads the answer in another way than ``kind`` and ``inside`` say."""
+
+    @property
+    def is_change(self) -> bool:
+        """True if a request changes something on the server; refused in read-only mode."""
+        return self.method != "GET" if self.changes is None else self.changes
+
+    @property
+    def is_idempotent(self) -> bool:
+        """True if sending a request twice has no more effect than once; retried then."""
+        return self.method == "GET" or not self.is_change
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The path, and the one below a team if there is one."""
+        return (self.path, _below_team(self.path)) if self.by_team else (self.path,)
+
+    @cached_property
+    def adapter(self) -> Adapter[Answer]:
+        """What reads an answer."""
+        if self.reader is not None:
+            return self.reader
+        kind: Any = self.kind
+        if get_origin(kind) is list:
+            kind = Annotated[kind, PAGE, OrNull(list)]
+        return TypeAdapter(Annotated[kind, Inside(self.inside)] if self.inside else kind)
+
+    def read_by(self, reader: Adapter[Other]) -> Route[Other]:
+        """Return the same route with answers that ``reader`` reads."""
+        return replace(cast("Route[Any]", self), reader=reader)
+
+    def path_of(self, *ids: str, team_id: str | None = None) -> str:
+        """Return the path for these ids, in the order of the path; they may hold any character.
+
+        Raises RequestError for ids that would change the route.
+        """
+        path = self.path
+        if team_id is not None:
+            path, ids = _below_team(path), (team_id, *ids)
+        for each in ids:
+            if each in ("", ".", ".."):
+                raise RequestError(f"{each!r} is not a valid id", method=self.method, path=path)
+        escaped = [quote(each, safe="", errors="replace") for each in ids]
+        return path.format(**dict(zip(_ID.findall(path), escaped, strict=True)))
+
+    def words(self, *ids: str) -> str:
+        """Return what a request with these ids does, to follow "can't"."""
+        return self.purpose.format(**dict(zip(_ID.findall(self.path), map(_shown, ids), strict=True)))
+
+    def matches(self, path: str) -> bool:
+        """Return True if this is the route of a path."""
+        return any(re.fullmatch(_ID.sub("[^/]+", each), path) for each in self.paths)
+
+
+def _below_team(path: str) -> str:
+    return path.replace("/v1/", "/v1/teams/{team_id}/", 1)
+
+
+def _shown(text: str) -> str:
+    shown = "".join("\ufffd" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
+    return shown if len(shown) <= LONGEST_ID else shown[: LONGEST_ID - 1] + "…"
+
+
+_PROJECTS = "/v1/training_projects"
+_PROJECT = _PROJECTS + "/{project_id}"
+_JOBS = _PROJECT + "/jobs"
+_JOB = _JOBS + "/{job_id}"
+_MODEL = "/v1/models/{model_id}"
+_DEPLOYMENTS = _MODEL + "/deployments"
+_DEPLOYMENT = _DEPLOYMENTS + "/{deployment_id}"
+Fields = dict[str, Any]
+Jobs = list[TrainingJob]
+
+PROJECTS = Route("GET", _PROJECTS, "list the projects", list[TrainingProject], "training_projects")
+PROJECT = Route("GET", _PROJECT, "read project {project_id}", TrainingProject, "training_project")
+UPSERT_PROJECT = Route(
+    "POST", _PROJECTS, "create the project", TrainingProject, "training_project", by_team=True
+)
+DELETE_PROJECT = Route("DELETE", _PROJECT, "delete project {project_id}", ProjectTombstone)
+PROJECT_CACHE = Route(
+    "GET", _PROJECT + "/cache/summary", "read the cache of project {project_id}", CacheSummary, is_large=True
+)
+
+JOBS = Route("GET", _JOBS, "list the jobs of project {project_id}", Jobs, "training_jobs")
+SEARCH_JOBS = Route("POST", "/v1/training_jobs/search", "list the jobs", Jobs, "training_jobs", changes=False)
+CREATE_JOB = Route("POST", _JOBS, "create a job in project {project_id}", TrainingJob, "training_job")
+JOB = Route("GET", _JOB, "read job {job_id}", TrainingJob, "training_job")
+UPDATE_JOB = Route("PATCH", _JOB, "update job {job_id}", TrainingJob, "training_job")
+DELETE_JOB = Route("DELETE", _JOB, "delete job {job_id}", JobTombstone)
+STOP_JOB = Route("POST", _JOB + "/stop", "stop job {job_id}", TrainingJob, "training_job")
+RECREATE_JOB = Route("POST", _JOB + "/recreate", "recreate job {job_id}", TrainingJob, "training_job")
+JOB_CODE = Route(
+    "GET", _JOB + "/download", "find the code of job {job_id}", list[str], "artifact_presigned_urls"
+)
+JOB_QUEUE = Route(
+    "GET", "/v1/training/jobs/{job_id}/queue_context", "read the queue of job {job_id}", QueueContext
+)
+JOB_LOGS = Route("GET", _JOB + "/logs", "read the log of job {job_id}", LogsPage)
+JOB_METRICS = Route("GET", _JOB + "/metrics", "read the metrics of job {job_id}", JobMetrics, is_large=True)
+CHECKPOINTS = Route(
+    "GET", _JOB + "/checkpoints", "list the checkpoints of job {job_id}", list[Checkpoint], "checkpoints"
+)
+CHECKPOINT_FILES = Route(
+    "GET", _JOB + "/checkpoint_files", "list the checkpoint files of job {job_id}", CheckpointFilesPage
+)
+
+AUTH_CODES = Route(
+    "GET", _JOB + "/auth_codes", "list the sessions of job {job_id}", list[AuthCode], "auth_codes"
+)
+_SESSION = _JOB + "/interactive_sessions/{session_id}"
+UPDATE_SESSION = Route("PATCH", _SESSION, "update a session of job {job_id}", InteractiveSessionUpdate)
+SIGN_SSH = Route("POST", _JOB + "/ssh/sign", "sign the SSH key for job {job_id}", SignedSshCertificate)
+
+TEAMS = Route("GET", "/v1/teams", "list the teams", list[Team], "teams")
+ME = Route("GET", "/v1/users/me", "read the account", UserInfo)
+LOG_OUT = Route("POST", "/v1/users/auth/logout", "log out", Fields)
+INSTANCE_TYPES = Route(
+    "GET", "/v1/instance_types", "list the instance types", list[InstanceType], "instance_types"
+)
+PRICES = Route(
+    "GET", "/v1/instance_type_prices", "list the prices", list[InstanceTypePrice], "instance_types"
+)
+BILL = Route("GET", "/v1/billing/usage_summary", "read the bill", UsageSummary)
+SECRETS = Route("GET", "/v1/secrets", "list the secrets", list[Secret], "secrets", by_team=True)
+SET_SECRET = Route("POST", "/v1/secrets", "set the secret", Secret, by_team=True)
+DELETE_SECRET = Route("DELETE", "/v1/secrets/{name}", "delete secret {name}", Fields, by_team=True)
+CAPACITY = Route("GET", "/v1/training/capacity", "read the GPU capacity", TrainingCapacity)
+UPDATE_CAPACITY = Route(
+    "PATCH", "/v1/training/capacity", "update the GPU capacity", TeamGpuCapacity, "team_gpu_capacity"
+)
+# Credentials are only good for an upload, which is a change.
+UPLOAD_CREDENTIALS = Route(
+    "GET", "/v1/blobs/credentials/train", "get upload credentials", BlobCredentials, changes=True
+)
+
+MODELS = Route("GET", "/v1/models", "list the models", list[Model], "models")
+MODEL = Route("GET", _MODEL, "read model {model_id}", Model)
+DEPLOYMENTS = Route("GET", _DEPLOYMENTS, "read model {model_id}", list[Deployment], "deployments")
+DEPLOYMENT = Route("GET", _DEPLOYMENT, "read deployment {deployment_id}", Deployment)
+DEPLOYMENT_CONFIG = Route("GET", _DEPLOYMENT + "/config", "read deployment {deployment_id}", DeploymentConfig)
+DEPLOYMENT_LOGS = Route("GET", _DEPLOYMENT + "/logs", "read deployment {deployment_id}", LogsPage)
+STARTUPS = Route("GET", _DEPLOYMENT + "/startups", "read deployment {deployment_id}", list[Startup], "items")
+PROMOTE = Route("POST", _DEPLOYMENT + "/promote", "promote deployment {deployment_id}", Deployment)
+ACTIVATE = Route("POST", _DEPLOYMENT + "/activate", "activate deployment {deployment_id}", Activation)
+DEACTIVATE = Route("POST", _DEPLOYMENT + "/deactivate", "deactivate deployment {deployment_id}", Activation)
+RETRY = Route("POST", _DEPLOYMENT + "/retry", "retry deployment {deployment_id}", Retry)
+
+
+@with_config(ConfigDict(extra="ignore", defer_build=True))
+class GraphqlAnswer(TypedDict):
+    """Data or errors, or both; the status is 200 in any case."""
+
+    data: NotRequired[dict[str, Any] | None]
+    errors: NotRequired[list[dict[str, Any]] | None]
+
+
+GRAPHQL_QUERY = Route("POST", "/graphql/", "complete the request", GraphqlAnswer, changes=False, site="app")
+GRAPHQL_MUTATION = Route("POST", "/graphql/", "complete the request", GraphqlAnswer, site="app")
+
+ROUTES: tuple[Route[Any], ...] = tuple(each for each in globals().values() if isinstance(each, Route))
+"""All of the above."""
