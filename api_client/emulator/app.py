@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api_client.emulator.answers import ApiFault, fault_answer, xml_fault
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes import account, deployments, files, graphql, jobs, objects, sessions
+from api_client.emulator.routes.calls import served
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 """The official command line turns ``http://localhost:8000`` into ``api.localhost``."""
@@ -142,18 +143,19 @@ def _object_error(status: int, _message: str) -> Response:
 def build_app(platform: Platform, *, key: str) -> Starlette:
     """Build the application for a platform. The caller starts and closes the platform."""
     routes = [
-        *jobs.PROJECTS_ROUTES,
-        *jobs.JOBS_ROUTES,
-        *sessions.SESSIONS_ROUTES,
-        *account.CAPACITY_ROUTES,
-        *account.ACCOUNT_ROUTES,
-        *deployments.MODELS_ROUTES,
-        *deployments.DEPLOYMENT_LOGS_ROUTES,
-        *graphql.GRAPHQL_ROUTES,
+        *served(jobs.JOBS),
+        *served(sessions.SESSIONS),
+        *served(account.ACCOUNT),
+        *served(deployments.MODELS),
+        *served(graphql.GRAPHQL),
+        *served(objects.CREDENTIALS),
+        *jobs.DEPRECATED_ROUTES,
+        *account.OTHER_ROUTES,
+        *deployments.OTHER_ROUTES,
+        *graphql.OTHER_ROUTES,
         *objects.OBJECTS_ROUTES,
         *files.FILES_ROUTES,
         *files.PAGES_ROUTES,
-        *account.CONTROL_ROUTES,
     ]
     return api_app(platform, routes, key=key)
 

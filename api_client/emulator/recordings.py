@@ -27,9 +27,9 @@ from api_client.emulator.app import api_app
 from api_client.emulator.backend import LogQuery, StoredFile, default_step_s
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import Signer
-from api_client.emulator.routes.calls import JOB, MS_PER_S, Call, api_route, read_log_query
+from api_client.emulator.routes.calls import MS_PER_S, Call, read_log_query, served
 from api_client.emulator.routes.files import FILES_ROUTES
-from api_client.emulator.routes.jobs import JOBS_ROUTES, PROJECTS_ROUTES
+from api_client.emulator.routes.jobs import JOBS
 from api_client.emulator.server import LOOPBACK, EmulatorServer, listen
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.jobs import StoredProject
@@ -49,6 +49,7 @@ from api_client.recordings.archive import DamagedMember, RecordingError
 from api_client.recordings.playback import MEMORY_BYTES, Playback
 from api_client.recordings.processes import start
 from api_client.recordings.reading import CHECKPOINTS, Recording
+from api_client.routes import JOB_LOGS, JOB_QUEUE
 
 DEFAULT_METRICS_S = 3_600
 START_S = 10.0
@@ -202,15 +203,9 @@ def recording_app(
             raise not_found("Queue context of job", job_id)
         return found
 
-    reads = [
-        route
-        for route in (*PROJECTS_ROUTES, *JOBS_ROUTES)
-        if "GET" in (route.methods or ()) or route.path.endswith("/search")
-    ]
+    reads = {route: answer for route, answer in JOBS.items() if not route.is_change}
     routes = [
-        api_route("GET", JOB + "/logs", logs),
-        api_route("GET", "/v1/training/jobs/{job_id}/queue_context", queue_context),
-        *reads,
+        *served(reads | {JOB_LOGS: logs, JOB_QUEUE: queue_context}),
         *FILES_ROUTES,
         Route("/{path:path}", _refuse, methods=["POST", "PUT", "PATCH", "DELETE"]),
         Route("/{path:path}", _not_recorded),

@@ -1,1 +1,1 @@
-"""The REST routes, a module for each part of the API; every module lists its routes."""
+"""The REST routes, a module for each part of the API; every module has a table of who answers which route."""

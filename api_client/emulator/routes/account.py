@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from api_client import routes
 from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.billing import usage_summary
 from api_client.emulator.capacity import queue_context, training_capacity
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES
-from api_client.emulator.routes.calls import Call, api_route
+from api_client.emulator.routes.calls import Answers, Call, api_route
 from api_client.models.account import EMULATOR_USER_EMAIL
 
 EMULATOR_USER_ID = "emulator"
@@ -52,25 +53,6 @@ def _usage_summary(call: Call) -> Any:
     )
 
 
-ACCOUNT_ROUTES = [
-    api_route("GET", "/v1/teams", _teams),
-    api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),
-    *(
-        route
-        for prefix in ("/v1/secrets", "/v1/teams/{team_id}/secrets")
-        for route in (
-            api_route("GET", prefix, _secrets),
-            api_route("POST", prefix, _upsert_secret),
-            api_route("DELETE", prefix + "/{name:path}", _delete_secret),
-        )
-    ),
-    api_route("GET", "/v1/instance_types", lambda _: {"instance_types": INSTANCE_TYPES}),
-    api_route("GET", "/v1/instance_type_prices", lambda _: {"instance_types": PRICES}),
-    api_route("GET", "/v1/billing/usage_summary", _usage_summary),
-    api_route("GET", "/v1/users/me", _me),
-]
-
-
 MAXIMUM_GPUS = 100_000
 
 
@@ -99,15 +81,24 @@ def _queue_context(call: Call) -> Any:
     return queue_context(call.platform, call.path["job_id"])
 
 
-CAPACITY_ROUTES = [
-    api_route("GET", "/v1/training/capacity", _capacity),
-    api_route("PATCH", "/v1/training/capacity", _set_limit),
-    api_route("GET", "/v1/training/jobs/{job_id}/queue_context", _queue_context),
-]
-
-
 async def _preempt(call: Call) -> Any:
     return {"training_job": await call.platform.preempt_job(call.path["job_id"])}
 
 
-CONTROL_ROUTES = [api_route("POST", "/emulator/jobs/{job_id}/preempt", _preempt)]
+ACCOUNT: Answers = {
+    routes.TEAMS: _teams,
+    routes.SECRETS: _secrets,
+    routes.SET_SECRET: _upsert_secret,
+    routes.DELETE_SECRET: _delete_secret,
+    routes.INSTANCE_TYPES: lambda _: {"instance_types": INSTANCE_TYPES},
+    routes.PRICES: lambda _: {"instance_types": PRICES},
+    routes.BILL: _usage_summary,
+    routes.ME: _me,
+    routes.CAPACITY: _capacity,
+    routes.UPDATE_CAPACITY: _set_limit,
+    routes.JOB_QUEUE: _queue_context,
+}
+OTHER_ROUTES = [
+    api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),
+    api_route("POST", "/emulator/jobs/{job_id}/preempt", _preempt),
+]

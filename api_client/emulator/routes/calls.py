@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from inspect import iscoroutinefunction
@@ -12,15 +12,13 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route as ServedRoute
 
 from api_client.emulator.answers import ApiFault, JsonAnswer, invalid
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.platform import Platform
 from api_client.models import Team, TrainingJob
-
-PROJECT = "/v1/training_projects/{project_id}"
-JOB = PROJECT + "/jobs/{job_id}"
+from api_client.routes import Route
 
 
 def platform_of(request: Request) -> Platform:
@@ -62,13 +60,17 @@ class Call:
         lists = {name: query.getlist(name) for name in LIST_PARAMETERS if name in query}
         return Parameters({**query, **lists})
 
+    @property
+    def base_url(self) -> str:
+        return base_url_of(self._request)
+
     def presigned(self, path: str) -> str:
         """Return a URL of an object: on the object store's port, on the host name that the client used.
 
         If the client came through a forwarded port, or the platform has no separate port for objects, the URL
         has the client's own base: objects can be read there too.
         """
-        base = base_url_of(self._request)
+        base = self.base_url
         port = self.platform.objects_port
         host, _, asked_port = base.removeprefix("http://").rpartition(":")
         if port is not None and host and asked_port == str(self._request.scope["server"][1]):
@@ -76,8 +78,20 @@ class Call:
         return base + self.platform.signer.presigned(path, now_s=self.platform.now_s())
 
 
-def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> Route:
-    """Return a route whose ``answer`` returns the content of the JSON response.
+Answers = Mapping[Route[Any], Callable[[Call], Any]]
+"""For each route, the function that returns the content of the JSON response."""
+
+
+def served(answers: Answers) -> Iterator[ServedRoute]:
+    """Yield what serves these routes, and those below a team."""
+    for route, answer in answers.items():
+        for path in route.paths:
+            # A name may hold slashes, unlike the ids that the platform gives.
+            yield api_route(route.method, path.replace("{name}", "{name:path}"), answer)
+
+
+def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> ServedRoute:
+    """Return what serves a path; ``answer`` returns the content of the JSON response.
 
     A plain function runs in a thread, a coroutine function on the event loop, where actions on jobs belong.
     """
@@ -88,7 +102,7 @@ def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> Route:
             return JsonAnswer(await answer(call))
         return await run_in_threadpool(lambda: JsonAnswer(answer(call)))
 
-    return Route(path, endpoint, methods=[method])
+    return ServedRoute(path, endpoint, methods=[method])
 
 
 def base_url_of(request: Request) -> str:

@@ -6,11 +6,13 @@ import json
 import re
 from typing import Any, Literal
 
+from api_client import routes
 from api_client.emulator.answers import invalid, not_found, not_served
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
+    Answers,
     Call,
     Parameters,
     api_route,
@@ -29,8 +31,6 @@ from api_client.emulator.store.deployments import Change, StoredDeployment, Stor
 from api_client.models import LogRecord
 
 FAILED = "DEPLOY_FAILED"
-MODEL = "/v1/models/{model_id}"
-DEPLOYMENT = MODEL + "/deployments/{deployment_id}"
 
 
 def _model_of(call: Call) -> StoredModel:
@@ -151,25 +151,6 @@ def _not_served(_: Call) -> Any:
     raise not_served("the emulator only serves models from training checkpoints")
 
 
-MODELS_ROUTES = [
-    api_route("GET", "/v1/models", _models),
-    api_route("POST", "/v1/models", _not_served),
-    api_route("POST", "/v1/prepare_model_upload", _not_served),
-    api_route("GET", "/v1/teams/{team_id}/models", _models),
-    api_route("GET", MODEL, _model),
-    api_route("DELETE", MODEL, _delete_model),
-    api_route("GET", MODEL + "/deployments", _deployments),
-    api_route("POST", MODEL + "/deployments", _not_served),
-    api_route("GET", DEPLOYMENT, _deployment),
-    api_route("DELETE", DEPLOYMENT, _delete_deployment),
-    api_route("POST", DEPLOYMENT + "/promote", _promote),
-    api_route("POST", DEPLOYMENT + "/activate", _activate),
-    api_route("POST", DEPLOYMENT + "/deactivate", _deactivate),
-    api_route("POST", DEPLOYMENT + "/retry", _retry),
-    api_route("GET", DEPLOYMENT + "/startups", _startups),
-]
-
-
 MAXIMUM_LISTED = 8
 MAXIMUM_PATTERN_LENGTH = 256
 
@@ -233,8 +214,25 @@ def _config(call: Call) -> Any:
     return {"config": json.loads(_deployment_of(call).plan.truss_config), "raw_config": None}
 
 
-DEPLOYMENT_LOGS_ROUTES = [
-    api_route("GET", DEPLOYMENT + "/logs", _logs),
-    api_route("POST", DEPLOYMENT + "/logs", _logs),
-    api_route("GET", DEPLOYMENT + "/config", _config),
+MODELS: Answers = {
+    routes.MODELS: _models,
+    routes.MODEL: _model,
+    routes.DEPLOYMENTS: _deployments,
+    routes.DEPLOYMENT: _deployment,
+    routes.DEPLOYMENT_CONFIG: _config,
+    routes.DEPLOYMENT_LOGS: _logs,
+    routes.STARTUPS: _startups,
+    routes.PROMOTE: _promote,
+    routes.ACTIVATE: _activate,
+    routes.DEACTIVATE: _deactivate,
+    routes.RETRY: _retry,
+}
+OTHER_ROUTES = [
+    api_route("POST", routes.MODELS.path, _not_served),
+    api_route("POST", "/v1/prepare_model_upload", _not_served),
+    api_route("GET", "/v1/teams/{team_id}/models", _models),
+    api_route("DELETE", routes.MODEL.path, _delete_model),
+    api_route("POST", routes.DEPLOYMENTS.path, _not_served),
+    api_route("DELETE", routes.DEPLOYMENT.path, _delete_deployment),
+    api_route("POST", routes.DEPLOYMENT_LOGS.path, _logs),
 ]

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from api_client import routes
 from api_client.emulator.answers import ApiFault
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes.calls import Call, api_route
+from api_client.emulator.routes.calls import Answers, Call, api_route
 from api_client.emulator.serving.deploying import deploy
 from api_client.models import InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
@@ -94,4 +95,5 @@ def _answer(call: Call) -> Any:
         return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
 
 
-GRAPHQL_ROUTES = [api_route("POST", path, _answer) for path in ("/graphql/", "/graphql")]
+GRAPHQL: Answers = {routes.GRAPHQL_QUERY: _answer, routes.GRAPHQL_MUTATION: _answer}
+OTHER_ROUTES = [api_route("POST", "/graphql", _answer)]

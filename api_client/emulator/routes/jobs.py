@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from api_client import routes
 from api_client.definitions.job_request import read_job_request
 from api_client.emulator.answers import ApiFault, invalid, not_found
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import AVAILABILITY_MODELS
 from api_client.emulator.routes.calls import (
-    JOB,
     MS_PER_S,
-    PROJECT,
+    Answers,
     Call,
     Parameters,
     api_route,
@@ -56,16 +56,6 @@ def _project_cache(call: Call) -> Any:
         raise ApiFault(404, "NOT_FOUND", "this project has no cache: none of its jobs used one")
     files = [file for files in known for file in files]
     return {"timestamp": call.platform.now(), "project_id": project_id, "file_summaries": files}
-
-
-PROJECTS_ROUTES = [
-    api_route("GET", "/v1/training_projects", _list_projects),
-    api_route("POST", "/v1/training_projects", _upsert_project),
-    api_route("POST", "/v1/teams/{team_id}/training_projects", _upsert_project),
-    api_route("GET", PROJECT, _get_project),
-    api_route("DELETE", PROJECT, _delete_project),
-    api_route("GET", PROJECT + "/cache/summary", _project_cache),
-]
 
 
 DEFAULT_PAGE_SIZE = 1000
@@ -212,20 +202,27 @@ def _metrics(call: Call) -> Any:
     )
 
 
-JOBS_ROUTES = [
-    api_route("POST", "/v1/training_jobs/search", _search),
-    api_route("GET", PROJECT + "/jobs", _list),
-    api_route("POST", PROJECT + "/jobs", _create),
-    api_route("GET", JOB, _get),
-    api_route("PATCH", JOB, _update),
-    api_route("DELETE", JOB, _delete),
-    api_route("POST", JOB + "/stop", _stop),
-    api_route("POST", JOB + "/recreate", _recreate),
-    api_route("GET", JOB + "/download", _download),
-    api_route("GET", JOB + "/logs", _logs),
-    api_route("POST", JOB + "/logs", _logs),
-    api_route("GET", JOB + "/metrics", _metrics),
-    api_route("POST", JOB + "/metrics", _metrics),
-    api_route("GET", JOB + "/checkpoints", _list_checkpoints),
-    api_route("GET", JOB + "/checkpoint_files", _files),
+JOBS: Answers = {
+    routes.PROJECTS: _list_projects,
+    routes.PROJECT: _get_project,
+    routes.UPSERT_PROJECT: _upsert_project,
+    routes.DELETE_PROJECT: _delete_project,
+    routes.PROJECT_CACHE: _project_cache,
+    routes.SEARCH_JOBS: _search,
+    routes.JOBS: _list,
+    routes.JOB: _get,
+    routes.CREATE_JOB: _create,
+    routes.UPDATE_JOB: _update,
+    routes.DELETE_JOB: _delete,
+    routes.STOP_JOB: _stop,
+    routes.RECREATE_JOB: _recreate,
+    routes.JOB_CODE: _download,
+    routes.JOB_LOGS: _logs,
+    routes.JOB_METRICS: _metrics,
+    routes.CHECKPOINTS: _list_checkpoints,
+    routes.CHECKPOINT_FILES: _files,
+}
+DEPRECATED_ROUTES = [
+    api_route("POST", routes.JOB_LOGS.path, _logs),
+    api_route("POST", routes.JOB_METRICS.path, _metrics),
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -14,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api_client.emulator.answers import JsonAnswer, xml_answer, xml_fault
+from api_client import routes
+from api_client.emulator.answers import xml_answer, xml_fault
 from api_client.emulator.formats import new_id
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes.calls import MAXIMUM_BODY_BYTES, base_url_of, platform_of
+from api_client.emulator.routes.calls import MAXIMUM_BODY_BYTES, Answers, Call, base_url_of, platform_of
 from api_client.emulator.routes.files import refusal
 from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
 from api_client.emulator.stored_bytes import answer_bytes, bytes_of_file
@@ -28,21 +30,21 @@ REGION = "us-east-1"
 _PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
 
 
-def _credentials(request: Request) -> Response:
+def _credentials(call: Call) -> Any:
     """Return new credentials for a new key.
 
     boto3 takes the two extra fields as arguments.
     """
-    platform = platform_of(request)
+    platform = call.platform
     key = f"training/{new_id()}/archive.tgz"
     creds = {
         "aws_access_key_id": f"EMULATOR{new_id().upper()}",
         "aws_secret_access_key": f"emulator-{new_id()}{new_id()}",
         "aws_session_token": platform.signer.upload_token(f"{BUCKET}/{key}", now_s=platform.now_s()),
-        "endpoint_url": base_url_of(request),
+        "endpoint_url": call.base_url,
         "region_name": REGION,
     }
-    return JsonAnswer({"s3_bucket": BUCKET, "s3_key": key, "creds": creds})
+    return {"s3_bucket": BUCKET, "s3_key": key, "creds": creds}
 
 
 def _storing(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -162,8 +164,8 @@ def _delete(request: Request) -> Response:
 
 
 READING_ROUTES = [Route(OBJECT, _get, methods=["GET"])]
+CREDENTIALS: Answers = {routes.UPLOAD_CREDENTIALS: _credentials}
 OBJECTS_ROUTES = [
-    Route("/v1/blobs/credentials/train", _credentials, methods=["GET"]),
     *READING_ROUTES,
     Route(OBJECT, _put, methods=["PUT"]),
     Route(OBJECT, _post, methods=["POST"]),

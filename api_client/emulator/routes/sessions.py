@@ -9,8 +9,9 @@ import re
 from datetime import timedelta
 from typing import Any
 
+from api_client import routes
 from api_client.emulator.answers import invalid, not_found
-from api_client.emulator.routes.calls import JOB, Call, api_route
+from api_client.emulator.routes.calls import Answers, Call
 from api_client.models import InteractiveSession
 
 CERTIFICATE = "ssh-ed25519-cert-v01@openssh.com bm90LXJlYWw= bt-tui-emulator"
@@ -82,8 +83,8 @@ async def _sign(call: Call) -> Any:
     }
 
 
-SESSIONS_ROUTES = [
-    api_route("GET", JOB + "/auth_codes", _auth_codes),
-    api_route("PATCH", JOB + "/interactive_sessions/{session_id}", _change),
-    api_route("POST", JOB + "/ssh/sign", _sign),
-]
+SESSIONS: Answers = {
+    routes.AUTH_CODES: _auth_codes,
+    routes.UPDATE_SESSION: _change,
+    routes.SIGN_SSH: _sign,
+}
