@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -17,19 +16,10 @@ from starlette.routing import Route
 from api_client import Remote, RequestEvent, RetryPolicy, TrainingClient, errors
 from support.faulty import KEY, FaultyServer
 from support.log_server import FastClock
-from support.remotes import remote_of
-from support.resource_calls import CHANGING, PUBLIC_KEY, READING, Call, World, parts_of, prepared_world
+from support.resource_calls import CALLS, CHANGING, PUBLIC_KEY, READING, World, prepared_world
 from support.served_platform import served_platform
 
-CALLS: dict[str, Call] = {**READING, **CHANGING}
 LATEST_RETRY_S = 20.0
-STREAMS = {"jobs.watch", "logs.follow", "logs.history", "logs.fill", "logs.increments", "metrics.follow"}
-UPLOADS = {"blobs.upload", "push"}
-ASK_NOTHING = {"job_link", "check_may_change", "aclose"}
-OWN_MODULES = ("api_client.client", "api_client.resources", "api_client.transfers.uploads")
-TRANSFERS = {"objects", "downloads", "checkpoint_contents"}
-"""Parts of the client that talk to object stores: the transfers' matrix has them."""
-
 SENT_ONCE = {"account.log_out"}
 """Whoever logs out wants to go: an answer that cannot be read is good enough, a refusal is not fought."""
 
@@ -71,21 +61,6 @@ async def struck_call(
     faulty.layer.clock = caller.clock
     faulty.set_faults(faults)
     return await caller.call(name, world), caller
-
-
-def test_every_public_method_is_in_the_matrix_or_elsewhere(faulty: FaultyServer) -> None:
-    parts = parts_of(TrainingClient(remote_of(faulty)))
-    named = [("", TrainingClient), *((f"{part}.", type(resource)) for part, resource in parts.items())]
-    found = {
-        f"{prefix}{name}"
-        for prefix, kind in named
-        if kind.__module__.startswith(OWN_MODULES)
-        for name, _ in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_")
-    }
-    assert found == {name.partition(",")[0] for name in CALLS} | STREAMS | UPLOADS | ASK_NOTHING
-    rest = parts.keys() - {name.partition(".")[0] for name in found}
-    assert rest | TRANSFERS == {"remote", "clock", "destinations", *TRANSFERS}
 
 
 async def test_without_faults_all_of_them_work(world: World, faulty: FaultyServer) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, cast
 
-from api_client import TrainingClient
+import httpx
+
+from api_client import Remote, RequestError, TrainingClient
 from api_client.deployment.sending import DEPLOY_FIELD, DEPLOY_MUTATION
 from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
@@ -60,7 +65,6 @@ NAMES_ALONE = cast(
     World,
     SimpleNamespace(
         served=SimpleNamespace(project_id="proj1", job_id="job1"),
-        job=("proj1", "job1"),
         team_id="team1",
         model=("model1", "dep1"),
         session_job="job1",
@@ -71,74 +75,106 @@ NAMES_ALONE = cast(
 )
 """Ids for calls that no platform answers."""
 
+NOWHERE = Remote("nowhere", "https://app.invalid", "https://api.invalid", key=None, key_origin="a test")
 Call = Callable[[TrainingClient, World], Awaitable[object]]
+Arguments = dict[str, object]
+MUTATION = "graphql.execute, a mutation"
+READS_BY_POST = ("/v1/training_jobs/search", "/graphql/")
+NOT_HERE = {"logs.fill", "blobs.upload"}
+"""Calls of something that a stream or an upload has first; their matrices have them."""
 
 
-async def _files(client: TrainingClient, world: World) -> object:
-    return [file async for file in client.checkpoints.files(*world.job)]
+def arguments(world: World) -> Arguments:
+    """What is given for each parameter, by its name."""
+    (model_id, deployment_id), start_ms = world.model, START_MS
+    return {
+        **{"project_id": world.served.project_id, "job_id": world.served.job_id, "training_job": JOB},
+        **{"model_id": model_id, "deployment_id": deployment_id, "checkpoint_id": "checkpoint-100"},
+        **{"team_id": world.team_id, "gpu_type": "H100", "max_gpus": 64},
+        **{"start": START, "end": START, "start_ms": start_ms, "end_ms": start_ms + 60_000},
+        **{"name": "hf", "value": "value", "query": QUERY, "public_key": PUBLIC_KEY},
+    }
 
 
-READING: dict[str, Call] = {
-    "projects.list": lambda c, w: c.projects.list(),
-    "projects.get": lambda c, w: c.projects.get(w.served.project_id),
-    "jobs.list": lambda c, w: c.jobs.list(w.served.project_id),
-    "jobs.search": lambda c, w: c.jobs.search(job_id=w.served.job_id),
-    "jobs.get": lambda c, w: c.jobs.get(*w.job),
-    "jobs.find": lambda c, w: c.jobs.find(w.served.job_id),
-    "jobs.download_urls": lambda c, w: c.jobs.download_urls(*w.job),
-    "jobs.queue_context": lambda c, w: c.jobs.queue_context(w.served.job_id),
-    "logs.page": lambda c, w: c.logs.page(*w.job, start_ms=START_MS, end_ms=START_MS + 60_000),
-    "metrics.get": lambda c, w: c.metrics.get(*w.job),
-    "checkpoints.list": lambda c, w: c.checkpoints.list(*w.job),
-    "checkpoints.files_page": lambda c, w: c.checkpoints.files_page(*w.job),
-    "checkpoints.files": _files,
-    "checkpoints.files_of": lambda c, w: c.checkpoints.files_of(*w.job, "checkpoint-100"),
-    "cache.summary": lambda c, w: c.cache.summary(w.served.project_id),
-    "cache.listing": lambda c, w: c.cache.listing(w.served.project_id),
-    "sessions.auth_codes": lambda c, w: c.sessions.auth_codes(w.served.project_id, w.session_job),
-    "capacity.get": lambda c, w: c.capacity.get(),
-    "account.teams": lambda c, w: c.account.teams(),
-    "account.me": lambda c, w: c.account.me(),
-    "account.instance_types": lambda c, w: c.account.instance_types(),
-    "account.instance_type_prices": lambda c, w: c.account.instance_type_prices(),
-    "account.usage_summary": lambda c, w: c.account.usage_summary(START, START),
-    "account.secrets": lambda c, w: c.account.secrets(),
-    "models.list": lambda c, w: c.models.list(),
-    "models.get": lambda c, w: c.models.get(w.model[0]),
-    "models.deployments": lambda c, w: c.models.deployments(w.model[0]),
-    "models.deployment": lambda c, w: c.models.deployment(*w.model),
-    "models.deployment_logs": lambda c, w: c.models.deployment_logs(
-        *w.model, start_ms=START_MS, end_ms=START_MS + 1
-    ),
-    "models.config": lambda c, w: c.models.config(*w.model),
-    "models.startups": lambda c, w: c.models.startups(*w.model, start_ms=START_MS, end_ms=START_MS + 1),
-    "blobs.training_credentials": lambda c, w: c.blobs.training_credentials(),
-    "graphql.execute": lambda c, w: c.graphql.execute(QUERY),
-}
-CHANGING: dict[str, Call] = {
-    "projects.upsert": lambda c, w: c.projects.upsert("llama-sft"),
-    "projects.delete": lambda c, w: c.projects.delete(w.project_to_delete()),
-    "jobs.create": lambda c, w: c.jobs.create(w.served.project_id, JOB),
-    "jobs.update": lambda c, w: c.jobs.update(w.served.project_id, WAITING, priority=3),
-    "jobs.stop": lambda c, w: c.jobs.stop(*w.job),
-    "jobs.recreate": lambda c, w: c.jobs.recreate(*w.job),
-    "jobs.delete": lambda c, w: c.jobs.delete(w.served.project_id, WAITING),
-    "sessions.update": lambda c, w: c.sessions.update(
-        w.served.project_id, w.session_job, w.session, timeout_minutes=1
-    ),
-    "sessions.sign_ssh": lambda c, w: c.sessions.sign_ssh(
-        w.served.project_id, w.session_job, public_key=PUBLIC_KEY, replica_id="0"
-    ),
-    "capacity.update": lambda c, w: c.capacity.update(team_id=w.team_id, gpu_type="H100", max_gpus=64),
-    "models.promote": lambda c, w: c.models.promote(*w.model),
-    "models.activate": lambda c, w: c.models.activate(*w.model),
-    "models.deactivate": lambda c, w: c.models.deactivate(*w.model),
-    "models.retry": lambda c, w: c.models.retry(*w.model),
-    "account.upsert_secret": lambda c, w: c.account.upsert_secret("hf", "value"),
-    "account.delete_secret": lambda c, w: c.account.delete_secret("hf"),
-    "account.log_out": lambda c, w: c.account.log_out(),
-    "graphql.execute, a mutation": lambda c, w: c.graphql.execute(DEPLOY_MUTATION, {"request": w.deployment}),
-}
+def own_arguments(world: World) -> dict[str, Arguments]:
+    """What is given instead, or besides, for some calls and for all of a part."""
+    return {
+        "projects.delete": {"project_id": world.project_to_delete},
+        "jobs.update": {"job_id": WAITING, "priority": 3},
+        "jobs.delete": {"job_id": WAITING},
+        "sessions": {"job_id": world.session_job, "session_id": world.session},
+        "sessions.update": {"timeout_minutes": 1},
+        "sessions.sign_ssh": {"replica_id": "0"},
+        MUTATION: {"query": DEPLOY_MUTATION, "variables": {"request": world.deployment}},
+    }
+
+
+def call_of(name: str) -> Call:
+    """Return the call of a method, with what it must be given."""
+    part, _, method = name.partition(",")[0].partition(".")
+
+    async def call(client: TrainingClient, world: World) -> object:
+        bound = getattr(getattr(client, part), method)
+        own = own_arguments(world)
+        own_values = own.get(part, {}) | own.get(name, {})
+        values = arguments(world) | own_values
+        given = {
+            each: values[each]
+            for each, parameter in inspect.signature(bound).parameters.items()
+            if parameter.default is inspect.Parameter.empty or each in own_values
+        }
+        answer = bound(**{each: value() if callable(value) else value for each, value in given.items()})
+        return [each async for each in answer] if inspect.isasyncgen(answer) else await answer
+
+    return call
+
+
+def parts_of(client: TrainingClient) -> dict[str, object]:
+    """Each public part of a client by its name, those created on first use included."""
+    on_first_use = {
+        name for name, member in vars(TrainingClient).items() if isinstance(member, cached_property)
+    }
+    names = vars(client).keys() | on_first_use
+    return {name: getattr(client, name) for name in names if not name.startswith("_")}
+
+
+def requesting_methods() -> Iterator[str]:
+    """Yield the methods of the client that send one request, or the few of a list."""
+    for part, resource in sorted(parts_of(TrainingClient(NOWHERE)).items()):
+        if type(resource).__module__.startswith(("api_client.resources", "api_client.transfers.uploads")):
+            for method, function in vars(type(resource)).items():
+                is_one = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+                if is_one and not method.startswith("_") and f"{part}.{method}" not in NOT_HERE:
+                    yield f"{part}.{method}"
+
+
+CALLS: dict[str, Call] = {name: call_of(name) for name in (*requesting_methods(), MUTATION)}
+
+
+async def _sent() -> dict[str, list[httpx.Request]]:
+    """Return the requests of every call; all of them are answered with an empty object."""
+    sent: dict[str, list[httpx.Request]] = {}
+    for name, call in CALLS.items():
+        requests = sent[name] = []
+
+        def answer(request: httpx.Request, requests: list[httpx.Request] = requests) -> httpx.Response:
+            requests.append(request)
+            return httpx.Response(200, json={})
+
+        async with TrainingClient(NOWHERE, http_transport=httpx.MockTransport(answer)) as client:
+            with suppress(RequestError):
+                await call(client, NAMES_ALONE)
+    return sent
+
+
+def _is_change(request: httpx.Request) -> bool:
+    is_read = request.url.path in READS_BY_POST and b"mutation" not in request.content
+    return request.method != "GET" and not is_read
+
+
+CHANGING = {name for name, sent in asyncio.run(_sent()).items() if any(map(_is_change, sent))}
+"""Those that change something, judged by what they send."""
+READING = CALLS.keys() - CHANGING
 
 
 async def prepared_world(served: Served) -> World:
@@ -161,12 +197,3 @@ async def prepared_world(served: Served) -> World:
     ]
     ids = version["model_id"], version["id"]
     return World(served, team.id, ids, made.id, code.session_id, request)
-
-
-def parts_of(client: TrainingClient) -> dict[str, object]:
-    """Each public part of a client by its name, those created on first use included."""
-    on_first_use = {
-        name for name, member in vars(TrainingClient).items() if isinstance(member, cached_property)
-    }
-    names = vars(client).keys() | on_first_use
-    return {name: getattr(client, name) for name in names if not name.startswith("_")}

@@ -10,13 +10,12 @@ from client_support import Server, make_remote
 from api_client import InvalidAnswer, NotFound, ReadOnlyError, TrainingClient
 from api_client.models import BlobCredentials
 from support.log_server import FastClock
-from support.resource_calls import CHANGING, NAMES_ALONE, READING
+from support.resource_calls import CALLS, CHANGING, NAMES_ALONE, READING
 
 AWS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_session_token": "c"}
 CREDENTIALS = BlobCredentials.model_validate({"creds": AWS, "s3_bucket": "bucket", "s3_key": "key"})
 TO_UPLOAD = "blobs.training_credentials"
-CHANGES = CHANGING | {
-    TO_UPLOAD: READING[TO_UPLOAD],
+CHANGES = {name: CALLS[name] for name in (*CHANGING, TO_UPLOAD)} | {
     "blobs.upload": lambda client, _world: client.blobs.upload(Path(__file__), CREDENTIALS),
     "push": lambda client, _world: client.push(Path("/nowhere/config.py")),  # it is not even run
     "graphql.execute, both": lambda client, _world: client.graphql.execute("query A { a } mutation B { b }"),
@@ -32,7 +31,7 @@ def read_only() -> tuple[TrainingClient, Server]:
     return forbidden, server
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", sorted(CHANGES))
 async def test_changes_are_refused_before_they_are_sent(name: str) -> None:
     client, server = read_only()
     async with client:
@@ -42,10 +41,10 @@ async def test_changes_are_refused_before_they_are_sent(name: str) -> None:
     assert server.requests == []
 
 
-@pytest.mark.parametrize("name", sorted(READING.keys() - CHANGES.keys()))
+@pytest.mark.parametrize("name", sorted(READING - CHANGES.keys()))
 async def test_everything_else_reads(name: str) -> None:
     client, server = read_only()
     async with client:
         with contextlib.suppress(InvalidAnswer, NotFound):  # the server answers {} to everything
-            await READING[name](client, NAMES_ALONE)
+            await CALLS[name](client, NAMES_ALONE)
     assert server.requests, "it has asked nothing"
