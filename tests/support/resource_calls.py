@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -109,14 +109,14 @@ def own_arguments(world: World) -> dict[str, Arguments]:
     }
 
 
-def call_of(name: str) -> Call:
-    """Return the call of a method, with what it must be given."""
+def call_of(name: str, options: Mapping[str, object] = MappingProxyType({})) -> Call:
+    """Return the call of a method, with what it must be given and those of the options that it takes."""
     part, _, method = name.partition(",")[0].partition(".")
 
     async def call(client: TrainingClient, world: World) -> object:
         bound = getattr(getattr(client, part), method)
         own = own_arguments(world)
-        own_values = own.get(part, {}) | own.get(name, {})
+        own_values = own.get(part, {}) | own.get(name, {}) | dict(options)
         values = arguments(world) | own_values
         given = {
             each: values[each]
@@ -151,19 +151,17 @@ def requesting_methods() -> Iterator[str]:
 CALLS: dict[str, Call] = {name: call_of(name) for name in (*requesting_methods(), MUTATION)}
 
 
-async def _sent() -> dict[str, list[httpx.Request]]:
-    """Return the requests of every call; all of them are answered with an empty object."""
-    sent: dict[str, list[httpx.Request]] = {}
-    for name, call in CALLS.items():
-        requests = sent[name] = []
+async def sent_by(call: Call) -> list[httpx.Request]:
+    """Return the requests of a call; each is answered with an empty object."""
+    sent: list[httpx.Request] = []
 
-        def answer(request: httpx.Request, requests: list[httpx.Request] = requests) -> httpx.Response:
-            requests.append(request)
-            return httpx.Response(200, json={})
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={})
 
-        async with TrainingClient(NOWHERE, http_transport=httpx.MockTransport(answer)) as client:
-            with suppress(RequestError):
-                await call(client, NAMES_ALONE)
+    async with TrainingClient(NOWHERE, http_transport=httpx.MockTransport(answer)) as client:
+        with suppress(RequestError):
+            await call(client, NAMES_ALONE)
     return sent
 
 
@@ -172,7 +170,7 @@ def _is_change(request: httpx.Request) -> bool:
     return request.method != "GET" and not is_read
 
 
-CHANGING = {name for name, sent in asyncio.run(_sent()).items() if any(map(_is_change, sent))}
+CHANGING = {name for name, call in CALLS.items() if any(map(_is_change, asyncio.run(sent_by(call))))}
 """Those that change something, judged by what they send."""
 READING = CALLS.keys() - CHANGING
 
