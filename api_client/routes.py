@@ -154,9 +154,14 @@ class Route(Generic[Answer]):
         """Return what a request with these ids does, to follow "can't"."""
         return self.purpose.format(**dict(zip(_ID.findall(self.path), map(_shown, ids), strict=True)))
 
+    @property
+    def pattern(self) -> str:
+        """Regular expression of the paths."""
+        return "|".join(_ID.sub("[^/]+", each) for each in self.paths)
+
     def matches(self, path: str) -> bool:
         """Return True if this is the route of a path."""
-        return any(re.fullmatch(_ID.sub("[^/]+", each), path) for each in self.paths)
+        return re.fullmatch(self.pattern, path) is not None
 
 
 def _below_team(path: str) -> str:

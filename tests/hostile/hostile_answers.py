@@ -15,7 +15,8 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from typing_extensions import get_type_hints, is_typeddict
 
-from api_client import models
+from api_client import models, routes
+from api_client.routes import ROUTES, Route
 from support.fake_baseten import Answer, FakeBaseten, page
 from support.fake_runs import HOUR_S, iso
 
@@ -88,6 +89,12 @@ def harmful(kind: Any, name: str = "", values: Values = HARMFUL) -> Any:
     return values.text
 
 
+def answer_of(route: Route[Any], values: Values = HARMFUL) -> Any:
+    """An answer of that route, every text of it harmful."""
+    body = harmful(route.kind, values=values)
+    return {route.inside: body} if route.inside else body
+
+
 def _log(now_ms: int, values: Values) -> list[dict[str, Any]]:
     record = harmful(models.LogRecord, values=values)
     traceback = f"Traceback (most recent call last):{HARM}"
@@ -117,34 +124,22 @@ class HostileServer(FakeBaseten):
         ended = hostile_job(text, id=f"odd{text}")
         waiting = hostile_job("TRAINING_JOB_PENDING", id=f"wait{text}")
         project = harm(models.TrainingProject) | {"latest_job": job}
-        a_job = r"/v1/training_projects/[^/]+/jobs/[^/]+"
-        files = harm(models.CheckpointFilesPage) | {"next_page_token": None}
         log = _log(int(time.time() * 1000), values)
         jobs = [job, ended, waiting]
-        for method, path, body in (
-            ("GET", "/v1/training_projects", {"training_projects": [project]}),
-            ("GET", "/v1/training_projects/[^/]+", {"training_project": project}),
-            ("GET", "/v1/training_projects/[^/]+/jobs", {"training_project": project, "training_jobs": jobs}),
-            ("POST", "/v1/training_jobs/search", {"training_jobs": jobs}),
-            ("GET", a_job, {"training_job": job}),
-            ("GET", f"{a_job}/metrics", harm(models.JobMetrics) | {"training_job": job}),
-            ("GET", f"{a_job}/checkpoints", {"checkpoints": [harm(models.Checkpoint)]}),
-            ("GET", f"{a_job}/checkpoint_files", files),
-            ("GET", f"{a_job}/auth_codes", {"auth_codes": [harm(models.AuthCode)]}),
-            ("GET", "/v1/training_projects/[^/]+/cache/summary", harm(models.CacheSummary)),
-            ("GET", "/v1/training/capacity", harm(models.TrainingCapacity)),
-            ("GET", "/v1/training/jobs/[^/]+/queue_context", harm(models.QueueContext)),
-            ("GET", "/v1/instance_types", {"instance_types": [harm(models.InstanceType)]}),
-            ("GET", "/v1/instance_type_prices", {"instance_types": [harm(models.InstanceTypePrice)]}),
-            ("GET", "/v1/billing/usage_summary", {"training_usage": harm(models.TrainingUsage)}),
-            ("GET", "/v1/teams", {"teams": [harm(models.Team)]}),
-            ("GET", "/v1/users/me", harm(models.UserInfo)),
-            ("GET", "/v1/(teams/[^/]+/)?secrets", {"secrets": [harm(models.Secret)]}),
-            ("GET", "/v1/models", {"models": [harm(models.Model)]}),
-            ("GET", "/v1/models/[^/]+/deployments", {"deployments": [harm(models.Deployment)]}),
-        ):
-            self.on(method, path, Answer(body))
-        self.on("GET", f"{a_job}/logs", lambda asked: Answer({"logs": page(log, asked.query)}))
+        bodies: dict[Route[Any], Any] = {
+            **{route: answer_of(route, values) for route in ROUTES if not route.is_change},
+            routes.PROJECTS: {"training_projects": [project]},
+            routes.PROJECT: {"training_project": project},
+            routes.JOBS: {"training_project": project, "training_jobs": jobs},
+            routes.SEARCH_JOBS: {"training_jobs": jobs},
+            routes.JOB: {"training_job": job},
+            routes.JOB_METRICS: harm(models.JobMetrics) | {"training_job": job},
+            routes.CHECKPOINT_FILES: harm(models.CheckpointFilesPage) | {"next_page_token": None},
+        }
+        for route, body in bodies.items():
+            self.on(route.method, route.pattern, Answer(body))
+        for logs in (routes.JOB_LOGS, routes.DEPLOYMENT_LOGS):
+            self.on(logs.method, logs.pattern, lambda asked: Answer({"logs": page(log, asked.query)}))
         self.job_id = job["id"]
 
 

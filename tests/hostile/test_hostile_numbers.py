@@ -81,9 +81,9 @@ def test_no_number_or_time_ends_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure(server, monkeypatch, tmp_path)
-    main([word.replace(AS_READ, MARK) for word in line])
+    code = main([word.replace(AS_READ, MARK) for word in line])
     printed = capsys.readouterr()
-    assert printed.out + printed.err
+    assert code == 0 or printed.out + printed.err  # a log may have no lines in the last hour
     assert "Traceback" not in printed.err
     assert "unexpected" not in printed.err.replace("unexpected data", "")
 
