@@ -21,7 +21,7 @@ def is_query(graphql: str) -> bool:
 
 
 class Graphql:
-    """GraphQL queries and mutations."""
+    """GraphQL queries and mutations, for what the REST API lacks."""
 
     def __init__(self, transport: Transport, remote: Remote) -> None:
         self._transport = transport

@@ -38,7 +38,7 @@ def log_query(
 
 
 class Logs:
-    """Log lines. Every method raises RequestError."""
+    """Log lines without loss, and bare pages of them. Every method raises RequestError."""
 
     def __init__(self, transport: Transport, jobs: Jobs, clock: Clock) -> None:
         self._transport = transport

@@ -12,6 +12,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from api_client import Remote, TrainingClient
+from api_client.routes import ROUTES
 from tui.actions import ACTIONS, SCOPE_TITLES, Scope
 from tui.actions.keymap import key_signs
 from tui.analysis.progress.lines.custom import GROUPS
@@ -88,21 +90,50 @@ TRAINERS: tuple[tuple[str, str], ...] = (
 
 _INNER = ("from_bar", "rank", "whole_epochs")  # how a reading was read, rather than what it tells
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
-_COMMANDS = re.compile(r"<!-- commands -->\n.*?<!-- end -->\n", re.DOTALL)
-_KEYS = re.compile(r"<!-- keys -->\n.*?<!-- end -->\n", re.DOTALL)
 _MADE = re.compile(
     r"<!-- (thresholds: [\w-]+|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL
 )
 
 
+def with_part(page: str, name: str, content: str) -> str:
+    """The page with this content between the part's marks."""
+    before, mark, rest = page.partition(f"<!-- {name} -->\n")
+    return before + mark + content + "<!-- end -->\n" + rest.partition("<!-- end -->\n")[2]
+
+
 def library_guide(guide: str) -> str:
-    """The guide with every example as its file is now."""
+    """The guide with every example as its file is now, the calls of the client and its requests."""
 
     def shown(match: re.Match[str]) -> str:
         source = (REPOSITORY / "examples" / match[1]).read_text(encoding="utf-8")
         return f"<!-- examples/{match[1]} -->\n```python\n{source}```\n"
 
-    return _EXAMPLE.sub(shown, guide)
+    guide = with_part(_EXAMPLE.sub(shown, guide), "calls", calls())
+    return with_part(guide, "requests", requests())
+
+
+def calls() -> str:
+    """The parts of the client with their methods, and the methods of its own."""
+    client = TrainingClient(Remote("here", "https://app.invalid", "https://api.invalid", None, "nowhere"))
+    rows = []
+    for name in (*vars(client), *vars(TrainingClient)):
+        if not name.startswith("_") and name not in ("remote", "clock", "aclose"):
+            part, member = getattr(client, name), vars(TrainingClient).get(name)
+            about = (member or type(part)).__doc__ or ""
+            public = [] if callable(part) else [one for one in vars(type(part)) if not one.startswith("_")]
+            methods = ", ".join(f"`{one}`" for one in public if one != "aclose")
+            rows.append(f"| `{name}` | {methods} | {_cell(about).partition('. ')[0].removesuffix('.')} |\n")
+    return "| `client.` | Methods | Purpose |\n|---|---|---|\n" + "".join(rows)
+
+
+def requests() -> str:
+    """Every route, in the words of its errors."""
+    rows = [
+        f"| `{route.method} {path}` | {route.purpose} | {'yes' if route.is_change else ''} |\n"
+        for route in ROUTES
+        for path in route.paths
+    ]
+    return "| Request | To | A change |\n|---|---|---|\n" + "".join(rows)
 
 
 def health_page(page: str) -> str:
@@ -123,8 +154,7 @@ def commands_page(page: str) -> str:
         for words, command in walk(cli)
         if words and not command.hidden
     )
-    table = f"<!-- commands -->\n| Command | Purpose |\n|---|---|\n{rows}<!-- end -->\n"
-    return _COMMANDS.sub(lambda _: table, page)
+    return with_part(page, "commands", f"| Command | Purpose |\n|---|---|\n{rows}")
 
 
 def keys_page(page: str) -> str:
@@ -132,7 +162,7 @@ def keys_page(page: str) -> str:
     keys = "\n".join(
         f"## {SCOPE_TITLES[scope]}\n\n| Key | Action |\n|---|---|\n" + _keys_of(scope) for scope in Scope
     )
-    return _KEYS.sub(lambda _: f"<!-- keys -->\n{keys}<!-- end -->\n", page)
+    return with_part(page, "keys", keys)
 
 
 def _keys_of(scope: Scope) -> str:

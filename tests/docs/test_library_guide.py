@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from generated import REPOSITORY
 
-from api_client import Remote, TrainingClient, resolve_remote
+from api_client import TrainingClient, resolve_remote
 from api_client.emulator.processes import EmulatorChild
 
 EXAMPLES = REPOSITORY / "examples"
@@ -86,20 +86,6 @@ def test_the_guide_shows_every_example_as_it_is() -> None:
     shown = dict(BLOCK.findall(GUIDE))
     files = {path.name: path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*.py")}
     assert shown == files
-
-
-@pytest.mark.proves("docs/library.md", "The client library")
-async def test_the_guide_names_every_call() -> None:
-    told = re.findall(r"^\| `(\w+)` \| (.*) \|$", GUIDE, re.MULTILINE)
-    remote = Remote("test", "https://app.test", "https://api.test", None, "none is needed")
-    async with TrainingClient(remote) as client:
-        for name, methods in told:
-            thing = getattr(client, name)
-            if not callable(thing):
-                public = {method for method in dir(thing) if not method.startswith("_")} - {"aclose"}
-                assert set(re.findall(r"`(\w+)`", methods)) == public, name
-        public = {name for name in dir(client) if not name.startswith("_")}
-    assert {name for name, _ in told} == public - {"aclose", "clock", "remote"}
 
 
 @pytest.mark.parametrize(
