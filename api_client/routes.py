@@ -103,6 +103,9 @@ class Route(Generic[Answer]):
     is_large: bool = False
     """True if an answer may have hundreds of thousands of values."""
 
+    is_published: bool = True
+    """False if the published API does not describe the route."""
+
     site: Site = "api"
     reader: Adapter[Answer] | None = None
     """Reads the answer in another way than ``kind`` and ``inside`` say."""
@@ -225,7 +228,7 @@ SIGN_SSH = Route("POST", _JOB + "/ssh/sign", "sign the SSH key for job {job_id}"
 
 TEAMS = Route("GET", "/v1/teams", "list the teams", list[Team], "teams")
 ME = Route("GET", "/v1/users/me", "read the account", UserInfo)
-LOG_OUT = Route("POST", "/v1/users/auth/logout", "log out", Fields)
+LOG_OUT = Route("POST", "/v1/users/auth/logout", "log out", Fields, is_published=False)
 INSTANCE_TYPES = Route(
     "GET", "/v1/instance_types", "list the instance types", list[InstanceType], "instance_types"
 )
@@ -266,8 +269,16 @@ class GraphqlAnswer(TypedDict):
     errors: NotRequired[list[dict[str, Any]] | None]
 
 
-GRAPHQL_QUERY = Route("POST", "/graphql/", "complete the request", GraphqlAnswer, changes=False, site="app")
-GRAPHQL_MUTATION = Route("POST", "/graphql/", "complete the request", GraphqlAnswer, site="app")
+GRAPHQL_QUERY = Route(
+    "POST",
+    "/graphql/",
+    "complete the request",
+    GraphqlAnswer,
+    changes=False,
+    is_published=False,
+    site="app",
+)
+GRAPHQL_MUTATION = replace(GRAPHQL_QUERY, changes=True)
 
 ROUTES: tuple[Route[Any], ...] = tuple(each for each in globals().values() if isinstance(each, Route))
 """All of the above."""
