@@ -6,6 +6,7 @@ decided by a list needs all of it; what is shown is better incomplete than missi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args
@@ -26,54 +27,49 @@ class PartialList(NamedTuple, Generic[T]):
     unreadable: list[str]
 
 
-class _PartialAdapter(Generic[T]):
-    """Reads a list record by record if it cannot be read as a whole; without any record it is an error."""
-
-    def __init__(self, route: Route[list[T]]) -> None:
-        self._whole = route.adapter
-        self._values: Adapter[list[object]] = replace(cast("Route[Any]", route), kind=list[object]).adapter
-        self._record: TypeAdapter[T] = TypeAdapter(get_args(route.kind)[0])
-
-    def validate_json(self, data: bytes, /) -> PartialList[T]:
-        try:
-            return PartialList(self._whole.validate_json(data), [])
-        except ValidationError as error:
-            return self._readable(self._values.validate_json(data), error)
-
-    def validate_python(self, value: Any, /) -> PartialList[T]:
-        try:
-            return PartialList(self._whole.validate_python(value), [])
-        except ValidationError as error:
-            return self._readable(self._values.validate_python(value), error)
-
-    def _readable(self, values: list[object], why_not_whole: ValidationError) -> PartialList[T]:
-        found = PartialList[T]([], [])
-        for value in values:
-            try:
-                found.records.append(self._record.validate_python(value))
-            except ValidationError as error:
-                found.unreadable.append(describe(error, "the record"))
-        if not found.records:
-            raise why_not_whole
-        return found
-
-
 class ListReader(Generic[T]):
-    """Requests the list of a route."""
+    """Requests the list of a route, and reads it record by record if it cannot be read as a whole."""
 
     def __init__(self, route: Route[list[T]]) -> None:
         self._route = route
-
-    @cached_property
-    def _in_part(self) -> Route[PartialList[T]]:
-        return self._route.read_by(_PartialAdapter(self._route))
+        self._in_part: Route[PartialList[T]] = route.read_by(self)
 
     async def read(
         self, transport: Transport, *ids: str, unreadable: list[str] | None, **options: Any
     ) -> list[T]:
-        """Return the list; the reasons why records were left out are added to ``unreadable``."""
+        """Return the list; the reasons why records were left out are added to ``unreadable``.
+
+        A list without any record that can be read is an InvalidAnswer.
+        """
         if unreadable is None:
             return await transport.request(self._route, *ids, **options)
-        found = await transport.request(self._in_part, *ids, **options)
-        unreadable += found.unreadable
-        return found.records
+        part = await transport.request(self._in_part, *ids, **options)
+        unreadable += part.unreadable
+        return part.records
+
+    def validate_json(self, data: bytes, /) -> PartialList[T]:
+        """Raises ValidationError if no record can be read."""
+        return self._validate(lambda adapter: adapter.validate_json(data))
+
+    def validate_python(self, value: Any, /) -> PartialList[T]:
+        """Raises ValidationError if no record can be read."""
+        return self._validate(lambda adapter: adapter.validate_python(value))
+
+    def _validate(self, read_by: Callable[[Adapter[Any]], Any]) -> PartialList[T]:
+        part = PartialList[T]([], [])
+        try:
+            return PartialList(read_by(self._route.adapter), [])
+        except ValidationError as error:
+            why_not_whole = error
+        for value in read_by(replace(cast("Route[Any]", self._route), kind=list[Any]).adapter):
+            try:
+                part.records.append(self._record.validate_python(value))
+            except ValidationError as error:
+                part.unreadable.append(describe(error, "the record"))
+        if not part.records:
+            raise why_not_whole
+        return part
+
+    @cached_property
+    def _record(self) -> TypeAdapter[T]:
+        return TypeAdapter(get_args(self._route.kind)[0])

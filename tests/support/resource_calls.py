@@ -154,12 +154,8 @@ CALLS: dict[str, Call] = {name: call_of(name) for name in (*requesting_methods()
 async def sent_by(call: Call) -> list[httpx.Request]:
     """Return the requests of a call; each is answered with an empty object."""
     sent: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
-        return httpx.Response(200, json={})
-
-    async with TrainingClient(NOWHERE, http_transport=httpx.MockTransport(answer)) as client:
+    transport = httpx.MockTransport(lambda request: sent.append(request) or httpx.Response(200, json={}))
+    async with TrainingClient(NOWHERE, http_transport=transport) as client:
         with suppress(RequestError):
             await call(client, NAMES_ALONE)
     return sent

@@ -56,12 +56,7 @@ def official_request(ours: httpx.Request) -> httpx.Request | None:
 
 def _sent(name: str, ids: dict[str, str], fields: dict[str, Any]) -> httpx.Request:
     sent: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
-        return httpx.Response(200, json={})
-
-    transport = httpx.MockTransport(answer)
+    transport = httpx.MockTransport(lambda request: sent.append(request) or httpx.Response(200, json={}))
     # What comes back is of no interest here: {} is no valid answer.
     with httpx.Client(base_url=NOWHERE.api_url, transport=transport) as http, contextlib.suppress(ValueError):
         official_call(ManagementClient(api_key="", http_client_override=http).api, name, ids, **fields)
