@@ -20,10 +20,6 @@ def _teams(call: Call) -> Any:
     return {"teams": [team for team in call.platform.stores.teams.all() if name in (None, "", team.name)]}
 
 
-def _secrets(call: Call) -> Any:
-    return {"secrets": call.platform.stores.secrets.names(call.team)}
-
-
 async def _upsert_secret(call: Call) -> Any:
     team, name, value = call.team, call.parameters.required_text("name"), call.parameters.text("value")
     if value is None:
@@ -47,17 +43,7 @@ def _me(call: Call) -> Any:
     }
 
 
-def _usage_summary(call: Call) -> Any:
-    return usage_summary(
-        call.platform, call.parameters.moment("start_date"), call.parameters.moment("end_date")
-    )
-
-
 MAXIMUM_GPUS = 100_000
-
-
-def _capacity(call: Call) -> Any:
-    return training_capacity(call.platform)
 
 
 async def _set_limit(call: Call) -> Any:
@@ -77,26 +63,25 @@ async def _set_limit(call: Call) -> Any:
     return {"team_gpu_capacity": changed}
 
 
-def _queue_context(call: Call) -> Any:
-    return queue_context(call.platform, call.path["job_id"])
-
-
 async def _preempt(call: Call) -> Any:
     return {"training_job": await call.platform.preempt_job(call.path["job_id"])}
 
 
 ACCOUNT: Answers = {
     routes.TEAMS: _teams,
-    routes.SECRETS: _secrets,
+    routes.SECRETS: lambda call: {"secrets": call.platform.stores.secrets.names(call.team)},
     routes.SET_SECRET: _upsert_secret,
     routes.DELETE_SECRET: _delete_secret,
     routes.INSTANCE_TYPES: lambda _: {"instance_types": INSTANCE_TYPES},
     routes.PRICES: lambda _: {"instance_types": PRICES},
-    routes.BILL: _usage_summary,
+    routes.BILL: lambda call: usage_summary(
+        call.platform, call.parameters.moment("start_date"), call.parameters.moment("end_date")
+    ),
     routes.ME: _me,
-    routes.CAPACITY: _capacity,
+    routes.LOG_OUT: lambda _: {},  # there is no login to end
+    routes.CAPACITY: lambda call: training_capacity(call.platform),
     routes.UPDATE_CAPACITY: _set_limit,
-    routes.JOB_QUEUE: _queue_context,
+    routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),
 }
 OTHER_ROUTES = [
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),

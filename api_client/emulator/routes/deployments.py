@@ -61,10 +61,6 @@ def _models(call: Call) -> Any:
     return {"models": models}
 
 
-def _model(call: Call) -> Any:
-    return model_fields(call.platform, _model_of(call))
-
-
 def _delete_model(call: Call) -> Any:
     model = _model_of(call)
     call.platform.stores.deployments.delete_model(model.id)
@@ -75,10 +71,6 @@ def _deployments(call: Call) -> Any:
     name, now = call.parameters.text("name"), call.platform.now()
     found = _model_of(call).deployments
     return {"deployments": [deployment_fields(each, now) for each in found if not name or name == each.name]}
-
-
-def _deployment(call: Call) -> Any:
-    return deployment_fields(_deployment_of(call), call.platform.now())
 
 
 def _delete_deployment(call: Call) -> Any:
@@ -216,9 +208,9 @@ def _config(call: Call) -> Any:
 
 MODELS: Answers = {
     routes.MODELS: _models,
-    routes.MODEL: _model,
+    routes.MODEL: lambda call: model_fields(call.platform, _model_of(call)),
     routes.DEPLOYMENTS: _deployments,
-    routes.DEPLOYMENT: _deployment,
+    routes.DEPLOYMENT: lambda call: deployment_fields(_deployment_of(call), call.platform.now()),
     routes.DEPLOYMENT_CONFIG: _config,
     routes.DEPLOYMENT_LOGS: _logs,
     routes.STARTUPS: _startups,

@@ -22,14 +22,6 @@ from api_client.emulator.routes.calls import (
 from api_client.emulator.routes.files import file_path
 
 
-def _list_projects(call: Call) -> Any:
-    return {"training_projects": call.platform.projects()}
-
-
-def _get_project(call: Call) -> Any:
-    return {"training_project": call.platform.project(call.path["project_id"])}
-
-
 async def _upsert_project(call: Call) -> Any:
     """Upsert in the team in the path, else in the one named in the body, as truss does."""
     fields = Parameters(call.parameters.object("training_project"))
@@ -203,8 +195,8 @@ def _metrics(call: Call) -> Any:
 
 
 JOBS: Answers = {
-    routes.PROJECTS: _list_projects,
-    routes.PROJECT: _get_project,
+    routes.PROJECTS: lambda call: {"training_projects": call.platform.projects()},
+    routes.PROJECT: lambda call: {"training_project": call.platform.project(call.path["project_id"])},
     routes.UPSERT_PROJECT: _upsert_project,
     routes.DELETE_PROJECT: _delete_project,
     routes.PROJECT_CACHE: _project_cache,
