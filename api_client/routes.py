@@ -29,8 +29,10 @@ from typing_extensions import TypedDict
 from api_client.errors import RequestError
 from api_client.models import (
     Activation,
+    AuthCode,
     BlobCredentials,
     CacheSummary,
+    Checkpoint,
     CheckpointFilesPage,
     Deployment,
     DeploymentConfig,
@@ -55,9 +57,7 @@ from api_client.models import (
     UsageSummary,
     UserInfo,
 )
-from api_client.models.account import AuthCode
 from api_client.models.base import PAGE, Inside, OrNull
-from api_client.models.checkpoints import Checkpoint
 
 Answer = TypeVar("Answer")
 Other = TypeVar("Other")
@@ -183,8 +183,6 @@ _JOB = _JOBS + "/{job_id}"
 _MODEL = "/v1/models/{model_id}"
 _DEPLOYMENTS = _MODEL + "/deployments"
 _DEPLOYMENT = _DEPLOYMENTS + "/{deployment_id}"
-Fields = dict[str, Any]
-Jobs = list[TrainingJob]
 
 PROJECTS = Route("GET", _PROJECTS, "list the projects", list[TrainingProject], "training_projects")
 PROJECT = Route("GET", _PROJECT, "read project {project_id}", TrainingProject, "training_project")
@@ -196,8 +194,10 @@ PROJECT_CACHE = Route(
     "GET", _PROJECT + "/cache/summary", "read the cache of project {project_id}", CacheSummary, is_large=True
 )
 
-JOBS = Route("GET", _JOBS, "list the jobs of project {project_id}", Jobs, "training_jobs")
-SEARCH_JOBS = Route("POST", "/v1/training_jobs/search", "list the jobs", Jobs, "training_jobs", changes=False)
+JOBS = Route("GET", _JOBS, "list the jobs of project {project_id}", list[TrainingJob], "training_jobs")
+SEARCH_JOBS = Route(
+    "POST", "/v1/training_jobs/search", "list the jobs", list[TrainingJob], "training_jobs", changes=False
+)
 CREATE_JOB = Route("POST", _JOBS, "create a job in project {project_id}", TrainingJob, "training_job")
 JOB = Route("GET", _JOB, "read job {job_id}", TrainingJob, "training_job")
 UPDATE_JOB = Route("PATCH", _JOB, "update job {job_id}", TrainingJob, "training_job")
@@ -222,13 +222,17 @@ CHECKPOINT_FILES = Route(
 AUTH_CODES = Route(
     "GET", _JOB + "/auth_codes", "list the sessions of job {job_id}", list[AuthCode], "auth_codes"
 )
-_SESSION = _JOB + "/interactive_sessions/{session_id}"
-UPDATE_SESSION = Route("PATCH", _SESSION, "update a session of job {job_id}", InteractiveSessionUpdate)
+UPDATE_SESSION = Route(
+    "PATCH",
+    _JOB + "/interactive_sessions/{session_id}",
+    "update a session of job {job_id}",
+    InteractiveSessionUpdate,
+)
 SIGN_SSH = Route("POST", _JOB + "/ssh/sign", "sign the SSH key for job {job_id}", SignedSshCertificate)
 
 TEAMS = Route("GET", "/v1/teams", "list the teams", list[Team], "teams")
 ME = Route("GET", "/v1/users/me", "read the account", UserInfo)
-LOG_OUT = Route("POST", "/v1/users/auth/logout", "log out", Fields, is_published=False)
+LOG_OUT = Route("POST", "/v1/users/auth/logout", "log out", dict[str, Any], is_published=False)
 INSTANCE_TYPES = Route(
     "GET", "/v1/instance_types", "list the instance types", list[InstanceType], "instance_types"
 )
@@ -238,7 +242,7 @@ PRICES = Route(
 BILL = Route("GET", "/v1/billing/usage_summary", "read the bill", UsageSummary)
 SECRETS = Route("GET", "/v1/secrets", "list the secrets", list[Secret], "secrets", by_team=True)
 SET_SECRET = Route("POST", "/v1/secrets", "set the secret", Secret, by_team=True)
-DELETE_SECRET = Route("DELETE", "/v1/secrets/{name}", "delete secret {name}", Fields, by_team=True)
+DELETE_SECRET = Route("DELETE", "/v1/secrets/{name}", "delete secret {name}", dict[str, Any], by_team=True)
 CAPACITY = Route("GET", "/v1/training/capacity", "read the GPU capacity", TrainingCapacity)
 UPDATE_CAPACITY = Route(
     "PATCH", "/v1/training/capacity", "update the GPU capacity", TeamGpuCapacity, "team_gpu_capacity"

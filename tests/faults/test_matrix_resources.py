@@ -10,8 +10,6 @@ from collections.abc import Iterator
 import pytest
 from fault_table import ATTEMPTS, OUTCOMES, SILENCES_S
 from pydantic import SecretStr
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 from api_client import Remote, RequestEvent, RetryPolicy, TrainingClient, errors
 from support.faulty import KEY, FaultyServer
@@ -27,9 +25,6 @@ SENT_ONCE = {"account.log_out"}
 @pytest.fixture(scope="module")
 def world(faulty: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with served_platform(faulty, tmp_path_factory.mktemp("platform")) as served:
-        # The emulator has no logins to end.
-        log_out = Route("/v1/users/auth/logout", lambda _: JSONResponse({}), methods=["POST"])
-        served.app.routes.insert(0, log_out)
         yield asyncio.run(prepared_world(served))
 
 

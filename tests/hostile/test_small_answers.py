@@ -8,10 +8,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from api_client.routes import CHECKPOINT_FILES, JOB_METRICS, PROJECT_CACHE, SEARCH_JOBS, Route
 from support.fake_baseten import Answer, FakeBaseten
 from support.terminal import ROOT
 
@@ -29,10 +30,6 @@ code = main(sys.argv[1:])
 Path("status").write_bytes(Path("/proc/self/status").read_bytes())
 sys.exit(code)
 """
-JOB = "/v1/training_projects/[^/]+/jobs/[^/]+"
-SEARCH = "/v1/training_jobs/search"
-METRICS = f"{JOB}/metrics"
-CACHE = "/v1/training_projects/[^/]+/cache/summary"
 OF_JOB = ("--job-id", "job1")
 
 
@@ -40,7 +37,7 @@ class Case(NamedTuple):
     """A command, and the answer of one route: as many ``item`` as fit between ``before`` and ``after``."""
 
     command: tuple[str, ...]
-    route: str
+    route: Route[Any]
     before: str
     item: str
     after: str
@@ -55,16 +52,17 @@ class Case(NamedTuple):
         return UNPACKED_BYTES // (len(self.item) + 1)
 
 
-FILES = ("checkpoints", "files", *OF_JOB)
+FILES, CACHE = ("checkpoints", "files", *OF_JOB), ("cache", "summarize", "llama-sft")
+METRICS, HEALTH = ("metrics", "job1"), ("health", "job1")
 CASES = (
-    Case(FILES, f"{JOB}/checkpoint_files", '{"presigned_urls":[', "{}", "]}", 20_000),
-    Case(FILES, f"{JOB}/checkpoint_files", '{"presigned_urls":[', "5", "]}", 20_000),
-    Case(FILES, f"{JOB}/checkpoint_files", '{"presigned_urls":[],"x":[', "[]", "]}", 199_000),
-    Case(("jobs",), SEARCH, '{"training_jobs":[', '{"id":"","current_status":""}', "]}", 20_000),
-    Case(("cache", "summarize", "llama-sft"), CACHE, '{"file_summaries":[', '{"path":""}', "]}", 150_000),
-    Case(("metrics", "job1"), METRICS, '{"cpu_usage":[', '{"timestamp":1}', "]}", 299_000),
-    Case(("metrics", "job1"), METRICS, '{"gpu_utilization":{', '"":0', "}}", 899_000),
-    Case(("health", "job1"), METRICS, '{"per_node_metrics":[', '{"node_id":"","metrics":{}}', "]}", 1_000),
+    Case(FILES, CHECKPOINT_FILES, '{"presigned_urls":[', "{}", "]}", 20_000),
+    Case(FILES, CHECKPOINT_FILES, '{"presigned_urls":[', "5", "]}", 20_000),
+    Case(FILES, CHECKPOINT_FILES, '{"presigned_urls":[],"x":[', "[]", "]}", 199_000),
+    Case(("jobs",), SEARCH_JOBS, '{"training_jobs":[', '{"id":"","current_status":""}', "]}", 20_000),
+    Case(CACHE, PROJECT_CACHE, '{"file_summaries":[', '{"path":""}', "]}", 150_000),
+    Case(METRICS, JOB_METRICS, '{"cpu_usage":[', '{"timestamp":1}', "]}", 299_000),
+    Case(METRICS, JOB_METRICS, '{"gpu_utilization":{', '"":0', "}}", 899_000),
+    Case(HEALTH, JOB_METRICS, '{"per_node_metrics":[', '{"node_id":"","metrics":{}}', "]}", 1_000),
 )  # fmt: skip
 
 
@@ -95,8 +93,7 @@ def test_small_answer_costs_little_memory_and_time(case: Case, is_accepted: bool
     count = case.accepted if is_accepted else case.small_count
     with FakeBaseten() as server:
         answer = Answer(case.body(count), headers={"Content-Encoding": "gzip"})
-        for method in ("GET", "POST"):
-            server.on(method, case.route, answer)
+        server.on(case.route.method, case.route.pattern, answer)
         errors, memory_kib, cpu_s = run(server, case.command, tmp_path)
     assert memory_kib < MAX_MEMORY_KIB
     assert cpu_s < MAX_CPU_S

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import httpx
 
-from api_client import Remote, RequestError, TrainingClient
+from api_client import InvalidAnswer, NotFound, Remote, TrainingClient
 from api_client.deployment.sending import DEPLOY_FIELD, DEPLOY_MUTATION
 from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
@@ -77,28 +77,22 @@ NAMES_ALONE = cast(
 
 NOWHERE = Remote("nowhere", "https://app.invalid", "https://api.invalid", key=None, key_origin="a test")
 Call = Callable[[TrainingClient, World], Awaitable[object]]
-Arguments = dict[str, object]
 MUTATION = "graphql.execute, a mutation"
-READS_BY_POST = ("/v1/training_jobs/search", "/graphql/")
 NOT_HERE = {"logs.fill", "blobs.upload"}
 """Calls of something that a stream or an upload has first; their matrices have them."""
 
 
-def arguments(world: World) -> Arguments:
-    """What is given for each parameter, by its name."""
+def arguments(world: World) -> dict[str, dict[str, object]]:
+    """What is given by the names of parameters: to any call, and besides or instead to a part or a call."""
     (model_id, deployment_id), start_ms = world.model, START_MS
     return {
-        **{"project_id": world.served.project_id, "job_id": world.served.job_id, "training_job": JOB},
-        **{"model_id": model_id, "deployment_id": deployment_id, "checkpoint_id": "checkpoint-100"},
-        **{"team_id": world.team_id, "gpu_type": "H100", "max_gpus": 64},
-        **{"start": START, "end": START, "start_ms": start_ms, "end_ms": start_ms + 60_000},
-        **{"name": "hf", "value": "value", "query": QUERY, "public_key": PUBLIC_KEY},
-    }
-
-
-def own_arguments(world: World) -> dict[str, Arguments]:
-    """What is given instead, or besides, for some calls and for all of a part."""
-    return {
+        "any": {
+            **{"project_id": world.served.project_id, "job_id": world.served.job_id, "training_job": JOB},
+            **{"model_id": model_id, "deployment_id": deployment_id, "checkpoint_id": "checkpoint-100"},
+            **{"team_id": world.team_id, "gpu_type": "H100", "max_gpus": 64},
+            **{"start": START, "end": START, "start_ms": start_ms, "end_ms": start_ms + 60_000},
+            **{"name": "hf", "value": "value", "query": QUERY, "public_key": PUBLIC_KEY},
+        },
         "projects.delete": {"project_id": world.project_to_delete},
         "jobs.update": {"job_id": WAITING, "priority": 3},
         "jobs.delete": {"job_id": WAITING},
@@ -114,14 +108,13 @@ def call_of(name: str, options: Mapping[str, object] = MappingProxyType({})) -> 
     part, _, method = name.partition(",")[0].partition(".")
 
     async def call(client: TrainingClient, world: World) -> object:
-        bound = getattr(getattr(client, part), method)
-        own = own_arguments(world)
-        own_values = own.get(part, {}) | own.get(name, {}) | dict(options)
-        values = arguments(world) | own_values
+        bound, by_name = getattr(getattr(client, part), method), arguments(world)
+        chosen = by_name.get(part, {}) | by_name.get(name, {}) | dict(options)
+        values = by_name["any"] | chosen
         given = {
             each: values[each]
             for each, parameter in inspect.signature(bound).parameters.items()
-            if parameter.default is inspect.Parameter.empty or each in own_values
+            if parameter.default is inspect.Parameter.empty or each in chosen
         }
         answer = bound(**{each: value() if callable(value) else value for each, value in given.items()})
         return [each async for each in answer] if inspect.isasyncgen(answer) else await answer
@@ -151,19 +144,25 @@ def requesting_methods() -> Iterator[str]:
 CALLS: dict[str, Call] = {name: call_of(name) for name in (*requesting_methods(), MUTATION)}
 
 
-async def sent_by(call: Call) -> list[httpx.Request]:
-    """Return the requests of a call; each is answered with an empty object."""
+def recorded(**options: Any) -> tuple[TrainingClient, list[httpx.Request]]:
+    """Return a client whose requests are answered with an empty object, and its requests."""
     sent: list[httpx.Request] = []
     transport = httpx.MockTransport(lambda request: sent.append(request) or httpx.Response(200, json={}))
-    async with TrainingClient(NOWHERE, http_transport=transport) as client:
-        with suppress(RequestError):
+    return TrainingClient(NOWHERE, http_transport=transport, **options), sent
+
+
+async def sent_by(call: Call, **options: Any) -> list[httpx.Request]:
+    """Return the requests of a call, whatever it makes of the answers."""
+    client, sent = recorded(**options)
+    async with client:
+        with suppress(InvalidAnswer, NotFound):
             await call(client, NAMES_ALONE)
     return sent
 
 
 def _is_change(request: httpx.Request) -> bool:
-    is_read = request.url.path in READS_BY_POST and b"mutation" not in request.content
-    return request.method != "GET" and not is_read
+    may_read = request.method == "GET" or request.url.path in ("/v1/training_jobs/search", "/graphql/")
+    return not may_read or b"mutation" in request.content
 
 
 CHANGING = {name for name, call in CALLS.items() if any(map(_is_change, asyncio.run(sent_by(call))))}

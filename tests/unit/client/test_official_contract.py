@@ -19,9 +19,9 @@ from support.official_calls import official_call
 from support.resource_calls import CALLS, NOWHERE, call_of, sent_by
 
 AWKWARD = "a/b c?d#é%2F"
-IDS = ("project_id", "job_id", "session_id", "model_id", "deployment_id", "team_id", "name")
 OPTIONS = {
-    **dict.fromkeys(IDS, AWKWARD),
+    **dict.fromkeys(("project_id", "job_id", "session_id", "model_id", "deployment_id"), AWKWARD),
+    **dict.fromkeys(("team_id", "name"), AWKWARD),
     **{"statuses": ["TRAINING_JOB_RUNNING"], "priority": 0, "availability_model": "spot"},
     **{"direction": "desc", "limit": 7, "min_level": "ERROR", "replica": "abcde", "step_s": 3},
     **{"page_size": 5, "page_token": 10, "timeout_minutes": -1, "trigger": "on_startup"},

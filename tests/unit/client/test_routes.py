@@ -41,9 +41,8 @@ def test_words_have_the_ids_as_harmless_text(route: Route[object], ids: tuple[st
 
 
 def test_route_that_says_nothing_is_a_change_unless_get() -> None:
-    methods = ("GET", "POST", "PATCH", "DELETE")
-    changes = {each: Route(each, "/v1/new", "do", str).is_change for each in methods}
-    assert changes == {"GET": False, "POST": True, "PATCH": True, "DELETE": True}
+    assert not Route("GET", "/v1/new", "do", str).is_change
+    assert all(Route(each, "/v1/new", "do", str).is_change for each in ("POST", "PATCH", "DELETE"))
     assert {each for each in ROUTES if each.method != "GET" and not each.is_change} == {
         routes.SEARCH_JOBS,
         routes.GRAPHQL_QUERY,
