@@ -1,1 +1,1 @@
-"""The REST routes, a module for each part of the API; every module has a table of who answers which route."""
+"""The REST routes, a module for each part of the API, each with a table of the functions that answer."""
