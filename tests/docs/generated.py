@@ -14,10 +14,10 @@ from typing import Any, Literal, get_args, get_origin
 
 from api_client import Remote, TrainingClient
 from api_client.routes import ROUTES
+from support.log_reading import read_line
 from tui.actions import ACTIONS, SCOPE_TITLES, Scope
 from tui.actions.keymap import key_signs
 from tui.analysis.progress.lines.custom import GROUPS
-from tui.analysis.progress.lines.reader import parse
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.run.finding import FindingKind
 from tui.cli import cli
@@ -53,37 +53,18 @@ THRESHOLDS: Mapping[str, tuple[str, ...]] = {
 """Which settings of ``[health]`` belong to which finding, by the beginnings of their names."""
 
 TRAINERS: tuple[tuple[str, str], ...] = (
+    ("dicts: Trainer, TRL", "{'loss': 0.9132, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}"),
     (
-        "Hugging Face Trainer, TRL, Unsloth, Axolotl",
-        "{'loss': 0.9132, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}",
-    ),
-    ("LLaMA-Factory, ms-swift", "{'loss': 1.83, 'learning_rate': 1e-05, 'global_step/max_steps': '10/100'}"),
-    ("their step: tqdm's bar", "Steps:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it]"),
-    (
-        "Lightning, older NeMo",
-        "Epoch 0:  10%|█         | 10/100 [00:01<00:09,  9.90it/s, v_num=0, train_loss=2.3]",
-    ),
-    ("Keras", "1875/1875 - 5s - 3ms/step - accuracy: 0.9155 - loss: 0.2912 - val_loss: 0.1301"),
-    (
-        "Megatron-LM",
-        " iteration     4120/    9000 | consumed samples: 80 | elapsed time per iteration (ms): 1234.5"
-        " | learning rate: 1.5E-04 | lm loss: 9.132000E-01 | grad norm: 5.412 |",
+        "bars: tqdm, Lightning, Keras",
+        "Steps:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, lr=1e-5]",
     ),
     (
-        "NeMo 2",
-        "Training epoch 0, iteration 4119/8999 | lr: 1.9e-05 | global_step: 4119 | reduced_train_loss: 0.913",
+        "text: Megatron-LM",
+        " iteration  4120/  9000 | learning rate: 1.5E-04 | lm loss: 9.132E-01 | grad norm: 5.41 |",
     ),
     ("torchtitan", "step: 4120  loss:  0.9132  grad_norm:  0.7100  memory: 40.14GiB(50.70%)  tps: 1,234"),
-    (
-        "verl",
-        "step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - training/global_step:412 - perf/throughput:812.1",
-    ),
-    ("DeepSpeed", "steps: 4120 loss: 0.9132 iter time (s): 5.312 samples/sec: 24.1"),
-    ("MosaicML Composer", "[epoch=1/3][batch=120/4800]:"),
-    ("OLMo", "[step=120/739328,epoch=0]"),
-    ("JSON, on one line or indented over several; fairseq", '{"step": 40, "loss": 1.2, "lr": 1e-4}'),
-    ("your own, as most people print it", "step 40/900 | loss 1.234 | lr 1.9e-5 | 98765 tok/s"),
-    ("", "Epoch [1/3], Step [40/900], Loss: 1.2"),
+    ("verl", "step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - perf/throughput:812.1"),
+    ("JSON, on one line or several", '{"step": 40, "loss": 1.2, "lr": 1e-4}'),
     ("checkpoints", "Saving model checkpoint to /mnt/ckpts/checkpoint-4000"),
 )
 """Trainers, each with a line as it prints it."""
@@ -195,7 +176,7 @@ def groups() -> str:
 
 
 def _read(line: str) -> str:
-    reading = parse(line)
+    reading = read_line(line)
     assert reading is not None, line
     told = {field.name: getattr(reading, field.name) for field in fields(ParsedMetrics)}
     return ", ".join(

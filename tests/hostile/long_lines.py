@@ -22,7 +22,7 @@ from tui.analysis.logs.repeats import banner_keys, progress_bar
 from tui.analysis.logs.structured import pretty_rows
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.inputs import announced_input_length, announces_skipped_step
-from tui.analysis.progress.lines.reader import Reader, parse
+from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.phases import MovingCounts, announced_save_interval, announces_phase
 from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.snapshot import RunSnapshot
@@ -92,7 +92,6 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
     "pretty_rows": lambda text: [pretty_rows(one) for one in (text, f"{text}}}")],
     "LogPattern": lambda text: [LogPattern("(a+)+b|loss", regex).matcher()(text) for regex in (True, False)],
     "Reader": lambda text: Reader().read(text),
-    "parse": parse,
     "ProgressFold": _fold,
     "announcements": lambda text: [
         announces_phase(text),

@@ -19,6 +19,7 @@ from api_client.models.logs import NS_PER_S, LogEntry, LogGap
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.inputs import MAX_SKIPPED, announced_input_length, announces_skipped_step
+from tui.analysis.progress.lines.belief import Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.phases import (
@@ -208,7 +209,8 @@ class ProgressFold:
             message = excerpt(line.message)
             if self._errors.take(stamp, message, line.level, line.replica):
                 self._snapshot = None
-            reading = self._reader.read(line.message, line.replica or "")
+            readings = self._reader.read(line.message, line.replica or "", stamp)
+            reading = next((each.reading for each in reversed(readings) if each.at_ns == stamp), None)
             aside = reading is None or reading.is_epoch
             if aside or (reading is not None and reading.from_bar and reading.loss is None):
                 segment = last_carriage_segment(message)
@@ -228,22 +230,27 @@ class ProgressFold:
                     self._input_lengths.add(stamp / NS_PER_S, length)
                 elif self._save_every is None:
                     self._save_every = announced_save_interval(message)
-            if reading is None:
+            if not readings:
                 continue
-            self.lines_read += 1
             told = True
-            if reading.checkpoint is not None:
-                self._saves.keep(reading.checkpoint, stamp)
-                self._run_phases.keep("checkpoint", stamp / NS_PER_S)
-                if reading.is_save:
-                    continue  # it may be reported some steps later
-            if reading.loss is not None and not self._moving_target:
+            if not self._moving_target and any(each.reading.loss is not None for each in readings):
                 head = message[:MAX_CHARACTERS].encode("utf-8", "surrogatepass")
                 self._moving_target = _MOVING_TARGET.search(head) is not None
-            self._stream(line.replica or "", reading.rank).add(stamp / NS_PER_S, reading)
+            for each in readings:
+                self._take(each)
         if told:
             self._snapshot = None
             self._share_space()
+
+    def _take(self, told: Told) -> None:
+        at_ns, replica, reading = told
+        self.lines_read += 1
+        if reading.checkpoint is not None:
+            self._saves.keep(reading.checkpoint, at_ns)
+            self._run_phases.keep("checkpoint", at_ns / NS_PER_S)
+            if reading.is_save:
+                return  # it may be reported some steps later
+        self._stream(replica, reading.rank).add(at_ns / NS_PER_S, reading)
 
     def choose(self, stream: str | None) -> None:
         """Show the stream with that key (see ``ProgressSnapshot.streams``); None for the default choice."""

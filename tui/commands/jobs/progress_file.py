@@ -18,7 +18,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.reading import ParsedMetrics, merged
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
@@ -77,11 +77,7 @@ def show_lines(
 ) -> ExitCode:
     """Print what is read in log lines: in each of them, or in total."""
     if each_line:
-        reader = Reader(patterns)
-        reads = [
-            _Read(place, line, reader.read(line.message, line.replica or ""))
-            for place, line in enumerate(_shown_while_read(lines))
-        ]
+        reads = _reads(lines, patterns)
         _print_each_line(output, reads, output_format)
         return ExitCode.OK
     fold = ProgressFold(patterns=patterns)
@@ -100,6 +96,16 @@ def show_lines(
         ]
         print_facts(output, facts)
     return ExitCode.OK
+
+
+def _reads(lines: Sequence[LogLine], patterns: Sequence[ProgressPattern]) -> list[_Read]:
+    """Return what each line came to mean in the end: what is believed later is taken over."""
+    reader = Reader(patterns)
+    readings: dict[int, ParsedMetrics] = {}
+    for index, line in enumerate(_shown_while_read(lines)):
+        for at, _, reading in reader.read(line.message, line.replica or "", index):
+            readings[at] = merged(readings[at], reading) if at in readings else reading
+    return [_Read(index, line, readings.get(index)) for index, line in enumerate(lines)]
 
 
 def _shown_while_read(lines: Sequence[LogLine]) -> Iterator[LogLine]:

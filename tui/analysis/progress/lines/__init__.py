@@ -1,6 +1,6 @@
-"""Read progress from log lines, whichever trainer printed them; ``reader.parse`` is the way in.
+"""Read log lines of any trainer: texts and numbers, what they mean, and whether they are believed.
 
-``values`` finds named numbers, ``vocabulary`` knows what the names mean, ``counts`` finds steps and epochs,
-``kinds`` tells reports from prose; ``text``, ``alone``, ``tables``, ``bars`` and ``structured`` read a line.
-Nothing is imported here: the settings need only the user's own patterns, not a hundred regular expressions.
+``Reader`` is the entrance. ``line`` splits a line, ``template`` decides what its numbers mean by
+``vocabulary``,
+``belief`` whether a training printed it; ``tables``, ``saves`` and the user's own patterns are beside them.
 """

@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
-
-from tui.analysis.progress.lines.vocabulary import ALONE, meaning
 
 WHOLE = frozenset({"step", "total_steps", "rank"})
 """Fields that hold integers."""
-
-_TIMESTAMP = 1e9
-_TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
-_OF = re.compile(r"(\d{1,12}) ?/ ?(\d{1,12})")  # of a count: "120/4800"
-
-_FINITE = frozenset({"epoch", "learning_rate", "tokens_per_s", "samples_per_s", "step_time_s"})
-
-NUMBER = (
-    r"[-+]?(?:\d++(?:[,_]\d{3}(?!\d))*+(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+"
-    r"|[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity)\b"
-)
-"""A number as trainers print it: with or without thousands separators, exponents, NaN and infinity.
-
-Put it in a group of its own. Possessive, so that long runs of digits cost linear time.
-"""
 
 MAX_STEP = 10**12
 """No training run counts further; a larger number is something else (a timestamp, an id)."""
@@ -122,43 +104,11 @@ def from_groups(groups: Mapping[str, str | None]) -> ParsedMetrics | None:
     return ParsedMetrics(**found) if found.keys() - {"rank"} else None
 
 
-def from_values(values: Mapping[str, object], **known: Any) -> ParsedMetrics:
-    """Build a reading from named values and known fields; ``vocabulary.meaning`` says what a name means."""
-    return ParsedMetrics(**{**found_in(values), **known})
+_FIELDS = tuple(each.name for each in fields(ParsedMetrics) if each.name != "from_bar")
 
 
-def found_in(values: Mapping[str, object]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    ranks: dict[str, int] = {}
-    for name, value in values.items():
-        known = meaning(name)
-        if known is None or known.rank >= ranks.get(known.field, 1000):
-            continue
-        is_of = known.field in _TOTAL_OF and isinstance(value, str) and "/" in value
-        both = _OF.fullmatch(str(value)) if is_of else None
-        if both is not None:
-            found[_TOTAL_OF[known.field]] = int(both[2])
-        count = value if both is None else both[1]
-        number = to_step(count) if known.field in WHOLE else to_float(count)
-        if number is None or (known.field in _FINITE and not math.isfinite(number)):
-            continue
-        if known.field == "step_time_s" and number > _TIMESTAMP:
-            continue
-        found[known.field] = number * known.scale if known.scale != 1 else number
-        ranks[known.field] = known.rank
-    if ranks.get("loss", 0) >= ALONE and sum("loss" in name.lower() for name in values) > 1:
-        del found["loss"]
-    return found
-
-
-def is_of_layer(values: Mapping[str, object]) -> bool:
-    """Return True if the values are those of a layer, as quantization prints them."""
-    return "layer" in values or "module" in values
-
-
-def is_partial(values: Mapping[str, object]) -> bool:
-    """Return True if each loss is one of several that nobody added up: ``loss_itc`` beside ``loss_mlm``."""
-    names = [name.lower() for name in values if "loss" in name.lower()]
-    return any(name.endswith(("_mlm", "_ctc")) for name in names) and any(
-        meaning(name) is None for name in names
+def merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:
+    """Return the reading with all values of the other."""
+    return replace(
+        reading, **{name: value for name in _FIELDS if (value := getattr(other, name)) is not None}
     )

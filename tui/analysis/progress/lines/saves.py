@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tui.analysis.progress.lines.kinds import is_spoken
 from tui.analysis.progress.lines.reading import ParsedMetrics, to_step
 
 # These match lowercase text, which is several times faster than ignoring case.
@@ -120,7 +119,7 @@ def read(text: str) -> ParsedMetrics | None:
         or _VERL_FOLDER in text
         or _ALONE.match(lowered)
     )
-    if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text) or is_spoken(lowered):
+    if not about_saving or _NOT_SAVING.search(lowered) or _CODE.search(text):
         return None
     if _NOT_WEIGHTS.search(lowered) and "checkpoint" not in lowered:
         return None

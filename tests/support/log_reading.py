@@ -1,0 +1,23 @@
+"""What a single line of a training reports."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tui.analysis.progress.lines.line import clean, split
+from tui.analysis.progress.lines.reader import Reader
+from tui.analysis.progress.lines.reading import ParsedMetrics, merged
+from tui.analysis.progress.lines.template import decide
+
+CLEAR = "step 1/9000 | loss: 1.0"
+"""A line whose form shows a training."""
+
+
+def read_line(line: str) -> ParsedMetrics | None:
+    """Return what a line reports; of one that must be repeated to be believed, what it would."""
+    reader = Reader()
+    reader.read(CLEAR)
+    if readings := [told.reading for told in reader.read(line)]:
+        return reduce(merged, readings)
+    texts, values = split(clean(line))
+    return decide(texts, values).read(values)

@@ -1,0 +1,154 @@
+"""Whether what a template reads is a training's.
+
+A line whose form says so begins a training, and so does a count that rises in two lines. From then on, every
+plain line counts, also those before: they were held. Prose counts only where it is repeated with a count that
+rises. Nothing depends on the order in which lines arrive, except which lines are below a heading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.template import MEASURES, Template
+
+BLOCK_LINES = 40
+"""Lines below a count in which values without one of their own belong to it."""
+
+MAX_HELD = 64
+"""Readings of a kind that are held."""
+
+
+class Told(NamedTuple):
+    """A reading, and the time (epoch ns) and replica of its line."""
+
+    at_ns: int
+    replica: str
+    reading: ParsedMetrics
+
+
+def count_of(reading: ParsedMetrics) -> float | None:
+    if reading.step is not None:
+        return reading.step
+    return reading.epoch_step if reading.epoch_step is not None else reading.epoch
+
+
+def measures_of(reading: ParsedMetrics) -> int:
+    return sum(getattr(reading, name) is not None for name in MEASURES)
+
+
+def rises(first: Told, second: Told) -> bool:
+    """Return True if the later of two readings of one rank has counted further."""
+    before, after = count_of(first.reading), count_of(second.reading)
+    same = first.replica == second.replica and first.reading.rank == second.reading.rank
+    if not same or before is None or after is None:
+        return False
+    return (second.at_ns - first.at_ns) * (after - before) > 0
+
+
+@dataclass(slots=True)
+class Block:
+    """Values of a step or an epoch on lines of their own, below a line that counts it."""
+
+    headings: dict[tuple[str, ...], Told] = field(default_factory=dict)
+    """The newest heading of each kind."""
+    lines_left: int = 0
+    is_confirmed: bool = False
+    """Headings have a total, or have risen."""
+    held: list[Told] = field(default_factory=list)
+
+
+class Belief:
+    """What a log has shown so far."""
+
+    def __init__(self) -> None:
+        self._trains = False
+        self._repeated: set[tuple[str, ...]] = set()
+        self._plain: dict[tuple[str, ...], list[Told]] = {}
+        """Readings of plain lines, by kind, until there is a training that they belong to."""
+        self._prose: dict[tuple[str, ...], list[Told]] = {}
+        """Readings of other lines, which count only if they rise themselves."""
+        self._blocks: dict[str, Block] = {}
+
+    def take(self, template: Template, told: Told) -> list[Told]:
+        """Return the readings that are believed now: this one, others that were held before, or none."""
+        block = self._blocks.setdefault(told.replica, Block())
+        if not template.has_count:
+            return self._take_values(template, told, block)
+        if template.is_heading:
+            return self._take_heading(template, told, block)
+        key = template.key
+        is_plain = not template.is_prose and measures_of(told.reading) > 0
+        if template.is_clear or key in self._repeated or (self._trains and is_plain):
+            return self._believe(told, block)
+        waiting = (self._plain if is_plain else self._prose).setdefault(key, [])
+        if template.has_values and any(rises(before, told) for before in waiting):
+            self._repeated.add(key)
+            return [*self._prose.pop(key, ()), *self._believe(told, block)]
+        _hold(waiting, told)
+        return []
+
+    def trains(self) -> list[Told]:
+        """Return the readings that are believed because a training shows itself."""
+        self._trains = True
+        plain = [before for kind in self._plain.values() for before in kind]
+        self._plain.clear()
+        return plain
+
+    def _believe(self, told: Told, block: Block) -> list[Told]:
+        held, block.held = block.held, []
+        block.lines_left = 0
+        is_of_heading = block.is_confirmed or told.reading.loss is not None or told.reading.from_bar
+        return [*self.trains(), *(held if is_of_heading else []), told]
+
+    def _take_heading(self, template: Template, told: Told, block: Block) -> list[Told]:
+        reading = told.reading
+        before = block.headings.get(template.key)
+        has_risen = before is not None and rises(before, told)
+        has_total = reading.total_steps is not None or reading.total_epochs is not None
+        if len(block.headings) < MAX_HELD:
+            block.headings[template.key] = told
+        block.is_confirmed = block.is_confirmed or has_risen or has_total
+        if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
+            whole = max(0, int(reading.epoch) - 1)
+            told = told._replace(reading=replace(reading, epoch=float(whole), whole_epochs=whole))
+        believed: list[Told] = []
+        has_values = any(measures_of(held.reading) for held in block.held)
+        if block.is_confirmed and (self._trains or (has_risen and has_values)):
+            believed = self._believe(told, block)
+        else:
+            block.held = [told]
+        block.lines_left = BLOCK_LINES
+        return believed
+
+    def _take_values(self, template: Template, told: Told, block: Block) -> list[Told]:
+        reading = told.reading
+        measures = measures_of(reading)
+        has_loss = reading.loss is not None or reading.eval_loss is not None
+        lines_left, block.lines_left = block.lines_left, max(0, block.lines_left - 1)
+        if template.is_prose:
+            return []
+        if template.is_clear:
+            return self._believe(told, block)
+        if not measures:  # the total, which is announced before the training begins
+            return [] if self._trains or lines_left else [told]
+        if lines_left and block.is_confirmed and (self._trains or has_loss):
+            believed = self._believe(told, block)
+            block.lines_left = lines_left - 1
+            return believed
+        if lines_left:
+            _hold(block.held, told)
+            return []
+        is_rate = reading.tokens_per_s is not None or reading.samples_per_s is not None
+        if reading.eval_loss is None and not is_rate and measures == 1:
+            return []
+        if self._trains:
+            return [told]
+        _hold(self._plain.setdefault(template.key, []), told)
+        return []
+
+
+def _hold(held: list[Told], told: Told) -> None:
+    if len(held) < MAX_HELD:
+        held.append(told)

@@ -1,0 +1,80 @@
+"""A log line as texts and numbers: ``step 20 | loss 1.3`` is the texts of its template, and 20 and 1.3."""
+
+from __future__ import annotations
+
+import re
+
+_INTEGER = r"\d++(?:[,_]\d{3}(?!\d))*+"
+_DECIMAL = rf"(?:{_INTEGER}(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+(?:[kKMGB](?!\w))?"
+_NUMBER = rf"[-+]?(?:{_DECIMAL}|(?:nan|NaN|NAN|[iI]nf|INF|Infinity)(?!\w))"
+_COMPOUND = (
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ,_-]{1,2}\d\d?:\d\d(?::\d\d)?)?(?:[.,]\d+)?"  # dates, versions
+    r"|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?"  # times
+    r"|\d+(?:\.\d+){2,}"
+)
+_SPLIT = re.compile(
+    r"(?=[\d.+nNiI-])(?<![\w.$@])(?<!\w[-/(])"  # not within a word, a path or a call
+    rf"((?:{_COMPOUND})(?![\w:])"
+    rf"|{_DECIMAL} ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?![\w/]|:\d)"
+    rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
+)
+BAR = "█"
+"""What a bar of any length and style becomes."""
+
+_GLYPHS = "█▏▎▍▌▋▊▉▇▆▅▄▃▂▁░▒▓━╸╺╍⠀-⣿"
+_BAR = re.compile(
+    rf"[{_GLYPHS}](?:[{_GLYPHS} ]*[{_GLYPHS}])?"
+    r"|(?<=[\[|])[=#>.-]{5,}+(?=[\]|])|(?<!-)(?<!- )-{8,}+(?: -++)*+(?= \d)"
+)
+_FRAME = "│┃╭╮╰╯┏┓┗┛┡┩╇╈┳┻─"
+_SPACE = re.compile(rf"[\s{_FRAME}]{{2,}}|[\t{_FRAME}]")
+_QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')(?=[,}\])]|\s*$)""")
+_QUOTES = (": '", ': "', "='", '="', "['", '["', ":'", ':"')
+_WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(")
+_WIDE = str.maketrans({"：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "＝": "="})
+
+
+def clean(line: str) -> str:
+    """Return a line without frames, bars and quoted prose; ANSI sequences were removed before."""
+    text = line.replace("\b", "")
+    if not text.isascii():
+        text = text.translate(_WIDE)
+    if "(" in text:
+        text = _WRAPPED.sub("", text)
+    if any(quote in text for quote in _QUOTES):
+        text = _QUOTED.sub(_without_prose, text)
+    if not text.isascii() or "[=" in text or "[#" in text or "|#" in text or "[>" in text or "----" in text:
+        text = _BAR.sub(BAR, text)
+    if "  " in text or "\t" in text or not text.isascii():
+        text = _SPACE.sub("  ", text)
+    return text
+
+
+def _without_prose(match: re.Match[str]) -> str:
+    quoted = match[1] if match[1] is not None else match[2]
+    is_prose = " " in quoted.strip() and quoted.strip(" /0123456789") != ""
+    return "''" if is_prose else match[0]
+
+
+def split(text: str) -> tuple[tuple[str, ...], list[str]]:
+    """Return the texts around the numbers of a clean line, and the numbers as printed."""
+    parts = _SPLIT.split(text)
+    return tuple(parts[::2]), parts[1::2]
+
+
+_TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
+
+
+def to_float(text: str) -> float | None:
+    """Return the number, of which ``1,234``, ``1.2k`` and ``nan`` are ways to print one."""
+    times = _TIMES.get(text[-1:], 1.0)
+    try:
+        return float((text if times == 1 else text[:-1]).replace(",", "")) * times
+    except ValueError:
+        return None
+
+
+def fraction(text: str) -> tuple[str, str] | None:
+    """Return both numbers of ``12/100`` or ``12 of 100``."""
+    first, sign, second = text.partition("/") if "/" in text else text.partition("of")
+    return (first.strip(), second.strip()) if sign and ":" not in text else None

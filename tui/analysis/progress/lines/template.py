@@ -1,0 +1,512 @@
+"""What the numbers of a line mean, decided once by the texts around them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tui.analysis.progress.lines.line import BAR, fraction, to_float
+from tui.analysis.progress.lines.reading import MAX_STEP, ParsedMetrics
+from tui.analysis.progress.lines.vocabulary import EVALUATION, LEADS, TRAINING, Meaning, meaning
+
+MEASURES = frozenset(
+    {"loss", "eval_loss", "learning_rate", "grad_norm", "tokens_per_s", "samples_per_s", "step_time_s"}
+)
+LOSSES = frozenset({"loss", "eval_loss"})
+COUNTS = frozenset({"step", "epoch"})
+_TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
+_FINITE = ("epoch", "learning_rate", "tokens_per_s", "samples_per_s", "step_time_s")
+_WHOLE = frozenset({"step", "total_steps", "rank"})
+
+MAX_UNNAMED_RATE = 100.0
+"""A bar without a title or a loss that moves faster than this, in steps per second, counts something else."""
+
+_EDGE = " :=>([{~'\"→.…\t/*`#≈@"
+_UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
+_UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
+_ATTACHED = re.compile(r"^[A-Za-z%/]+")
+_DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"'!?█•]|  | [-–—] |\. |>>")
+_WORD = re.compile(r"[A-Za-z][\w'./-]*")
+_RATE = re.compile(
+    r"\s?(?:it|ms|s|sec|step|steps|batch|ba|iter|update)/(?:it|s|sec|step|batch|iter|update)\b"
+)
+_EVALUATES = re.compile(
+    r"\b(?:evaluat\w*|validat\w*|eval|val|valid|test|testing|dev|holdout)\b", re.IGNORECASE
+)
+_SIGNS = (":", "=", "[", "(")
+_FREE_NAMES = TRAINING | EVALUATION | {""}
+"""Names of a count of a total that say only what goes on: ``Training [110/125000]``."""
+
+_BAR_TITLE = TRAINING | frozenset(
+    [
+        "step",
+        "steps",
+        "iteration",
+        "iterations",
+        "epoch",
+        "ep",
+        "episode",
+        "of",
+        "progress",
+        "global",
+        "batch",
+        "batches",
+        "update",
+        "updates",
+        "fit",
+        "processed",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A number of a template: its index, field, name as printed, and factor to the field's unit."""
+
+    index: int
+    field: str
+    name: str
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The meaning of the numbers between fixed texts.
+
+    ``is_clear``: its form alone shows that a training printed it. ``is_heading``: it only counts, as above a
+    block of values. ``is_prose``: words go on around its numbers.
+    """
+
+    slots: tuple[Slot, ...] = ()
+    counter: int | None = None
+    """Index of the number that counts steps, of a total or along a bar."""
+    is_bar: bool = False
+    is_unnamed: bool = False
+    is_lightning: bool = False
+    is_within: bool = False
+    """It counts within the epoch that the line names before it."""
+    has_count: bool = False
+    has_values: bool = False
+    """It reports more than a count: a measure, a total, or another number with a name: ``reward: 0.4``."""
+    is_clear: bool = False
+    is_heading: bool = False
+    is_prose: bool = False
+    key: tuple[str, ...] = ()
+    """What lines of one kind have in common: the names of their counts and losses."""
+
+    def read(self, values: Sequence[str]) -> ParsedMetrics | None:
+        """Return what the line with these numbers reports."""
+        found: dict[str, Any] = {}
+        for slot in self.slots:
+            _take(found, slot, values[slot.index])
+        if self.counter is not None:
+            _take_count(found, values[self.counter], self)
+        for name in _FINITE:
+            if name in found and not math.isfinite(found[name]):
+                del found[name]
+        if self.is_unnamed and "loss" not in found and found.get("step_time_s", 1.0) * MAX_UNNAMED_RATE < 1:
+            return None
+        return ParsedMetrics(**found, from_bar=self.is_bar) if found.keys() - {"rank"} else None
+
+
+def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
+    both = fraction(text)
+    number = to_float(text if both is None else both[0])
+    if number is None:
+        return
+    if slot.field in _WHOLE:
+        if not 0 <= number <= MAX_STEP or number != int(number):
+            return
+        found[slot.field] = int(number)
+    elif slot.scale < 0:  # steps per second
+        if number > 0:
+            found[slot.field] = 1 / number
+    else:
+        found[slot.field] = number * slot.scale if slot.scale != 1 else number
+    if both is not None and slot.field in _TOTAL_OF and (total := to_float(both[1])):
+        found[_TOTAL_OF[slot.field]] = int(total) if slot.field == "step" else total
+
+
+def _take_count(found: dict[str, Any], text: str, template: Template) -> None:
+    both = fraction(text)
+    done, total = (to_float(both[0]), to_float(both[1])) if both else (to_float(text), None)
+    if done is None or done != int(done) or not 0 <= done <= MAX_STEP:
+        return
+    if total is None or total < done:
+        found.setdefault("step", int(done))
+        return
+    if "step" in found and not template.is_bar:
+        if abs(found["step"] - done) <= 1:
+            found["total_steps"] = int(total)
+        return
+    found.pop("step", None)
+    epoch, epochs = found.get("epoch"), found.get("total_epochs")
+    if epoch is None and template.is_within:
+        found |= {"epoch_step": int(done), "epoch_steps": int(total)}
+        return
+    if epoch is None or epoch != int(epoch) or not template.is_within:
+        found |= {"step": int(done), "total_steps": int(total)}
+        return
+    if template.is_lightning:  # counts epochs from zero; a total is the index of the last one
+        whole, epochs = int(epoch), epochs and epochs + 1
+    else:
+        whole = max(0, int(epoch) - 1)
+    found |= {
+        "step": int(whole * total + done),
+        "total_steps": int(epochs * total) if epochs else None,
+        "epoch": whole + done / total,
+        "epoch_step": int(done),
+        "epoch_steps": int(total),
+        "whole_epochs": whole,
+    }
+
+
+@dataclass(slots=True)
+class _Number:
+    """A number of a line whose meaning is being decided, with the texts around it."""
+
+    before: str
+    after: str
+    name: str
+    unit: str
+    is_fraction: bool
+    is_whole: bool
+    is_time: bool
+    meaning: Meaning | None = None
+    extra: int = 0
+    """Words before the name of a count that are not part of it."""
+
+    @property
+    def field(self) -> str:
+        return self.meaning.field if self.meaning is not None else ""
+
+
+def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
+    """Decide what the numbers of a line mean."""
+    numbers = [_number(texts, values, index) for index in range(len(values))]
+    _name_measures(numbers)
+    _name_counts(numbers)
+    counter, is_bar = _counter(texts, values, numbers)
+    evaluates = _evaluates(texts, numbers)
+    _scope(numbers, evaluates)
+    fields = {one.field for one in numbers} - {""}
+    if evaluates and ("eval_loss" not in fields or (counter is not None and numbers[counter].is_fraction)):
+        return Template()  # part of an evaluation, whose result comes later
+    is_unnamed = False
+    if is_bar:
+        assert counter is not None
+        title = _title(texts, counter)
+        evaluates = evaluates or not EVALUATION.isdisjoint(title)
+        is_unnamed = not title
+        if "loss" not in fields and (evaluates or not _trains(texts, counter, title, numbers)):
+            return Template()
+        if title in (["epoch"], ["epochs"]) and numbers[counter].meaning is None and "epoch" not in fields:
+            numbers[counter].meaning, counter = Meaning("epoch"), None
+            fields.add("epoch")
+    first = next(
+        (index for index, one in enumerate(numbers) if one.field not in ("", "rank") or index == counter), 0
+    )
+    last = max((index for index, one in enumerate(numbers) if one.field or index == counter), default=0)
+    is_weak = (
+        counter is not None and not is_bar and numbers[counter].meaning is None and "epoch" not in fields
+    )
+    is_prose = not is_bar and (
+        any(_is_prose(one.before) for one in numbers[first + 1 : last + 1])
+        or any(one.extra > 1 for one in numbers[first + 1 :])
+        or len(_WORD.findall(texts[-1])) > 4
+    )
+    best = _best(numbers) - {counter}
+    slots = tuple(
+        Slot(index, one.field, one.name, one.meaning.scale)
+        for index, one in enumerate(numbers)
+        if one.meaning and index in best
+    )
+    has_count = counter is not None or any(slot.field in COUNTS for slot in slots)
+    measures = len(fields & MEASURES)
+    with_total = (counter is not None and numbers[counter].is_fraction) or any(
+        numbers[slot.index].is_fraction for slot in slots if slot.field in COUNTS
+    )
+    is_object = "{" in texts[0] and texts[-1].rstrip().endswith("}")
+    is_row = is_object and bool(fields & LOSSES)
+    is_clear = (is_row and measures > 1) or bool(
+        has_count
+        and not is_prose
+        and not is_weak
+        and (
+            is_bar
+            or (
+                is_object
+                and (
+                    measures > 1
+                    or ("epoch" in fields and fields & LOSSES)
+                    or {"step", "total_steps"} <= fields
+                )
+            )
+            or (with_total and measures > 0)
+            or measures > 2
+        )
+    )
+    has_values = (
+        with_total
+        or measures > 0
+        or any(one.name and not one.field and one.before.rstrip()[-1:] in _SIGNS for one in numbers)
+    )
+    is_heading = (
+        has_count
+        and not is_clear
+        and not measures
+        and not is_prose
+        and not _WORD.search(texts[-1])
+        and all(index == counter or _heads(one) for index, one in enumerate(numbers) if index >= first)
+    )
+    names = {one.name.lower() for index, one in enumerate(numbers) if one.field in COUNTS or index == counter}
+    key = (*sorted(names), *sorted(fields & LOSSES)) if measures or is_heading else tuple(texts)
+    if (
+        not has_count
+        and "total_steps" in fields
+        and not measures
+        and not any(one.field == "total_steps" and one.name.lower().startswith("total") for one in numbers)
+    ):
+        return Template()  # a setting
+    begun = next((index for index, one in enumerate(numbers) if one.field == "epoch"), None)
+    is_within = counter is not None and begun is not None and begun < counter
+    if is_unnamed and counter is not None and begun is None and not _is_timed(texts, values, counter):
+        is_bar, is_within = False, True  # Keras's bars count within the epoch that a line above names
+    is_lightning = is_bar and begun is not None and (not numbers[begun].is_fraction or "•" in "".join(texts))
+    return Template(
+        slots,
+        counter,
+        is_bar,
+        is_unnamed,
+        is_lightning,
+        is_within,
+        has_count,
+        has_values,
+        is_clear,
+        is_heading,
+        is_prose,
+        key,
+    )
+
+
+def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
+    text, after, value = texts[index], texts[index + 1], values[index]
+    before = text if index == 0 or text[:1] in " :=,|" else _ATTACHED.sub("", text)
+    bare = before.strip().removesuffix("|") if texts[0].lstrip()[:1] == "|" else before
+    bare = bare.rstrip(_EDGE)
+    unit = _UNIT_BEFORE.search(bare)
+    if unit is not None:
+        bare = bare[: unit.start()].rstrip(_EDGE)
+    own = _UNIT_AFTER.match(after)
+    both = fraction(value)
+    return _Number(
+        before,
+        after,
+        _DELIMITER.split(bare)[-1].strip(" -_*#"),
+        (unit[1] if unit is not None else own[1] if own is not None and own[1] else "").strip().lower(),
+        is_fraction=both is not None and to_float(both[0]) is not None,
+        is_whole=value.isdecimal(),
+        is_time=":" in value,
+    )
+
+
+def _name_measures(numbers: Sequence[_Number]) -> None:
+    """Name numbers by the texts before them, those after them (``2.31 loss, 1e-4 LR``), or by their units."""
+    for one in numbers:
+        name = one.name.partition("/")[0] if one.is_fraction else one.name
+        one.meaning = None if one.unit == "%" else meaning(name, one.unit)
+        if one.is_fraction and name.lower() == "episode":
+            one.meaning = Meaning("epoch")
+    if not any(one.field in MEASURES for one in numbers):
+        after = [
+            meaning(_DELIMITER.split(one.after, maxsplit=1)[0].strip() if one.after[:1] == " " else "")
+            for one in numbers
+        ]
+        if any(told is not None and told.field in MEASURES for told in after):
+            for one, told in zip(numbers, after, strict=True):
+                one.meaning = told or (one.meaning if one.name else None)
+    for one in numbers:
+        if one.meaning is None and "/" in one.unit:
+            if (told := meaning(one.unit) if one.unit != "/s" else meaning("", one.unit)) and not one.name:
+                one.meaning = told
+            elif (rate := _RATE.match(one.after)) is not None:
+                per_step = (
+                    not rate[0].strip().startswith(("it/", "step", "batch/", "ba/", "iter/", "update/"))
+                )
+                one.meaning = Meaning(
+                    "step_time_s", 3, (1e-3 if "ms/" in rate[0] else 1.0) if per_step else -1.0
+                )
+
+
+def _name_counts(numbers: Sequence[_Number]) -> None:
+    counted = {one.field for one in numbers}
+    for index, one in enumerate(numbers):
+        if one.meaning is not None or one.unit == "%":
+            continue
+        if one.name.lower() in ("after", "at", "@") and one.unit in ("steps", "iterations", "updates"):
+            one.meaning = Meaning("step", 3)
+        elif one.after.startswith(("it [", "epoch:")):
+            one.meaning = Meaning("step" if one.unit == "it" else "epoch", 1)
+        elif " " in one.name:
+            *lead, last = one.name.split()
+            told = meaning(last)
+            if told is None or told.field not in COUNTS or told.field in counted:
+                continue
+            measured = meaning(" ".join(lead[:-1])) if len(lead) > 1 else None
+            if measured is None and not all(word.lower() in LEADS or word.isupper() for word in lead):
+                continue
+            one.meaning, one.extra = told, len(lead)
+            counted.add(told.field)
+            following = numbers[index + 1] if index + 1 < len(numbers) else None
+            if measured is not None and following is not None and not following.before.strip(" :=|()s"):
+                following.meaning, one.extra = measured, 0  # "validation loss at step 100: 2.1"
+    if "epoch" not in counted:
+        for index, one in enumerate(numbers):
+            if (
+                one.unit != "%"
+                and one.name.lower() in TRAINING
+                and any(other.is_fraction and not other.name for other in numbers[index + 1 :])
+            ):
+                one.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
+                break
+
+
+def _counter(
+    texts: Sequence[str], values: Sequence[str], numbers: Sequence[_Number]
+) -> tuple[int | None, bool]:
+    """Return the index of the number that counts steps, and True if it is a bar's."""
+    for index, one in enumerate(numbers):
+        if (
+            one.is_fraction
+            and one.field in ("", "step")
+            and (BAR in one.before or BAR in one.after or _is_timed(texts, values, index))
+        ):
+            return index, True
+    if (
+        numbers
+        and numbers[0].is_fraction
+        and numbers[0].meaning is None
+        and any("/step" in one.unit for one in numbers)
+    ):
+        return 0, True  # Keras without its bar
+    for index, one in enumerate(numbers):
+        if one.field == "step" and one.after.startswith("it ["):
+            return index, True
+    counts = [
+        (one.meaning.rank, index)
+        for index, one in enumerate(numbers)
+        if one.is_fraction and one.meaning is not None and one.field == "step"
+    ]
+    if counts:
+        return min(counts)[1], False
+    fields = {one.field for one in numbers}
+    begun = next((index for index, one in enumerate(numbers) if one.field == "epoch"), None)
+    for index, one in enumerate(numbers):
+        is_free = one.is_fraction and one.meaning is None and one.name.lower() in _FREE_NAMES
+        if is_free and begun is not None and index > begun:
+            is_of_samples = "%" in one.after[:8] or (
+                index + 1 < len(numbers) and numbers[index + 1].unit == "%"
+            )
+            return (None if is_of_samples else index), False
+        if is_free and begun is None and "step" not in fields and fields & LOSSES:
+            return index, False
+    if not fields & COUNTS and fields & {"loss", "eval_loss", "learning_rate"}:
+        for index, one in enumerate(numbers):
+            if one.meaning is not None:
+                break
+            head = one.before.rpartition("]")[2]
+            if (
+                not one.name
+                and one.is_whole
+                and not _WORD.search(head)
+                and (not head.strip() or head.strip() == "[")
+            ):
+                return index, False
+    return None, False
+
+
+def _evaluates(texts: Sequence[str], numbers: Sequence[_Number]) -> bool:
+    """Return True if the words before the first known number, or those of a count, name an evaluation."""
+    first = next((index for index, one in enumerate(numbers) if one.field), None)
+    if first is None:
+        return False
+    head = " ".join(texts[: first + 1])
+    if numbers[first].field in MEASURES:
+        head = " ".join(_DELIMITER.split(head.rstrip(_EDGE))[:-1])
+    return _EVALUATES.search(head) is not None or any(
+        one.field in COUNTS and _EVALUATES.search(one.before) for one in numbers
+    )
+
+
+def _scope(numbers: Sequence[_Number], evaluates: bool) -> None:
+    """Tell losses apart by the part of the line in which they stand: ``train: loss 1 | val: loss 2``."""
+    within = evaluates
+    for one in numbers:
+        for segment in _DELIMITER.split(one.before.rstrip(_EDGE))[:-1]:
+            word = segment.strip(" .*#_").lower()
+            if word in EVALUATION:
+                within = True
+            elif word in TRAINING:
+                within = False
+        if within and one.meaning is not None and one.field == "loss":
+            one.meaning = one.meaning._replace(field="eval_loss")
+        if (
+            evaluates
+            and one.field == "step"
+            and one.name.lower().split()[-2:-1]
+            and one.name.lower().split()[-2] in EVALUATION - {"validate", "evaluate"}
+        ):
+            one.meaning = None  # counts the evaluation
+
+
+def _is_timed(texts: Sequence[str], values: Sequence[str], index: int) -> bool:
+    """Return True if times spent and left follow a count, as in ``120/500 [01:23<02:34, 3.2it/s]``."""
+    return (
+        len(values) > index + 1
+        and not texts[index + 1].strip(" [")
+        and ":" in values[index + 1]
+        and texts[index + 2].lstrip()[:1] in ("<", ",", "•")
+    )
+
+
+def _title(texts: Sequence[str], counter: int) -> list[str]:
+    title = re.split(r"\] | - |\) ", "0".join(texts[: counter + 1]))[-1]
+    return [word.lower() for word in _WORD.findall(title)]
+
+
+def _trains(texts: Sequence[str], counter: int, title: Sequence[str], numbers: Sequence[_Number]) -> bool:
+    """Return True if a bar without a loss counts a training's steps, by its title and its other numbers."""
+    if any(word not in _BAR_TITLE for word in title):
+        return False
+    inside = "0".join(texts[counter + 1 :]).partition("]")[0]
+    if "<" not in inside or not _RATE.search(inside):
+        return False
+    return not re.search(r"[A-Za-z]{3,}\s?[:=]", inside) or any(
+        (one.field and one.field != "step_time_s") or one.name
+        for one in numbers[counter + 1 :]
+        if one.meaning
+    )
+
+
+def _is_prose(text: str) -> bool:
+    """Return True if a sentence goes on after the number before this text."""
+    first, *others = _DELIMITER.split(text.rstrip(_EDGE))
+    return bool(others) and len(_WORD.findall(first)) > 1
+
+
+def _heads(one: _Number) -> bool:
+    """Return True for a count or a time, which may stand in a heading, but no amount: ``iters: 1000``."""
+    return one.is_time or (
+        one.field in COUNTS and not one.extra and (one.is_fraction or not one.name.lower().endswith("s"))
+    )
+
+
+def _best(numbers: Sequence[_Number]) -> set[int]:
+    best: dict[str, tuple[int, int]] = {}
+    for index, one in enumerate(numbers):
+        if one.meaning is not None and (one.field not in best or one.meaning.rank < best[one.field][0]):
+            best[one.field] = (one.meaning.rank, index)
+    return {index for _, index in best.values()}
