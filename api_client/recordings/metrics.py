@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
+from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import moment_at, stamp_of
@@ -162,13 +163,15 @@ def _rows(values: Iterable[Any]) -> Iterator[_Row]:
             yield _Row(time_ns, moment_at(time_ns), value)
 
 
-def rows_of(answer: JobMetrics) -> list[dict[str, Any]]:
-    """Return an answer of the API as the objects of a recording, in order of time."""
+def rows_of(
+    answer: JobMetrics, start: datetime = FIRST_MOMENT, end: datetime = LAST_MOMENT
+) -> list[dict[str, Any]]:
+    """Return the samples ``start <= t < end`` of an answer as the objects of a recording, in order."""
     rows: dict[tuple[datetime, str, bool], dict[str, Any]] = {}
 
     def add(samples: list[MetricSample], node: Mapping[str, Any], *path: str) -> None:
         for sample in samples:
-            if sample.value is None:
+            if sample.value is None or not start <= sample.timestamp < end:
                 continue
             key = (sample.timestamp, node.get("node_id", ""), "cache" in path)
             place = rows.setdefault(key, {"timestamp": _iso(sample.timestamp), **node})

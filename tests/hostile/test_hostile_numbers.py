@@ -68,11 +68,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
         yield running
 
 
-# This server has samples at any time, and a run of sixty years takes long to record.
-ENDING = [line for line in lines() if line[0] != "record"]
-
-
-@pytest.mark.parametrize("line", ENDING, ids=named)
+@pytest.mark.parametrize("line", lines(), ids=named)
 def test_no_number_or_time_ends_a_command(
     line: tuple[str, ...],
     server: HostileServer,

@@ -256,7 +256,8 @@ class Recorder:
                     end_ms=epoch_ms(until),
                     step_s=step_s,
                 )
-                rows = await asyncio.to_thread(rows_of, answer)
+                # A server may answer more than was requested.
+                rows = await asyncio.to_thread(rows_of, answer, start, until)
             if rows and window > METRIC_WINDOW:
                 window = METRIC_WINDOW  # read it again, an hour at a time
                 continue
