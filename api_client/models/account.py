@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, SecretStr
 
-from api_client.models.base import ApiModel, Integer, UtcDatetime
+from api_client.models.base import ApiModel, Integer, OptionalDatetime
 
 EMULATOR_USER_EMAIL = "you@emulator.example"  # by which clients recognize the emulator; no real address
 
@@ -15,7 +15,7 @@ class Team(ApiModel):
     id: str
     name: str = ""
     default: bool = False
-    created_at: UtcDatetime | None = None
+    created_at: OptionalDatetime = None
 
 
 class UserInfo(ApiModel):
@@ -32,7 +32,7 @@ class Secret(ApiModel):
 
     name: str
     id: str = ""
-    created_at: UtcDatetime | None = None
+    created_at: OptionalDatetime = None
     team_name: str | None = None
 
 
@@ -61,9 +61,9 @@ class AuthCode(ApiModel):
     replica_id: str = ""
     auth_code: str = ""
     auth_url: str = ""
-    generated_at: UtcDatetime | None = None
+    generated_at: OptionalDatetime = None
     tunnel_name: str | None = None
-    expires_at: UtcDatetime | None = None
+    expires_at: OptionalDatetime = None
     working_directory: str | None = None
 
 
@@ -76,12 +76,12 @@ class InteractiveSession(ApiModel):
     session_provider: str = ""
     auth_provider: str = ""
     pod_name: str = ""
-    expires_at: UtcDatetime | None = None
+    expires_at: OptionalDatetime = None
     tunnel_name: str | None = None
     auth_code: str | None = None
     auth_url: str | None = None
-    auth_code_generated_at: UtcDatetime | None = None
-    authenticated_at: UtcDatetime | None = None
+    auth_code_generated_at: OptionalDatetime = None
+    authenticated_at: OptionalDatetime = None
     working_directory: str | None = None
 
 
@@ -98,4 +98,4 @@ class SignedSshCertificate(ApiModel):
     ssh_certificate: str
     jwt: SecretStr
     proxy_address: str
-    ssh_cert_expires_at: UtcDatetime | None = None
+    ssh_cert_expires_at: OptionalDatetime = None

@@ -75,6 +75,16 @@ def _in_utc(moment: datetime) -> datetime:
 
 UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]  # timezone-aware datetime, converted to UTC
 
+
+def _in_utc_or_unset(moment: datetime | None) -> datetime | None:
+    if moment is None or moment.replace(tzinfo=UTC) == datetime(1, 1, 1, tzinfo=UTC):
+        return None
+    return _in_utc(moment)
+
+
+OptionalDatetime = Annotated[datetime | None, AfterValidator(_in_utc_or_unset)]
+"""``UtcDatetime`` or None, as which null and Go's zero time (``0001-01-01T00:00:00Z``) are read."""
+
 Day = Annotated[date, Field(ge=FIRST_MOMENT.date(), lt=LAST_MOMENT.date())]
 
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]

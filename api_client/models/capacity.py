@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api_client.models.base import ApiModel, Integer, TolerantList, UtcDatetime
+from api_client.models.base import ApiModel, Integer, OptionalDatetime, TolerantList
 
 
 class ActiveJobAtSubmit(ApiModel):
@@ -14,7 +14,7 @@ class ActiveJobAtSubmit(ApiModel):
     total_gpus: Integer = 0
     workload_plane_name: str = ""
     status_at_submit: str = ""
-    status_set_at: UtcDatetime | None = None
+    status_set_at: OptionalDatetime = None
 
 
 class PendingJobAhead(ApiModel):
@@ -25,7 +25,7 @@ class PendingJobAhead(ApiModel):
     instance_type_name: str = ""
     requested_gpus: Integer = 0
     priority: Integer = 0
-    submitted_at: UtcDatetime | None = None
+    submitted_at: OptionalDatetime = None
 
 
 class CapacityAtSubmit(ApiModel):
@@ -34,7 +34,7 @@ class CapacityAtSubmit(ApiModel):
     gpu_type: str = ""
     max_gpus: Integer = 0
     min_gpus: Integer | None = None
-    last_modified: UtcDatetime | None = None
+    last_modified: OptionalDatetime = None
 
 
 class QueueEvent(ApiModel):
@@ -43,7 +43,7 @@ class QueueEvent(ApiModel):
     training_job_id: str
     training_job_name: str | None = None
     status: str
-    created: UtcDatetime | None = None
+    created: OptionalDatetime = None
     event_message: str | None = None
     exit_code: Integer | None = None
 
@@ -55,15 +55,15 @@ class QueueContext(ApiModel):
     target_job_name: str | None = None
     gpu_type: str | None = None
     requested_gpus: Integer = 0
-    submitted_at: UtcDatetime | None = None
-    released_at: UtcDatetime | None = None
+    submitted_at: OptionalDatetime = None
+    released_at: OptionalDatetime = None
     pending_seconds: Integer | None = None
     org_capacity: CapacityAtSubmit | None = None
     team_capacity: CapacityAtSubmit | None = None
     active_at_submit: TolerantList[ActiveJobAtSubmit] = []
     pending_ahead_at_submit: TolerantList[PendingJobAhead] = []
     events: TolerantList[QueueEvent] = []
-    events_window_end: UtcDatetime | None = None
+    events_window_end: OptionalDatetime = None
 
 
 class GpuCapacity(ApiModel):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from api_client.models.base import ApiModel, Integer, TolerantList, UtcDatetime
+from api_client.models.base import ApiModel, Integer, OptionalDatetime, TolerantList
 
 
 class Checkpoint(ApiModel):
@@ -16,7 +16,7 @@ class Checkpoint(ApiModel):
     """
 
     checkpoint_id: str
-    created_at: UtcDatetime | None = None
+    created_at: OptionalDatetime = None
     checkpoint_type: str | None = None
     base_model: str | None = None
     lora_adapter_config: dict[str, Any] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api_client.models.base import ApiModel, EpochMs, Integer, TolerantList, UtcDatetime
+from api_client.models.base import ApiModel, EpochMs, Integer, OptionalDatetime, TolerantList
 
 CHANGING_STATUSES = frozenset(
     {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
@@ -20,7 +20,7 @@ class Model(ApiModel):
 
     id: str
     name: str = ""
-    created_at: UtcDatetime | None = None
+    created_at: OptionalDatetime = None
     deployments_count: Integer | None = None
     production_deployment_id: str | None = None
     development_deployment_id: str | None = None
@@ -35,7 +35,7 @@ class Deployment(ApiModel):
     name: str = ""
     model_id: str = ""
     status: str = ""
-    created_at: UtcDatetime | None = None
+    created_at: OptionalDatetime = None
     is_production: bool = False
     is_development: bool = False
     active_replica_count: Integer = 0

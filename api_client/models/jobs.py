@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, Number, UtcDatetime
+from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, Number, OptionalDatetime
 
 STATUS_PREFIX = "TRAINING_JOB_"
 CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
@@ -76,8 +76,8 @@ class TrainingProject(ApiModel):
 
     id: str
     name: str = ""
-    created_at: UtcDatetime | None = None
-    updated_at: UtcDatetime | None = None
+    created_at: OptionalDatetime = None
+    updated_at: OptionalDatetime = None
     team_name: str | None = None
     latest_job: TrainingJob | None = None
 
@@ -130,8 +130,8 @@ class TrainingJob(ApiModel):
 
     id: str
     current_status: Annotated[str, AfterValidator(as_known)]
-    created_at: UtcDatetime | None = None
-    updated_at: UtcDatetime | None = None
+    created_at: OptionalDatetime = None
+    updated_at: OptionalDatetime = None
     training_project_id: str = ""
     training_project: ProjectSummary | None = None
     instance_type: InstanceType = Field(default_factory=InstanceType)

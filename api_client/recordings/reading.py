@@ -21,7 +21,7 @@ from api_client.models import (
     TrainingJob,
     TrainingProject,
 )
-from api_client.models.base import ApiModel, UtcDatetime
+from api_client.models.base import ApiModel, OptionalDatetime
 from api_client.models.jobs import JobStatus, is_finished
 from api_client.recordings.archive import (
     MAX_DOCUMENT_BYTES,
@@ -61,8 +61,8 @@ class Manifest(ApiModel):
 
     format: str
     version: int
-    recorded_from: UtcDatetime | None = None
-    recorded_until: UtcDatetime | None = None
+    recorded_from: OptionalDatetime = None
+    recorded_until: OptionalDatetime = None
     remote: str = ""
     ended: bool = False
     messages: bool = True

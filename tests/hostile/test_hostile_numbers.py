@@ -54,6 +54,14 @@ def test_model_holds_no_number_or_time_out_of_range(model: type[BaseModel]) -> N
                     assert abs(value) <= 2**63
 
 
+@pytest.mark.parametrize("time", [None, "0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000+00:00"])
+def test_unset_time_is_none_where_a_time_is_optional(time: str | None) -> None:
+    job = harmful(models.TrainingJob) | {"created_at": time}
+    assert models.TrainingJob.model_validate(job).created_at is None
+    with pytest.raises(ValidationError):
+        models.JobMetrics.model_validate({"cpu_usage": [{"timestamp": time, "value": 1}]})
+
+
 def name_of(values: Values) -> str:
     return (
         f"{values.number:.3g}"
