@@ -74,6 +74,55 @@ def test_record_follow_completes_its_file(
         assert len(list(recording.log.entries())) == LINES
 
 
+MISSING = """
+import signal, sys
+from tui.screens.job.log_pane import LogPane
+on_mount = LogPane.on_mount
+def interrupted(self):
+    signal.raise_signal(signal.SIGTERM)
+    self.query_one("#removed")
+LogPane.on_mount = interrupted
+from tui.cli import main
+sys.exit(main())
+"""
+"""A signal ends the dashboard while a screen is being built."""
+IN_THE_MIDDLE = """
+import signal, sys
+from tui.system.keyboard import TerminalDriver
+disable_input = TerminalDriver.disable_input
+def interrupted(self):
+    signal.raise_signal({number})
+    disable_input(self)
+TerminalDriver.disable_input = interrupted
+from tui.cli import main
+sys.exit(main())
+"""
+"""A second signal arrives while the terminal is being restored."""
+
+
+@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGINT])
+def test_second_signal_does_not_keep_terminal_from_being_restored(
+    number: signal.Signals, baseten: FakeBaseten, tmp_path: Path
+) -> None:
+    program = ("-c", IN_THE_MIDDLE.format(number=int(number)))
+    with AtTerminal(environ=environ_of(baseten, tmp_path), program=program) as terminal:
+        terminal.sees("live")
+        terminal.process.send_signal(number)
+        assert terminal.end() == 128 + number
+    screen, ended, words = terminal.shown.rpartition(DASHBOARD_ENDS)
+    assert ended and b"\x1b[?25h" in words
+    assert screen.rfind(b"?1000l") > screen.rfind(b"?1000h")
+
+
+def test_error_of_a_missing_widget_while_ending_is_no_crash(
+    baseten: FakeBaseten, run: str, tmp_path: Path
+) -> None:
+    program = ("-c", MISSING)
+    with AtTerminal("watch", run, environ=environ_of(baseten, tmp_path), program=program) as terminal:
+        assert terminal.end() == 143
+    assert "report" not in terminal.text
+
+
 def test_signal_that_the_parent_ignores_stays_ignored(baseten: FakeBaseten, tmp_path: Path) -> None:
     ignoring = IN_BACKGROUND.replace("SIGINT", "SIGHUP")
     environ = environ_of(baseten, tmp_path)

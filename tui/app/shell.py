@@ -20,6 +20,7 @@ from textual import constants, events, on
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
+from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
@@ -155,6 +156,7 @@ class BtTuiApp(App[WelcomeChoice]):
         )
         self.shutdown = Shutdown(self.restore_terminal)
         self.ended_unasked = False
+        self._main_task: asyncio.Task[Any] | None = None
         self._garbage = GarbageCollector(lambda: self.alerts.unused_s)
         self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
@@ -276,8 +278,8 @@ class BtTuiApp(App[WelcomeChoice]):
         self.post_message(TerminalGone())
 
     def _handle_exception(self, error: Exception) -> None:
-        """Report a crash and exit; ignore what cannot be mounted because the app is exiting."""
-        if self._exit and isinstance(error, MountError):
+        """Report a crash and exit; ignore widgets that are missing because the app is ending."""
+        if self._is_ending and isinstance(error, MountError | NoMatches):
             return
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
@@ -301,11 +303,16 @@ class BtTuiApp(App[WelcomeChoice]):
 
     async def run_async(self, *args: Any, **options: Any) -> Any:
         """Run as Textual does, and note if the app ended though nobody asked it to."""
+        self._main_task = asyncio.current_task()
         try:
             return await super().run_async(*args, **options)
         finally:
-            task = asyncio.current_task()  # canceled by ctrl-c and by signals
-            self.ended_unasked = not self._exit and task is not None and not task.cancelling()
+            self.ended_unasked = not self._is_ending
+
+    @property
+    def _is_ending(self) -> bool:
+        """True once somebody asked the app to end; ctrl-c and signals cancel its task."""
+        return self._exit or (self._main_task is not None and self._main_task.cancelling() > 0)
 
     async def _shutdown(self) -> None:
         if not self.is_headless:
@@ -567,6 +574,7 @@ def run_dashboard(
         with drawn_on_stdout(), watched_terminal(app.leave_terminal):
             choice = app.run()
     finally:
+        app.restore_terminal()  # a second signal may have interrupted Textual
         # only after its threads have ended, because a running download would create its folder again
         app.outbox.close()
     if app.ended_unasked and not app.return_code:  # its own task was canceled, which Textual hides

@@ -135,13 +135,14 @@ class TerminalDriver(LinuxDriver):
     _has_left = False
 
     def start_application_mode(self) -> None:
+        self._has_terminal = True  # from the first byte: a signal may interrupt this
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._has_terminal = self._writer_thread is not None
 
     def stop_application_mode(self) -> None:
         if self._has_terminal:
-            self._has_terminal = False
             super().stop_application_mode()
+            self._has_terminal = False  # else ``restore`` does the rest
 
     def write(self, data: str) -> None:
         if not self._has_left:
@@ -157,6 +158,7 @@ class TerminalDriver(LinuxDriver):
         """Restore the terminal from any thread, even if Textual's writer is stuck."""
         if self._has_terminal:
             self._has_terminal = False
+            self.exit_event.set()  # the process waits for its input thread
             with suppress(OSError, termios.error):
                 if self._file is not None:
                     os.write(self._file.fileno(), RESTORED)

@@ -8,11 +8,14 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from functools import partial
 from types import FrameType
 from typing import Self
 
 SHELL_OFFSET = 128
+REPEAT_S = 5.0
+"""More signals within this time are the same request to end: a closed terminal sends several."""
 """Offset that shells add to a signal's number for the exit code."""
 
 
@@ -21,6 +24,7 @@ class TerminationSignals:
 
     def __init__(self) -> None:
         self._received: int | None = None
+        self._received_at_s = 0.0
         self._handled: list[int] = []
 
     def __enter__(self) -> Self:
@@ -34,6 +38,8 @@ class TerminationSignals:
         return self
 
     def __exit__(self, *_about: object) -> None:
+        if self._received is not None:
+            return  # the process is about to exit, with this signal's exit code
         for number in self._handled:
             signal.signal(number, signal.SIG_DFL)
 
@@ -42,7 +48,10 @@ class TerminationSignals:
         return otherwise if self._received is None else SHELL_OFFSET + self._received
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
-        self._received = number
+        now_s = time.monotonic()
+        if self._received is not None and now_s - self._received_at_s < REPEAT_S:
+            return
+        self._received, self._received_at_s = number, now_s
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.raise_signal(signal.SIGINT)  # asyncio, or whoever handles it, cancels what runs
             return
