@@ -1,15 +1,16 @@
 """Remove secrets from what is written to a recording.
 
-A secret is recognized by its value if it is known, by the name that it is assigned to, by its place in an
-address, or by its provider's form. Text is read before it is encoded as JSON, in time linear in its length.
+A secret is a known value, a value that follows a name such as ``token``, or a text in the form of a key.
+The surer the name and what links it to the value, the less the value has to look like a key itself: see
+``_is_secret``. Text is read before it is encoded as JSON, in time linear in its length.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -21,22 +22,33 @@ MIN_SECRET_CHARACTERS = 8
 _LONGEST = 4_000
 """Maximum number of characters of a secret."""
 
-# What holds a secret: the end of a name such as HF_TOKEN, clientSecret or X-Api-Key, in lower case. Searching
-# lowered text takes a fifth of the time of ignoring case.
-_NAMES = (
-    r"passw(?:or)?d|passphrase|passcode|secret|token|authorization|cookie"
-    r"|(?:api|access|secret|private|account|shared|subscription|signing|encryption|auth|master|storage|deploy)"
-    r"[_ -]?key"
+_READ = 200
+"""Number of characters of a value that are read to decide if it is a secret."""
+
+# Names are read in lower case: that takes a fifth of the time of ignoring case.
+_OPENERS = "api|access|refresh|secret|private|account|shared|signing|encryption|auth|master|storage|deploy"
+_SURE = (
+    r"passw(?:or)?ds?|passphrase|passcode|secrets?|token|authorization|cookies?|credentials?|jwt|bearer"
+    rf"|signature|(?:{_OPENERS})[_ -]?(?:keys?|tokens)"
 )
-_VARIABLES = r"(?:key|pass|pwd|auth|credentials?)"
-"""The end of an environment variable's name, such as OPENAI_KEY: only in capitals."""
-_SUFFIX = r"(?:[_-]?(?:access[_-]?)?(?:key|value|string|base|b64|base64|id|hash))?"
-_ASSIGNED = (
-    r"(?P<sep>[\\\"'`\]]{0,6}\s{0,8}(?:=>|:=|={1,2}|:(?!//))\s{0,8}|[\"']?,?\s{1,4})(?P<open>\\{0,3}[\"'`])?"
+_UNSURE = r"key|pass|pwd|auth|creds?|session|sig|login|basic|-p|-a"
+_SUFFIX = r"(?:[_-]?(?:access|key|value|string|base|b64|base64|id|hash)){0,3}[0-9]{0,2}(?![a-z0-9_])"
+_HINTS = (
+    *("pass", "secret", "token", "auth", "cookie", "cred", "jwt", "bearer", "key", "pwd", "session", "sig"),
+    *("login", "basic", "-p ", "-a "),
 )
-_NAMED = re.compile(rf"(?P<word>{_NAMES}|(?P<variable>{_VARIABLES})){_SUFFIX}{_ASSIGNED}")
-_HINTS = ("pass", "secret", "token", "authorization", "cookie", "key", "_pwd", "_auth", "_cred")
 _BEFORE = re.compile(r"[\w.-]*\Z")
+_LINK = re.compile(
+    r"(?P<close>[\\\"'`\])]{0,6})"
+    r"(?P<sep>\s{0,20}(?:=>|:=|={1,2}|:(?!//)|-?>|%3[aAdD]|\|)"
+    r"|,?[ \t]{1,20}(?:(?:is|was)[ \t])?|,(?=[\\\"']))"
+    r"(?P<of>[\s\[{(]{0,8}[\\\"']{0,4}[Vv]alue[\\\"']{0,4}\s?[:=])?"
+    r"(?:[ \t]?[|>][+-]?(?=[\s\\]))?[ \t]{0,20}(?:(?:\r?\n|\\{1,3}n)(?:[ \t]{1,20}(?:- )?|- ))?"  # YAML
+    r"(?:[\[({]{1,3}[ \t]?)?(?:(?:(?!os\.|env|process)\w{1,30}\()?[brfu]{0,2}(?=\\{0,3}[\"'`]))?"
+    r"(?P<open>(?P<quote>\\{0,3}[\"'`])(?:(?P=quote){2})?)?"
+)
+"""What may be between a name and its value in programs, shells, JSON, YAML, XML, addresses and sentences."""
+
 _VOCABULARY = re.compile(
     r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|sos|eot|bot|im|image|img|audio|video|vision|special|start|end|begin|stop"
     r"|next|last|first|prev|previous|new|extra|additional|placeholder|prefix|middle|suffix|input|output|prompt|per"
@@ -48,13 +60,15 @@ _HARMLESS = re.compile(
 )
 _REFERENCE = re.compile(r"\$[A-Za-z_{(]|\{\{|<|os\.|env\.|process\.env")
 _NUMBER = re.compile(r"[\d.,eE+-]*")
-_PROSE = re.compile(r"[A-Z]?[a-z]+[.,;:]? +[A-Za-z(]")
+_PROSE_OR_CODE = re.compile(r"[A-Z]?[a-z]++[.,;:]? +[A-Za-z(]|[A-Za-z_.]++[(\[]")
 _SCHEME = re.compile(r"(?i)(?:basic|bearer|token|digest|negotiate|api-?key) ")
 _BARE = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\]{0,4000}+")
 _WORD = re.compile(r"[^\s\"'`]{0,4000}+")
 _HEADER = re.compile(r"[^\r\n\"'\\]{0,4000}+")
+_KEY_NEXT = re.compile(r"\s{0,4}:")
+_SWITCH = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 
-# Providers' own forms: what a key begins with, the characters that follow, and how many at least.
+# Forms of keys: providers' own beginnings, the characters that follow, and how many at least.
 _LETTERS, _DASHES = r"[A-Za-z0-9]", r"[A-Za-z0-9_-]"
 _PROVIDERS: tuple[tuple[str, str, int], ...] = (
     ("hf_ api_org_ gsk_ r8_ npm_ ntn_ lin_api_ whsec_ nvapi_ fw_ csk_", _LETTERS, 16),
@@ -76,35 +90,16 @@ _PROVIDED = re.compile(
 )
 _FORMS = re.compile(
     r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,4000}+\.[A-Za-z0-9_-]{8,8000}+(?:\.[A-Za-z0-9_-]{0,2000}+){1,3}"
-    r"|(?:X-(?:Amz|Goog|Emulator)-[A-Za-z-]{0,40}|Signature|AWSAccessKeyId|Key-Pair-Id|[?&;]sig)"
-    r"=[^\s\"'\\&<>]{1,4000}+"
+    r"|(?:X-(?:Amz|Goog|Emulator)-[A-Za-z-]{0,40}|AWSAccessKeyId|Key-Pair-Id)(?:=|%3D)[^\s\"'\\&<>]{1,4000}+"
     r"|(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[\w/-]{8,200}+"
     r"|(?<=/api/webhooks/)\d{5,30}/[\w-]{16,200}+"
     r"|(?<![A-Za-z0-9])\d{8,10}:AA[\w-]{32,40}+"
 )
-_FORM_HINTS = (
-    "eyj",
-    "x-",
-    "signature",
-    "awsaccess",
-    "key-pair-id",
-    "sig=",
-    "hooks.slack",
-    "webhooks/",
-    ":aa",
-)
-_SPOKEN = re.compile(
-    r"(?i)(?<![a-z])(?P<scheme>bearer|basic|api-key)\s{1,4}(?P<value>[A-Za-z0-9._~+/-]{8,4000}+=*)"
-)
-_WORDS = re.compile(r"[A-Za-z_./:|-]*")
-_ADDRESS = re.compile(r"(?<=://)(?:(?P<user>[^\s/?#:@\"'<>]{0,200}+):)?(?P<password>[^\s/?#\"'<>]{1,500})@")
+_FORM_HINTS = ("eyJ", "X-", "AWSAccess", "Key-Pair-Id", "hooks.slack", "webhooks/", ":AA")
+_ADDRESS = re.compile(r"(?<=://)(?:(?P<user>[^\s/?#:@\"'<>]{0,200}+):)?(?P<value>[^\s/?#\"'<>]{1,500})@")
 _OPTION = re.compile(
     r"(?<![\w-])(?:(?:-u|-U|--user|--proxy-user)[ =]{0,2}[\"']?(?P<user>[\w.@-]{1,100}+):|sshpass -p ?[\"']?)"
     r"(?P<value>[^\s\"']{3,500}+)"
-)
-_NETRC = re.compile(
-    r"(?:\blogin\s{1,8}\S{1,200}\s{1,8}|^\s{0,40})password\s{1,8}(?P<value>\S{3,500}+)"
-    r"(?=\s{0,8}\Z|\s{1,8}(?:macdef|machine))"
 )
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -114,6 +109,26 @@ _KEY_LINE = re.compile(r"(?<!\S)[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}|[A-Za-z0-9+
 """A line of a private key: also without its beginning, as a continued recording meets it."""
 _KEY_END = re.compile(r"[A-Za-z0-9+/]{1,15}={0,2}")
 _KEY_LINES = 200
+
+
+class _Name:
+    """A name that may mean a secret, and how sure that is."""
+
+    def __init__(self, text: str, match: re.Match[str], own: Collection[str]) -> None:
+        start, self.end = match.span()
+        before = _BEFORE.search(text[max(0, start - 48) : start])
+        self.begin = start - len(before[0] if before else "")
+        self.word = match["word"]
+        """Its part that means a secret, in lower case."""
+        self.prefix = text[self.begin : start].lower()
+        whole = text[self.begin : self.end]
+        self.is_option = whole.startswith("--")
+        self.is_own = self.word in own
+        is_in_query = text[max(0, self.begin - 1) : self.begin] in ("?", "&")
+        self.is_sure = self.is_own or is_in_query or match["sure"] is not None
+        self.is_whole_word = not text[start - 1 : start].isalpha() or text[start].isupper()
+        self.is_variable = whole.isupper() and "_" in whole
+        """True for the name of an environment variable, such as OPENAI_KEY."""
 
 
 class Scrubber:
@@ -126,10 +141,12 @@ class Scrubber:
     def __init__(self, values: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         known = {one for one in values if len(one) >= MIN_SECRET_CHARACTERS and not one.isdigit()}
         self._values = sorted({form for one in known for form in _forms(one)}, key=len, reverse=True)
-        own = sorted({name for name in names if len(name) > 1}, key=len, reverse=True)
-        self._own_names = own
+        own = sorted({_lowered(name) for name in names if len(name) > 1}, key=len, reverse=True)
+        self._own_names = frozenset(own)
+        self._hints = (*_HINTS, *own)
+        words = "|".join([*map(re.escape, own), f"(?P<sure>{_SURE})", _UNSURE])
+        self._names = re.compile(f"(?P<word>{words}){_SUFFIX}")
         self._name = lru_cache(maxsize=1024)(self._text)
-        self._own = re.compile(rf"(?P<word>{'|'.join(map(re.escape, own))}){_ASSIGNED}") if own else None
 
     def __call__(self, text: str) -> str:
         """Return a text without secrets."""
@@ -156,51 +173,85 @@ class Scrubber:
 
         return scrub
 
-    def _document(self, value: Any, key_lines: list[int]) -> Any:
+    def _document(self, value: Any, key_lines: list[int], holder: str = "") -> Any:
+        """Return a value without secrets; ``holder`` is the name that it belongs to."""
         if isinstance(value, str):
-            return self._keys(self._text(value), key_lines)
+            return REMOVED if self._opens(holder, value) else self._keys(self._text(value), key_lines)
         if isinstance(value, list | tuple):
-            return [self._document(item, key_lines) for item in value]
+            before = ["", *(item if isinstance(item, str) else "" for item in value)]
+            return [
+                REMOVED
+                if isinstance(item, str) and self._opens(name, item, is_strong=name.startswith("--"))
+                else self._document(item, key_lines, holder)
+                for name, item in zip(before, value, strict=False)
+            ]
         if not isinstance(value, Mapping):
             return value
+        lowered = {name.lower(): item for name, item in value.items()}
+        pair_name = next((lowered[each] for each in ("name", "key", "k") if each in lowered), None)
         found = {}
-        pair_name = value.get("name", value.get("key"))
         for name, item in value.items():
-            holder = pair_name if name == "value" and isinstance(pair_name, str) else name
-            is_secret = isinstance(item, str) and self._opens(holder, item)
-            found[self._name(name)] = REMOVED if is_secret else self._document(item, key_lines)
+            is_pair = name.lower() in ("value", "v") and isinstance(pair_name, str)
+            own = str(pair_name) if is_pair else self._holder(name, holder)
+            found[self._name(name)] = self._document(item, key_lines, own)
         return found
 
-    def _opens(self, name: str, value: str) -> bool:
-        if not value or name in self._own_names:
-            return bool(value)
-        lowered = name.lower()
-        if not any(hint in lowered for hint in _HINTS):
+    def _holder(self, name: str, outer: str) -> str:
+        """Return the name that decides if the value of ``name``, inside of ``outer``, is a secret."""
+        if not self._means_secret(outer) or name.lower() in ("name", "key", "type", "id"):
+            return name
+        return name if self._means_secret(name) else outer
+
+    def _means_secret(self, name: str) -> bool:
+        return any(each.end == len(name) for each in self._found_names(name))
+
+    def _opens(self, holder: str, value: str, *, is_strong: bool = True) -> bool:
+        """Return True if the value of a name is a secret."""
+        if not value or not holder:
             return False
-        return any(start >= len(name) for start, _ in _assignments(f"{name}={json.dumps(value)}"))
+        return any(
+            each.end == len(holder) and _is_secret(each, value, is_strong)
+            for each in self._found_names(holder)
+        )
+
+    def _found_names(self, text: str) -> Iterator[_Name]:
+        lowered = _lowered(text)
+        if any(hint in lowered for hint in self._hints):
+            for match in self._names.finditer(lowered):
+                name = _Name(text, match, self._own_names)
+                if name.is_sure or name.is_whole_word:
+                    yield name
 
     def _text(self, text: str) -> str:
         if len(text) < MIN_SECRET_CHARACTERS:
             return text
         for value in self._values:
             text = text.replace(value, REMOVED)
-        lowered = text.lower()
-        if "://" in text:
-            text = _ADDRESS.sub(_without_password, text)
-        if any(hint in lowered for hint in _FORM_HINTS):
+        if any(hint in text for hint in _FORM_HINTS):
             text = _FORMS.sub(REMOVED, text)
         text = _PROVIDED.sub(_without_provided, text)
-        if any(hint in lowered for hint in _HINTS):
-            text = _replaced(text, _assignments(text))
-        if "bearer" in lowered or "basic" in lowered or "api-key" in lowered:
-            text = _SPOKEN.sub(_without_credentials, text)
-        if "-u" in lowered or "--proxy-user" in lowered or "sshpass" in lowered:
-            text = _OPTION.sub(_without_value, text)
-        if "password" in lowered:
-            text = _NETRC.sub(_without_value, text)
-        if self._own is not None:
-            text = _replaced(text, _own_assignments(text, self._own))
-        return text
+        if "://" in text:
+            text = _ADDRESS.sub(_without_password, text)
+        if "-u" in text or "-U" in text or "--proxy-user" in text or "sshpass" in text:
+            text = _OPTION.sub(_without_option, text)
+        return self._without_named(text)
+
+    def _without_named(self, text: str) -> str:
+        """Remove the values of names that mean a secret."""
+        pieces, done = [], 0
+        for name in self._found_names(text):
+            link = _LINK.match(text, name.end)
+            if link is None or name.begin < done:
+                continue
+            is_strong = name.is_option or link["of"] is not None or _is_strong(link["sep"])
+            start, end = link.end(), _end_of_value(text, link, name, _READ)
+            is_named = bool(link["open"]) and _KEY_NEXT.match(text, end + len(link["open"])) is not None
+            if is_named or (not link["open"] and _is_prose_or_code(text, start, name)):
+                continue
+            if end > start and _is_secret(name, text[start:end], is_strong):
+                pieces += [text[done:start], REMOVED]
+                done = _end_of_value(text, link, name, _LONGEST)
+        return "".join([*pieces, text[done:]]) if pieces else text
 
     def _keys(self, text: str, left: list[int]) -> str:
         """Remove private keys; ``left`` is how many more lines may belong to one that has begun."""
@@ -211,44 +262,45 @@ class Scrubber:
         return text
 
 
+def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
+    """Return True if the value of a name is a secret, in view of how sure the name and the link are."""
+    if name.is_own and is_strong:
+        return True
+    if len(value) < 4 or value[-1] == ":" or REMOVED in value:
+        return False
+    if _HARMLESS.fullmatch(value) or _REFERENCE.match(value):
+        return False
+    is_number = _NUMBER.fullmatch(value) is not None
+    if name.word == "token" and (is_number or _VOCABULARY.search(name.prefix)):
+        return False
+    if name.is_sure and is_strong:
+        return True
+    if is_number or value[0] in "/~." or "." in value:
+        return name.is_variable and is_strong and not is_number and value[0] not in "/~."
+    if name.is_variable and is_strong:
+        return len(value) >= 6
+    return _switches(value) >= (2 if name.is_sure else 4) and len(value) >= MIN_SECRET_CHARACTERS
+
+
+def _switches(text: str) -> int:
+    """Return how often letters and digits alternate, lower and upper case included: a word does so once."""
+    return sum(1 for _ in _SWITCH.finditer(text, 0, _READ))
+
+
+def _is_strong(separator: str) -> bool:
+    return any(sign in separator for sign in ("=", ":", ">", "%"))
+
+
 def _forms(value: str) -> set[str]:
+    """Return a known secret as programs print it; in base64 also as a part of something longer."""
     data = value.encode("utf-8", "surrogatepass")
     plain = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
-    encoded = {quote(data, safe=""), quote(data), quote_plus(data), b64encode(data).decode().rstrip("=")}
+    encoded = {quote(data, safe=""), quote(data), quote_plus(data), data.hex()}
+    for shift in range(3):
+        text = b64encode(b"\0" * shift + data).decode()
+        inside = text[(shift * 8 + 5) // 6 : (shift + len(data)) * 8 // 6]
+        encoded |= {inside, inside.replace("+", "-").replace("/", "_")}
     return plain | encoded | {json.dumps(one)[1:-1] for one in plain}
-
-
-def _replaced(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    pieces, done = [], 0
-    for start, end in spans:
-        pieces += [text[done:start], REMOVED]
-        done = end
-    return "".join([*pieces, text[done:]]) if pieces else text
-
-
-def _assignments(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the values of names that mean a secret begin and end."""
-    done = 0
-    for match in _NAMED.finditer(_lowered(text)):
-        start, name = match.end(), _name_before(text, match)
-        if match["variable"] and not (name.isupper() and "_" in name):
-            continue
-        is_assigned = match["sep"].strip("\"', ") != "" or name.startswith("--")
-        if match.start() < done or not is_assigned or _is_prose(text, match):
-            continue
-        end = _end_of_value(text, match, name)
-        if end > start and not _stays(match, name, text[start:end]):
-            done = end
-            yield start, end
-
-
-def _own_assignments(text: str, own: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    done = 0
-    for match in own.finditer(text):
-        end = _end_of_value(text, match, match["word"])
-        if match.start() >= done and end > match.end() and any(sign in match["sep"] for sign in "=:"):
-            done = end
-            yield match.end(), end
 
 
 def _lowered(text: str) -> str:
@@ -258,87 +310,47 @@ def _lowered(text: str) -> str:
     return "".join(letter.lower() if letter.isascii() else letter for letter in text)
 
 
-def _name_before(text: str, match: re.Match[str]) -> str:
-    before = _BEFORE.search(text[max(0, match.start() - 48) : match.start()])
-    return (before[0] if before else "") + text[match.start() : match.end("word")]
+def _end_of_value(text: str, link: re.Match[str], name: _Name, limit: int) -> int:
+    """Return where a value ends, or is ``limit`` characters long."""
+    start = link.end()
+    if link["open"]:
+        end = text.find(link["open"], start, start + limit)
+        if end >= 0:
+            return end
+    is_assignment = link["sep"] == "=" and text[max(0, name.begin - 7) : name.begin] in ("", "export ")
+    pattern = _BARE
+    if name.word in ("authorization", "cookie", "cookies") and not link["open"]:
+        pattern = _HEADER
+    elif is_assignment or text[name.begin - 1 : name.begin] == "\n":
+        pattern = _WORD
+    return pattern.match(text, start, start + limit).end()  # type: ignore[union-attr]
 
 
-def _end_of_value(text: str, match: re.Match[str], name: str) -> int:
-    start = match.end()
-    if match["open"]:
-        end = text.find(match["open"], start, start + _LONGEST)
-        return end if end >= 0 else _BARE.match(text, start).end()  # type: ignore[union-attr]
-    if match["word"] in ("authorization", "cookie"):
-        return _HEADER.match(text, start).end()  # type: ignore[union-attr]
-    begin = match.start("word") - (len(name) - len(match["word"]))
-    is_variable = match["sep"] == "=" and text[max(0, begin - 7) : begin] in ("", "export ")
-    pattern = _WORD if is_variable or text[begin - 1 : begin] == "\n" else _BARE
-    return pattern.match(text, start).end()  # type: ignore[union-attr]
-
-
-def _is_prose(text: str, match: re.Match[str]) -> bool:
-    """Return True for ``invalid token: expected a comma``."""
-    start = match.end()
-    if match["open"] or (match["word"] == "authorization" and _SCHEME.match(text, start)):
+def _is_prose_or_code(text: str, start: int, name: _Name) -> bool:
+    """Return True for ``invalid token: expected a comma`` and ``token = read_token()``."""
+    if name.word == "authorization" and _SCHEME.match(text, start):
         return False
-    return _PROSE.match(text, start) is not None
-
-
-def _stays(match: re.Match[str], name: str, value: str) -> bool:
-    """Return True for a value that is no secret: none, a reference, a count, a token of a vocabulary."""
-    word = match["word"]
-    if len(value) < 4 or _HARMLESS.fullmatch(value) or _REFERENCE.match(value) or REMOVED in value:
-        return True
-    before = name.lower().rpartition(word)[0]
-    if word == "token" and (_NUMBER.fullmatch(value) or _VOCABULARY.search(before)):
-        return True
-    return match["variable"] is not None and (
-        _NUMBER.fullmatch(value) is not None or value[0] in "/~." or len(value) < 6
-    )
-
-
-def _is_random(text: str) -> bool:
-    return any(map(str.isdigit, text)) or not text.islower()
+    return _PROSE_OR_CODE.match(text, start) is not None
 
 
 def _without_provided(match: re.Match[str]) -> str:
     continues = match.string[match.start() - 1 : match.start()].isalnum()
-    return match[0] if continues or not _is_random(match[0][4:]) else REMOVED
+    is_word = match[0][4:].islower() and not any(map(str.isdigit, match[0][4:]))
+    return match[0] if continues or is_word else REMOVED
 
 
 def _without_password(match: re.Match[str]) -> str:
     if match["user"] is not None:
         return f"{match['user']}:{REMOVED}@"
-    is_key = len(match["password"]) >= 16 and _is_random(match["password"]) and "." not in match["password"]
+    is_key = _switches(match["value"]) >= 4 and "." not in match["value"]
     return f"{REMOVED}@" if is_key else match[0]
 
 
-def _without_value(match: re.Match[str]) -> str:
+def _without_option(match: re.Match[str]) -> str:
     value = match["value"]
-    if (
-        _NUMBER.fullmatch(value.rstrip(";"))
-        or REMOVED in value
-        or (match.re is _NETRC and value.islower() and value.isalpha())
-    ):
+    if _NUMBER.fullmatch(value.rstrip(";")) or REMOVED in value:
         return match[0]
     return match[0][: match.start("value") - match.start()] + REMOVED
-
-
-def _without_credentials(match: re.Match[str]) -> str:
-    value = match["value"]
-    if match["scheme"].lower() == "basic":
-        stays = not _is_credentials(value)
-    else:
-        stays = _WORDS.fullmatch(value) is not None or _NUMBER.fullmatch(value) is not None
-    return match[0] if stays else match[0][: match.start("value") - match.start()] + REMOVED
-
-
-def _is_credentials(text: str) -> bool:
-    """Return True for ``user:password`` in base64."""
-    try:
-        return b":" in b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except ValueError:
-        return False
 
 
 def _without_key(line: str, left: list[int]) -> str:
@@ -374,5 +386,5 @@ def _without_key_text(match: re.Match[str]) -> str:
 
 def secrets_of_environment(environ: Mapping[str, str]) -> list[str]:
     """Return the values of variables that hold keys, tokens and passwords."""
-    is_secret: Callable[[str], object] = re.compile(r"(?i)(key|token|secret|passw)").search
-    return [value for name, value in environ.items() if is_secret(name)]
+    is_secret: Callable[[str], object] = re.compile(r"(?i)(key|token|secret|pass|pwd|cred|cookie)").search
+    return [value for name, value in environ.items() if is_secret(name) and not value.startswith("/")]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import zipfile
+from base64 import b64encode
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -159,6 +161,29 @@ SECRETS = {
     "npm_XyZ0123456789abcdefghijkl": "npm npm_XyZ0123456789abcdefghijkl",
     "xoxb-12345-XyZ0123456": "slack xoxb-12345-XyZ0123456",
     "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl": "jwt eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+    "sp4ced9x": "setenv HF_TOKEN        sp4ced9x",
+    "s3nt3nce": "the password is s3nt3nce",
+    "cell0f9x": "| HF_TOKEN | cell0f9x |",
+    "d3f4ult9x": "os.environ.setdefault('HF_TOKEN', 'd3f4ult9x')",
+    "tuple9x8y": "('password', 'tuple9x8y')",
+    "bytes-value": "password=b'bytes-value'",
+    "wrapped-value": "password: SecretStr('wrapped-value')",
+    "triple-value": """PASSWORD = \"\"\"triple-value\"\"\" """,
+    "element-value": "<password>element-value</password>",
+    "attribute-value": """<add key="password" value="attribute-value"/>""",
+    "pair-value": json.dumps(json.dumps({"name": "DB_PASSWORD", "value": "pair-value"})),
+    "object-value": json.dumps({"token": {"value": "object-value"}}),
+    "block-value": "password: |\n  block-value",
+    "item-value": "api_keys:\n- item-value",
+    "r4nd0mK3y": "openai_key: r4nd0mK3y",
+    "r4nd0mS1gn": "wandb login r4nd0mS1gn",
+    "r4nd0mP4ss": "docker login -u ada -p r4nd0mP4ss",
+    "query-value": "GET /v1?key=query-value&page=2",
+    "escaped-value": "to=https%3A%2F%2Fa%3Fapi_key%3Descaped-value%26page%3D2",
+    b64encode(b"ada:own-key-0123456789").decode()[8:-4]: (
+        f"Authorization {b64encode(b'ada:own-key-0123456789').decode()}"
+    ),
+    b"own-key-0123456789".hex(): f"as bytes {b'own-key-0123456789'.hex()}",
 }
 HARMLESS = """loss sigma=0.25 tokens=4096 num_tokens: 1.5e9 pad_token='unk' eos_token: 128001
 bearer of news; task-0123456789abcdef01; risk-adjusted; https://example.com/?page=2
@@ -169,7 +194,10 @@ password authentication failed for user "ada"; invalid token: expected a comma; 
 password=${DB_PASSWORD} token=$TOKEN PWD=/root/work primary_key: id; cache_key: abc123
 docker run -u 1000:1000; https://example.com:8080/@scope/pkg; git@github.com:a/b.git; https://ada@example.com/a
 Basic training; hf_transfer; npm_config_registry; sk-learn-contrib-something; /mnt/ckpts/step_120
-sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"""
+sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+token = request.headers.get("x"); def read(secret: Mapping[str, str]); password = getpass()
+{"secret": {"name": "hf_access_token"}}; cookie_file: a.txt; key=layers.0.mlp.w1; unexpected token layer0
+pass 2/3; pad_token_id=151643; session 12; basic block_2; login node-0; https://example.com/?page=2&steps=1000"""
 PRIVATE_KEY = [
     "-----BEGIN RSA PRIVATE KEY-----",
     "MIIEpAIBAAKCAQEAxaB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3+aB3",
@@ -235,3 +263,19 @@ def test_values_of_secret_names_are_removed_from_documents() -> None:
     clean = Scrubber().document({"variables": variables, "listed": listed})
     assert clean["variables"] == variables | {"HF_TOKEN": REMOVED, "PASSWORD": REMOVED}
     assert [each["value"] for each in clean["listed"]] == [REMOVED, "10"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"DB_PASSWORD": {"value": "letters"}},
+        {"secrets": {"database": "letters"}},
+        {"passwords": ["letters"]},
+        {"Name": "PASSWORD", "Value": "letters"},
+        {"command": ["train.py", "--token", "letters"]},
+        {"headers": [["X-Api-Key", "l3tt3rs9"]]},
+    ],
+)
+def test_value_of_a_secret_name_is_removed_wherever_it_is(document: dict[str, Any]) -> None:
+    clean = json.dumps(Scrubber().document(document))
+    assert REMOVED in clean and "letters" not in clean and "l3tt3rs9" not in clean
