@@ -34,7 +34,7 @@ class UnpackingTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._inner.handle_async_request(request)
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        encoding = response.headers.pop("content-encoding", "").strip().lower() or "identity"
         return httpx.Response(
             response.status_code,
             headers=response.headers,

@@ -188,6 +188,11 @@ async def test_one_layer_of_gzip_is_asked_for_and_read() -> None:
     assert world.server.requests[0].headers["accept-encoding"] == "gzip"
 
 
+async def test_empty_content_encoding_is_none() -> None:
+    world = World(packed("", content=PROJECTS.content))
+    assert [project.id for project in await world.client.projects.list()] == ["p"]
+
+
 @pytest.mark.parametrize("layers", [("gzip", "gzip"), ("br",), ("deflate",), ("zstd",), ("x" * 9999,)])
 async def test_other_content_encodings_are_refused(layers: tuple[str, ...]) -> None:
     world = World(packed(*layers, content=gzip.compress(gzip.compress(PROJECTS.content))))
