@@ -4,11 +4,13 @@ import gc
 import sys
 from typing import NoReturn
 
-from tui.cli import main
-
 
 def run() -> NoReturn:
     """Run the process's command line and exit with the command's exit code."""
+    try:
+        from tui.cli import main  # takes long enough for a ctrl-c
+    except KeyboardInterrupt:
+        sys.exit(130)
     code = main()
     gc.freeze()  # else the exiting interpreter looks for garbage, a seventh of the time of `bt-tui jobs`
     sys.exit(code)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,25 @@ def test_error_of_a_missing_widget_while_ending_is_no_crash(
     with AtTerminal("watch", run, environ=environ_of(baseten, tmp_path), program=program) as terminal:
         assert terminal.end() == 143
     assert "report" not in terminal.text
+
+
+WHILE_STARTING = """
+import signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "tui.cli":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from tui.__main__ import run
+run()
+"""
+
+
+def test_interrupt_while_starting_is_no_traceback() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WHILE_STARTING], cwd=ROOT, capture_output=True, check=False, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")
 
 
 def test_signal_that_the_parent_ignores_stays_ignored(baseten: FakeBaseten, tmp_path: Path) -> None:
