@@ -1,6 +1,5 @@
 """Everything that can be done with the log of a run, by keyboard."""
 
-import errno
 import json
 import os
 import sys
@@ -234,24 +233,77 @@ async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_l
         await until(reader.pilot, lambda: not any("exit code 1" in row for row in reader.rows))
 
 
-async def test_a_full_disk_is_told_once_and_how_much_was_dropped_always(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.mark.proves("docs/logs.md", "Memory")
+async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> None:
+    server = tuple(line(9_000 - number, f"step {number}") for number in range(9_000))
+    asked: list[int | None] = []
+    async with reading((server[0],)) as reader:
+        pane, store, screen = reader.pane, reader.pane.view.store, reader.pilot.app.screen
 
-    monkeypatch.setattr(os, "pwrite", full)
-    async with reading() as reader:
-        reader.pane.view.store.max_lines = 1
-        for begin in range(0, 9_000, 3_000):
-            later = tuple(line(-number, f"later {number}") for number in range(begin, begin + 3_000))
-            reader.pane.take(LogPart(later))
+        async def retry(gap: LogGap, from_ns: int | None) -> None:
+            asked.append(from_ns)
+            start_ns = gap.end_ns - 50 * SECOND if from_ns is None else from_ns
+            end_ns = gap.end_ns if from_ns is None else from_ns + 50 * SECOND
+            some = [each for each in server if start_ns <= each.timestamp_ns < end_ns]
+            rest = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
+            left = [each for each in rest if each.start_ns < each.end_ns]
+            part = sorted([*some, *left], key=stamp_ns)
+            wanted_ns = gap.end_ns if from_ns is None else from_ns
+            arrived = LogPart(tuple(part), filled=gap, wanted_ns=wanted_ns)
+            screen.post_message(JobScreen.LogArrived(arrived))
+
+        pane.retry = retry
+        store.max_lines = 1_000
+        for begin in range(1, 9_000, 500):
+            pane.take(LogPart(server[begin : begin + 500]))
         await settle(reader.pilot)
-        dropped = reader.pane.view.store.dropped
-        assert dropped > 4_000
-        assert f"{dropped:,} oldest lines dropped" in reader.bar
-        assert reader.notices.count("Disk full") == 1
-        assert any("later 8999" in row for row in reader.rows)
+        dropped = store.dropped
+        assert 8_000 <= dropped < 8_500
+        assert f"{dropped:,} older lines not kept" in reader.bar
+        assert "step 8999" in reader.rows[-1]
+        await reader.press("at", *"-2h", "enter")
+        assert asked == [END - 7_200 * SECOND - SECOND]
+        assert f"step {9_000 - 7_201}" in reader.rows[0]
+        await reader.press("g")
+        assert asked[1:] == [server[0].timestamp_ns]
+        assert "step 0" in reader.rows[0]
+        assert f"{dropped - 100:,} older lines not kept" in reader.bar
+        pane.view.viewport.follow = True
+        pane.take(LogPart((line(0, "the newest"),)))
+        await settle(reader.pilot)
+        dropped = store.dropped
+        assert 8_001 <= dropped < 8_500
+        reader.pane.view.viewport.show_from_row(0)
+        await settle(reader.pilot)
+        assert ") not kept: open to read ──" in reader.screen
+        await reader.press("enter")
+        assert asked[2:] == [None]
+        assert f"{dropped - 50:,} older lines not kept" in reader.bar
+        assert f"step {dropped}" in reader.rows[0]
+        await reader.press("k")
+        assert f"step {dropped - 1}" in reader.rows[0]
+
+
+async def test_the_first_error_is_gone_to_though_it_was_not_kept() -> None:
+    error = line(9_000, "ERROR: out of luck")
+    later = tuple(line(8_000 - number, f"step {number}") for number in range(8_000))
+    async with reading((error,)) as reader:
+        pane, screen = reader.pane, reader.pilot.app.screen
+
+        async def retry(gap: LogGap, from_ns: int | None) -> None:
+            part = LogPart(
+                (error, replace(gap, start_ns=error.timestamp_ns + SECOND)), filled=gap, wanted_ns=from_ns
+            )
+            screen.post_message(JobScreen.LogArrived(part))
+
+        pane.retry = retry
+        pane.view.store.max_lines = 1_000
+        pane.take(LogPart(later))
+        await settle(reader.pilot)
+        assert "ERROR: out of luck" not in "".join(reader.rows)
+        assert "first error e 10:30:00 node-0 ERROR: out of luck" in reader.screen
+        await reader.press("e")
+        assert "ERROR: out of luck" in reader.own
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
@@ -446,7 +498,7 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
     async with reading() as reader:
         screen = reader.pilot.app.screen
 
-        async def retry(gap: LogGap) -> None:
+        async def retry(gap: LogGap, _from_ns: int | None) -> None:
             asked.append(gap)
             found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
             screen.post_message(JobScreen.LogArrived(LogPart((found,), filled=gap)))

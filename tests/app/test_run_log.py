@@ -8,10 +8,12 @@ import pytest
 from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from support.faulty import faulty_server
-from support.log_server import NS_PER_S, FakeLog, FastClock, JobServer, ServedLine
+from support.log_server import NS_PER_S, FakeLog, FastClock, JobServer, ServedLine, hostile_lines
 from support.remotes import remote_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.readers.session import Session
+from tui.widgets.log_view.model import LogModel
+from tui.widgets.log_view.store import LogStore
 
 HOUR_S = 3600
 
@@ -114,3 +116,67 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
     shown = Counter((e.timestamp_ns, e.message, e.replica) for e in reader.entries)
     assert shown == job.log.expected()
     assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == shown
+
+
+class Viewer:
+    """A log view's store and model, which keep few lines and put parts where the log pane does."""
+
+    def __init__(self, session: Session) -> None:
+        self.store = LogStore(2_000)
+        self.model = LogModel(self.store)
+        self.log = RunLog(session, take=lambda _: None, tell=self._tell, end=lambda _: None)
+
+    def _tell(self, part: LogPart) -> None:
+        if part.filled is not None:
+            assert self.store.replace_gap(part.filled, part.entries)
+        else:
+            (self.store.prepend if part.older else self.store.append)(part.entries)
+
+    @property
+    def lines(self) -> list[LogLine]:
+        return [entry for entry in self.model.entries(filtered=False) if isinstance(entry, LogLine)]
+
+
+@pytest.mark.proves("docs/logs.md", "Memory")
+@pytest.mark.parametrize("from_the_start", [False, True])
+async def test_lines_that_were_not_kept_are_read_again_each_once(*, from_the_start: bool) -> None:
+    clock = FastClock()
+    begin_ns = clock.server_ns() - 1_000 * NS_PER_S
+    lines = hostile_lines(2, begin_ns, 300)
+    job = JobServer(FakeLog(lines, clock.server_ns, begin_ns, begin_ns + 400 * NS_PER_S))
+    with faulty_server(job.app) as server:
+        session = Session(remote_of(server), clock=clock)
+        viewer = Viewer(session)
+        await viewer.log.read(await session.client.jobs.find("job1"))
+        newest, store = viewer.lines, viewer.store
+        assert len(newest) <= 2_000
+        assert store.dropped == len(lines) - len(newest)
+        viewer.model.following, store.max_lines, turns = False, len(lines), 0
+        while store.not_kept:
+            mark, turns = store.not_kept[-1], turns + 1
+            await viewer.log.retry(mark, mark.start_ns if from_the_start else None)
+        await session.aclose()
+    assert turns > 3
+    assert viewer.lines[-len(newest) :] == newest
+    assert Counter((e.timestamp_ns, e.message, e.replica) for e in viewer.lines) == job.log.expected()
+    stamps = [line.timestamp_ns for line in viewer.lines]
+    assert stamps == sorted(stamps)
+    assert store.dropped == 0
+
+
+async def test_lines_are_read_again_from_a_time_in_the_middle() -> None:
+    clock = FastClock()
+    lines = ten_hours(clock, 5_900)
+    job = job_of(lines, clock)
+    with faulty_server(job.app) as server:
+        session = Session(remote_of(server), clock=clock)
+        viewer = Viewer(session)
+        await viewer.log.read(await session.client.jobs.find("job1"))
+        viewer.model.following = False
+        [mark] = viewer.store.not_kept
+        await viewer.log.retry(mark, lines[1_000].stamp_ns)
+        await session.aclose()
+    before, after = viewer.store.not_kept
+    assert (before.start_ns, after.end_ns) == (mark.start_ns, mark.end_ns)
+    assert viewer.lines[0].timestamp_ns == lines[1_000].stamp_ns
+    assert viewer.store.dropped == len(lines) - len(viewer.lines)

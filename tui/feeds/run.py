@@ -165,9 +165,9 @@ class RunFeed:
         self._wake.clear()
         self._span_changed.set()
 
-    async def retry(self, gap: LogGap) -> None:
-        """Read a gap of the log again and publish the result as a part. Raises RequestError."""
-        await self._log.retry(gap)
+    async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
+        """Read a gap of the log again, see ``RunLog.retry``, and publish the result. Raises RequestError."""
+        await self._log.retry(gap, from_ns)
 
     def set_span(self, span: timedelta, shown: timedelta | None = None) -> None:
         """Show metrics of another time range, read again at a suitable resolution.

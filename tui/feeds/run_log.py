@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from api_client.models import TrainingJob
-from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap
+from api_client.models.logs import NS_PER_MS, LogBatch, LogEnd, LogEntry, LogGap, stamp_ns
+from tui.analysis.logs.not_kept import NotKept, millisecond_of
 from tui.readers.run import LINES_AT_ONCE
 from tui.readers.session import Session
+from tui.text.times import moment_at
 
 TAIL_SPAN = timedelta(minutes=10)
 """The newest part of the log, read first."""
@@ -26,6 +28,7 @@ class LogPart:
     ``restarted`` asks to discard all earlier parts, because the log is read again after an error.
     ``filled`` is a gap that was read again: the entries replace it. ``read_part`` (0 to 1) of an
     ``older`` part is the fraction of the older log read so far, by time; it is 1 in the last one.
+    ``wanted_ns`` is the time for whose lines a gap was read, by default its start.
     ``ended``: the job has ended, though a few more lines may arrive unless it is also ``settled``.
     """
 
@@ -36,6 +39,7 @@ class LogPart:
     restarted: bool = False
     filled: LogGap | None = None
     read_part: float | None = None
+    wanted_ns: int | None = None
 
 
 class RunLog:
@@ -91,17 +95,44 @@ class RunLog:
                 part.cancel()
             await asyncio.gather(*parts, return_exceptions=True)
 
-    async def retry(self, gap: LogGap) -> None:
+    async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
         """Retry a gap; the result is published as a part with the gap as ``filled``.
 
-        What still cannot be read is a gap among its entries. Raises RequestError.
+        What still cannot be read is a gap among its entries. Of a ``NotKept``, only some lines are read: its
+        last ones, or those from a time on. Raises RequestError.
         """
         if self._job is None:
+            return
+        if isinstance(gap, NotKept):
+            entries = await self._read_again(self._job, gap, from_ns)
+            wanted_ns = gap.end_ns if from_ns is None else from_ns
+            self._publish(LogPart(entries, filled=gap, wanted_ns=wanted_ns))
             return
         entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
         self._fill(gap)
         self._take_entries(entries)
         self._publish(LogPart(entries, filled=gap))
+
+    async def _read_again(self, job: TrainingJob, gap: NotKept, from_ns: int | None) -> tuple[LogEntry, ...]:
+        start_ns, end_ns = gap.start_ns if from_ns is None else millisecond_of(from_ns), gap.end_ns
+        start, end = moment_at(start_ns, UTC), moment_at(end_ns, UTC)
+        assert start is not None
+        history = self._session.client.logs.history(
+            job.project_id, job.id, start=start, end=end, newest_first=from_ns is None
+        )
+        entries: list[LogEntry] = []
+        async with aclosing(history) as batches:
+            async for batch in batches:  # of whole milliseconds
+                entries += batch.entries
+                if len(entries) >= gap.at_once:
+                    if from_ns is None:
+                        start_ns = millisecond_of(stamp_ns(batch.entries[0]))
+                    else:
+                        end_ns = millisecond_of(stamp_ns(batch.entries[-1])) + NS_PER_MS
+                    break
+        unread = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
+        entries += (left for left in unread if left.start_ns < left.end_ns)
+        return tuple(sorted(entries, key=stamp_ns))
 
     def _begin(self) -> None:
         """Discard the previous reading once the first response arrives."""

@@ -176,8 +176,8 @@ class LogSettings:
     min_level: Level | None = None
     """Minimum level of lines to show; if unset, all."""
 
-    max_lines_in_memory: Annotated[int, Field(ge=1_000, le=5_000_000)] = 200_000
-    """Lines to keep in memory. Older lines move to a temporary file and can still be read and searched."""
+    max_lines_in_memory: Annotated[int, Field(ge=1_000, le=5_000_000)] = 1_000_000
+    """Lines of a log to keep in memory, about 150 bytes each. Beyond, a mark replaces the oldest."""
 
     collapse_progress: bool = True
     """Show only the latest state of a progress bar."""

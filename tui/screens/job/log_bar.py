@@ -216,7 +216,7 @@ class LogBar(StatusLine):
             facts.append([(f"{count(view.model.passing_count)} of {count(lines)}", "plain")])
         priority_count = len(facts)
         if view.store.dropped:
-            facts.append([(f"{counted(view.store.dropped, 'oldest line')} dropped", "warn")])
+            facts.append([(f"{counted(view.store.dropped, 'older line')} not kept", "muted")])
         facts += _switched(options)
         if state.caught_up and state.is_reading:
             facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])

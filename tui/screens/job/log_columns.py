@@ -90,7 +90,8 @@ class LogColumns(Horizontal):
         elif part.filled is not None:
             viewport = self.current.viewport
             if store.replace_gap(part.filled, part.entries) and not viewport.follow:
-                viewport.go_to_time(part.filled.start_ns)  # show the lines that the user asked for
+                # show the lines that the user asked for
+                viewport.go_to_time(part.filled.start_ns if part.wanted_ns is None else part.wanted_ns)
         elif part.older:
             store.prepend(part.entries)
         else:

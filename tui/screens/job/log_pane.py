@@ -20,6 +20,7 @@ from textual.reactive import var
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogGap, LogLine, stamp_ns
+from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
 from tui.screens.base import AppScreen, key_on
@@ -75,7 +76,7 @@ class LogPane(Vertical):
         job: TrainingJob,
         options: LogOptions,
         *,
-        retry: Callable[[LogGap], Awaitable[object]],
+        retry: Callable[[LogGap, int | None], Awaitable[object]],
         now_s: Callable[[], float] = time.time,
         id: str | None = None,
     ) -> None:
@@ -87,7 +88,6 @@ class LogPane(Vertical):
         self._state = LogState()
         self._origin: datetime | None = None
         self._held: list[LogPart] | None = None
-        self._reported_dropped = False
 
     def compose(self) -> ComposeResult:
         yield LogBar(id="log-bar")
@@ -137,11 +137,11 @@ class LogPane(Vertical):
         state = self._state
         self.columns.take(part)
         if part.restarted:
-            state.ended = state.settled = state.caught_up = self._reported_dropped = False
+            state.ended = state.settled = state.caught_up = False
             state.match = state.read_part = None
         elif part.filled is None and not part.older:
             state.caught_up = True
-        if part.filled is not None:
+        if part.filled is not None and not isinstance(part.filled, NotKept):
             gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
             lines = counted(len(part.entries) - gaps, "line")
             if gaps:
@@ -151,12 +151,6 @@ class LogPane(Vertical):
         state.ended, state.settled = state.ended or part.ended, state.settled or part.settled
         state.read_part = state.read_part if part.read_part is None else part.read_part
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
-        if self.view.store.dropped and not self._reported_dropped:
-            self._reported_dropped = True  # the log bar continues to show the number of dropped lines
-            self.notify(
-                "Disk full: the oldest lines were dropped from this view. The log itself is complete.",
-                severity="warning",
-            )
         self.show_log_status()
 
     @contextmanager
@@ -351,6 +345,9 @@ class LogPane(Vertical):
             return
         views = self.columns.views
         with_it = next((view for view in views if view.viewport.go_to(first)), None)
+        if with_it is None and self.view.store.not_kept_at(first.time_ns) is not None:
+            self.show_time(first.time_ns)
+            return
         if with_it is not None and with_it is not self.view and self.view.has_focus:
             self.screen.set_focus(with_it)
         for view in views:
@@ -395,18 +392,25 @@ class LogPane(Vertical):
         return None if entry is None else stamp_ns(entry)
 
     def show_time(self, time_ns: int) -> None:
+        """Go to a time; lines of it that are not kept are read again."""
+        mark = self.view.store.not_kept_at(time_ns)
         for view in self.columns.views:
             if len(view.model):
-                view.viewport.go_to_time(time_ns)
+                view.viewport.go_to_time(time_ns if mark is None else mark.start_ns)
+        if mark is not None:
+            self._read_gap(mark, time_ns)
 
     @on(GapRetryRequested)
     def _gap_opened(self, message: GapRetryRequested) -> None:
-        self.notify("Retrying the gap…")
-        self._begin(partial(self._read_gap, message.gap), "gap")
+        self._read_gap(message.gap, message.from_ns)
 
-    async def _read_gap(self, gap: LogGap) -> None:
+    def _read_gap(self, gap: LogGap, from_ns: int | None) -> None:
+        self.notify("Reading older lines…" if isinstance(gap, NotKept) else "Retrying the gap…")
+        self._begin(partial(self._retry, gap, from_ns), "gap")
+
+    async def _retry(self, gap: LogGap, from_ns: int | None) -> None:
         try:
-            await self.retry(gap)
+            await self.retry(gap, from_ns)
         except RequestError as error:
             self.notify(str(error), title="Still missing", severity="warning")
 

@@ -165,8 +165,8 @@ class JobScreen(AppScreen):
     def _now_s(self) -> float:
         return time.time() if self._recorded is None else self._recorded.at.timestamp()
 
-    async def _retry(self, gap: LogGap) -> None:
-        await self._feed.retry(gap)
+    async def _retry(self, gap: LogGap, from_ns: int | None) -> None:
+        await self._feed.retry(gap, from_ns)
 
     def palette_items(self) -> Iterator[PaletteItem]:
         run = self.snapshot

@@ -1,16 +1,11 @@
-"""Blocks of stored lines as columns; the texts of old blocks are in an unnamed temporary file."""
+"""Blocks of stored lines as columns."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import accumulate
-from typing import IO, NamedTuple
 
 from tui.widgets.log_view.line import Columns, LineKey
 
@@ -21,97 +16,26 @@ SEPARATOR = "\n"
 """Ends each message of a sealed block. Messages may contain it too, so offsets are stored."""
 
 
-class Extent(NamedTuple):
-    """A range of the file."""
-
-    offset: int
-    size_bytes: int
-
-
-class SpillFile:
-    """A temporary file that only its owner can read.
-
-    It has no name from the start (on systems that allow it), so it disappears with the process, however
-    that ends.
-    """
-
-    def __init__(self) -> None:
-        self._file: IO[bytes] | None = None
-        self._free: list[Extent] = []
-        self.size_bytes = 0
-
-    def write(self, data: bytes) -> Extent:
-        """Write into free space, or at the end. Raises OSError, for example if the disk is full."""
-        if self._file is None:
-            # Open for as long as the view exists; closed by the finalizer.
-            self._file = tempfile.TemporaryFile(prefix="bt-tui-log-", buffering=0)  # noqa: SIM115
-            weakref.finalize(self, self._file.close)
-        room = next((room for room in self._free if room.size_bytes >= len(data)), None)
-        begin = offset = self.size_bytes if room is None else room.offset
-        rest = memoryview(data)
-        try:
-            while rest:
-                done = os.pwrite(self._file.fileno(), rest, offset)
-                rest, offset = rest[done:], offset + done
-        except OSError:
-            if room is None:
-                with suppress(OSError):  # discard the partial write to free its space
-                    self._file.truncate(self.size_bytes)
-            raise
-        if room is None:
-            self.size_bytes = offset
-        else:
-            self._free.remove(room)
-            self.free(Extent(offset, room.size_bytes - len(data)))
-        return Extent(begin, len(data))
-
-    def free(self, extent: Extent) -> None:
-        joined: list[Extent] = []
-        for offset, size_bytes in sorted([*self._free, extent]):
-            if joined and sum(joined[-1]) == offset:
-                joined[-1] = Extent(joined[-1].offset, joined[-1].size_bytes + size_bytes)
-            elif size_bytes:
-                joined.append(Extent(offset, size_bytes))
-        self._free = joined
-
-    def read(self, offset: int, size_bytes: int) -> bytes:
-        """Raises OSError."""
-        if self._file is None:
-            raise OSError("there is no file of older lines")
-        data = os.pread(self._file.fileno(), size_bytes, offset)
-        while len(data) < size_bytes:
-            more = os.pread(self._file.fileno(), size_bytes - len(data), offset + len(data))
-            if not more:
-                raise OSError("the file of older lines ends too early")
-            data += more
-        return data
-
-    def clear(self) -> None:
-        self._free.clear()
-        self.size_bytes = 0
-        if self._file is not None:
-            self._file.truncate(0)
-
-
 class Block:
     """Lines in the order of their keys: times, serials, codes of shared attributes, and texts.
 
     An open block keeps a list of texts and can grow. A sealed one keeps them as one UTF-8 string, which
     takes half the memory, is searched at memory speed, and leaves the garbage collector nothing to visit.
-    Lone surrogates survive. Spilling moves that string to a file.
+    Lone surrogates survive.
 
     Attributes:
         stamps: Epoch nanoseconds, ascending.
         serials: Order of arrival; stamps and serials are the lines' keys.
         codes: Shared attributes of the lines, as codes of an ``AttributeTable``.
         code_set: All codes; may include extra ones after lines were removed.
+        data: All messages of a sealed block, each followed by ``SEPARATOR``; empty for an open one.
         version: Increases when lines are inserted or removed, but not when lines are appended.
         has_escapes: True if a message may contain an escape sequence; only reliable for a sealed block.
         is_ascii: True if all messages are known to be ASCII.
     """
 
     __slots__ = (
-        *("_data", "_extent", "_file", "_offsets", "_texts", "code_set", "codes", "has_escapes", "is_ascii"),
+        *("_offsets", "_texts", "code_set", "codes", "data", "has_escapes", "is_ascii"),
         *("request_ids", "serials", "stamps", "version"),
     )
 
@@ -125,10 +49,8 @@ class Block:
         self.version = 0
         self.has_escapes, self.is_ascii = True, False
         self._texts: list[str] | None = []
-        self._data = b""
+        self.data = b""
         self._offsets: array[int] = array("I")
-        self._file: SpillFile | None = None
-        self._extent = Extent(0, 0)
 
     # Queries
 
@@ -157,27 +79,20 @@ class Block:
         return self._texts is None
 
     @property
-    def in_memory(self) -> bool:
-        return self._file is None
-
-    def data(self) -> bytes:
-        """Return all messages of a sealed block, each followed by ``SEPARATOR``."""
-        return self._data if self._file is None else self._file.read(*self._extent)
+    def text_bytes(self) -> int:
+        """The size of all messages; for an open block, their number of characters."""
+        return len(self.data) if self._texts is None else sum(map(len, self._texts))
 
     def text(self, index: int) -> str:
         if self._texts is not None:
             return self._texts[index]
         begin, end = self._offsets[index], self._offsets[index + 1] - 1
-        if self._file is None:
-            data = self._data[begin:end]
-        else:
-            data = self._file.read(self._extent.offset + begin, end - begin)
-        return data.decode("utf-8", "surrogatepass")
+        return self.data[begin:end].decode("utf-8", "surrogatepass")
 
     def texts(self) -> list[str]:
         if self._texts is not None:
             return self._texts
-        data, offsets = self.data(), self._offsets
+        data, offsets = self.data, self._offsets
         texts = data.decode("utf-8", "surrogatepass").split(SEPARATOR)
         if len(texts) == len(self) + 1:  # no message contains the separator
             texts.pop()
@@ -214,9 +129,10 @@ class Block:
         self.request_ids |= other.request_ids
         self._set(sorted([*self._lines(), *other._lines()]), is_sealed=self.is_sealed)
 
-    def remove(self, index: int) -> None:
+    def remove(self, low: int, high: int) -> None:
+        """Remove the lines from `low` up to `high`, exclusive."""
         lines = self._lines()
-        del lines[index]
+        del lines[low:high]
         self._set(lines, is_sealed=self.is_sealed)
 
     def split(self, count: int) -> list[Block]:
@@ -234,8 +150,7 @@ class Block:
         return list(zip(self.stamps, self.serials, self.codes, self.texts(), strict=True))
 
     def _set(self, lines: Sequence[tuple[int, int, int, str]], *, is_sealed: bool) -> None:
-        self.discard()
-        self._data, self._offsets, self._file = b"", array("I"), None
+        self.data, self._offsets = b"", array("I")
         self.has_escapes, self.is_ascii = True, False
         self.stamps = array("q", [line[0] for line in lines])
         self.serials = array("i", [line[1] for line in lines])
@@ -253,16 +168,5 @@ class Block:
         # A gigabyte of text or more does not fit the offsets: keep the list.
         if len(data) < 1 << 32:
             self._offsets = array("I", accumulate((len(piece) + 1 for piece in pieces), initial=0))
-            self._texts, self._data = None, data
+            self._texts, self.data = None, data
             self.has_escapes, self.is_ascii = b"\x1b" in data, data.isascii()
-
-    def spill(self, file: SpillFile) -> None:
-        """Write the texts to the file and release the memory. Raises OSError."""
-        self.seal()
-        self._extent = file.write(self._data)
-        self._data, self._file = b"", file
-
-    def discard(self) -> None:
-        """Free the block's space in the file. Its texts can no longer be read."""
-        if self._file is not None:
-            self._file.free(self._extent)

@@ -39,7 +39,7 @@ class PatternScanner:
         as_text = block.is_sealed and not block.has_escapes and (block.is_ascii or self._is_literal)
         if self._whole is None or not as_text:
             return self._line_by_line(block, low)
-        data, found, search = block.data(), [], self._whole.search
+        data, found, search = block.data, [], self._whole.search
         match = search(data, block.begin_of(low))
         while match is not None and match.start() < len(data):
             index = block.index_at(match.start())

@@ -128,6 +128,15 @@ class LogModel:
         if place.row < len(self):
             self._top, self._top_line = self.rows.key(place.row), place.line
 
+    def point_at(self, time_ns: int) -> None:
+        """Begin at the first line at or after a time, whose row need not be built yet, else at the last."""
+        key = self._remaining(LineKey(time_ns, self.store.serials[0]))
+        if key is None and self.store.blocks:
+            key = self.store.blocks[-1].last
+        self.clear_selection()
+        if key is not None:
+            self.cursor, self._top, self._top_line = key, key, 0
+
     @property
     def cursor_row(self) -> int | None:
         """The row of the cursor line; None while following."""

@@ -9,7 +9,7 @@ from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.gutter import TimeMode
 
-DEFAULT_MAX_LINES = 200_000
+DEFAULT_MAX_LINES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class LogOptions:
         min_level: Lowest level to show; lines without a level count as ``INFO``.
         span: Length of the log to show, up to its end; None for all. `since_ns` follows from it.
         since_ns: Show only lines logged at or after this time, epoch nanoseconds.
-        max_lines: Number of lines kept in memory; older ones go to a temporary file.
+        max_lines: Number of lines to keep; the oldest beyond leave.
     """
 
     time: TimeMode = "clock"

@@ -17,6 +17,7 @@ from rich.text import Text
 from textual.strip import Strip
 
 from api_client.models.logs import NS_PER_S, LogGap
+from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import counted, duration
@@ -275,7 +276,10 @@ class LogRenderer:
         width = self.geometry.width
         span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
         lasted = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
-        text = clip(f"── gap {span} ({lasted}): {sanitize(gap.reason)} ", max(0, width - 1))
+        what = f"gap {span} ({lasted}): {sanitize(gap.reason)}"
+        if isinstance(gap, NotKept):
+            what = f"{span} ({lasted}) not kept: open to read"
+        text = clip(f"── {what} ", max(0, width - 1))
         style = self._style("gap")
         segments = [self._mark(flags, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
         return self._highlighted(segments, flags)

@@ -7,36 +7,48 @@ changed; each block has a version, from which they see what to filter and fold a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Protocol
 from weakref import WeakSet
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
-from tui.widgets.log_view.block import BLOCK_LINES, Block, SpillFile
+from tui.analysis.logs.not_kept import NotKept, millisecond_of
+from tui.widgets.log_view.block import BLOCK_LINES, Block
 from tui.widgets.log_view.line import Attributes, AttributeTable, LineKey
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
-_BLOCKS_IN_MEMORY = 16  # a small limit gets small blocks, so that it can be met
+LINE_BYTES = 256
+"""Bytes of text that a line may have on average. It makes the default limit 256 MB, whatever a job prints."""
+_PARTS = 16  # a small limit gets small blocks, so that it can be met; beyond it, as many lines leave at once
 _MIN_BLOCK_LINES = 16
+_LINES_READ_AGAIN = 20_000  # about twenty requests, or two seconds
 
 
 class LogStoreObserver(Protocol):
     """A view of a store."""
+
+    @property
+    def following(self) -> bool:
+        """True if only the newest lines are read here."""
 
     def lines_changed(self) -> None:
         """Lines were added, inserted, removed or dropped."""
 
 
 class LogStore:
-    """Log entries in blocks; beyond ``max_lines`` in memory, the texts of older blocks go to a file.
+    """Log entries in blocks; beyond ``max_lines``, a ``NotKept`` takes the place of the oldest.
 
+    While a view does not follow, twice as many are kept: what is being read does not leave so soon.
     Several views may share a store. Entries are rebuilt on access.
 
     Attributes:
         attribute_table: Meaning of the codes of the lines.
         blocks: The blocks in time order, none of them empty. Read-only.
         generation: Increases when ``blocks`` has other members.
-        dropped: Number of entries dropped because the file could not be written.
+        dropped: Number of lines that are not kept.
+        not_kept: Where they were.
         bookmarks: Keys of the bookmarked lines, ascending.
     """
 
@@ -48,9 +60,10 @@ class LogStore:
         self.blocks: list[Block] = []
         self.generation = 0
         self.dropped = 0
+        self.not_kept: list[NotKept] = []
         self.bookmarks: list[LineKey] = []
-        self._block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _BLOCKS_IN_MEMORY))
-        self._file = SpillFile()
+        self._block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _PARTS))
+        self._lost_error: tuple[LineKey, LogEntry] | None = None
         self._count = 0
         self._next_serial = self._first_serial = 0
         self._observers: WeakSet[LogStoreObserver] = WeakSet()
@@ -63,14 +76,6 @@ class LogStore:
 
     def __len__(self) -> int:
         return self._count
-
-    @property
-    def spilled_lines(self) -> int:
-        return sum(len(block) for block in self.blocks if not block.in_memory)
-
-    @property
-    def spilled_bytes(self) -> int:
-        return self._file.size_bytes
 
     @property
     def serials(self) -> tuple[int, int]:
@@ -95,6 +100,8 @@ class LogStore:
         return self.blocks[at], index
 
     def entry(self, key: LineKey) -> LogEntry:
+        if self._lost_error is not None and key == self._lost_error[0]:
+            return self._lost_error[1]
         block, index = self.locate(key)
         return self._entry(block, index, block.text(index))
 
@@ -123,9 +130,14 @@ class LogStore:
             yield from self.entries(block, range(index, len(block)))
             index = 0
 
+    def not_kept_at(self, time_ns: int) -> NotKept | None:
+        return next((mark for mark in self.not_kept if mark.start_ns <= time_ns < mark.end_ns), None)
+
     @property
     def first_error(self) -> LineKey | None:
-        return self.error_after(None)
+        """The first error line, which remains known if it is not kept."""
+        kept, lost = self.error_after(None), self._lost_error
+        return kept if lost is None or (kept is not None and kept.time_ns <= lost[0].time_ns) else lost[0]
 
     def error_after(self, key: LineKey | None, *, backwards: bool = False) -> LineKey | None:
         """Return the first error line after a line, or the last one before it; of all lines if None."""
@@ -161,7 +173,10 @@ class LogStore:
         return len(older)
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
-        """Replace a gap marker with entries; return True if the marker was found."""
+        """Replace a gap marker with entries; return True if the marker was found.
+
+        Lines of a ``NotKept`` that are here all the same, because they came late, are not added again.
+        """
         code = self.attribute_table.gap_code(gap)
         at, index = self.position(LineKey(gap.start_ns, self._first_serial))
         for number in range(at, len(self.blocks)):
@@ -169,6 +184,8 @@ class LogStore:
             while index < len(block) and block.stamps[index] == gap.start_ns:
                 if block.codes[index] == code:
                     self._remove(number, index)
+                    if isinstance(gap, NotKept):
+                        entries = self._read_again(gap, entries)
                     self.append(entries)
                     return True
                 index += 1
@@ -179,8 +196,9 @@ class LogStore:
 
     def clear(self) -> None:
         self.blocks.clear()
-        self._file.clear()
         self.bookmarks.clear()
+        self.not_kept.clear()
+        self._lost_error = None
         self.dropped = self._count = 0
         self.generation += 1
         self._notify()
@@ -249,46 +267,70 @@ class LogStore:
         block = self.blocks[number]
         if block.key(index) in self.bookmarks:
             self.bookmarks.remove(block.key(index))
-        block.remove(index)
+        block.remove(index, index + 1)
         self._count -= 1
         if not len(block):
             del self.blocks[number]
             self.generation += 1
 
+    def _read_again(self, mark: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+        """Note what the mark stood for: lines, and marks of what is still missing; return what is new."""
+        inside = takewhile(
+            lambda entry: stamp_ns(entry) < mark.end_ns,
+            self.entries_after(LineKey(mark.start_ns, self._first_serial - 1)),
+        )
+        held = Counter(entry._replace(late=False) for entry in inside if isinstance(entry, LogLine))
+        new = list((Counter(entries) - Counter[LogEntry](held)).elements()) if held else entries
+        marks = [entry for entry in new if isinstance(entry, NotKept)]
+        self.not_kept = sorted([*(other for other in self.not_kept if other != mark), *marks], key=stamp_ns)
+        self.dropped -= sum(isinstance(entry, LogLine) for entry in new)
+        return new
+
     def _make_room(self) -> None:
-        """Move old texts to the file until memory is within the limit.
+        """Let the oldest lines leave if there are too many, and what is older than lines that left."""
+        follows = all(observer.following for observer in self._observers)
+        limit = self.max_lines if follows else 2 * self.max_lines
+        lines, size = self._count, sum(block.text_bytes for block in self.blocks)
+        at, keep = 0, limit - limit // _PARTS
+        if lines > limit or size > limit * LINE_BYTES:
+            while at < len(self.blocks) - 1 and (lines > keep or size > keep * LINE_BYTES):
+                lines, size = lines - len(self.blocks[at]), size - self.blocks[at].text_bytes
+                at += 1
+        begin_ns = millisecond_of(self.blocks[at].stamps[0]) if at else 0
+        marks = [mark.end_ns for mark in self.not_kept if follows or mark.start_ns < begin_ns]
+        self._drop_before(max([begin_ns, *marks]))
 
-        If the file cannot grow, its oldest blocks are dropped to make space; without a file, the oldest
-        blocks in memory are dropped.
-        """
-        excess = self._count - self.spilled_lines - self.max_lines
-        for block in self.blocks[:-1]:
-            if excess <= 0:
-                break
-            if block.in_memory:
-                excess -= len(block)
-                self._spill_or_drop(block)
-
-    def _spill_or_drop(self, block: Block) -> None:
-        while block in self.blocks:
-            try:
-                block.spill(self._file)
-            except OSError:
-                self._drop_oldest()
-            else:
-                return
-
-    def _drop_oldest(self) -> None:
-        oldest = self.blocks.pop(0)
-        oldest.discard()
+    def _drop_before(self, time_ns: int) -> None:
+        """Replace the lines before a time by a mark; gaps that end later stay."""
+        at, index = self.position(LineKey(time_ns, self._first_serial))
+        codes = [code for block in self.blocks[:at] for code in block.codes]
+        codes += [code for block in self.blocks[at : at + 1] for code in block.codes[:index]]
+        gaps = [
+            gap for gap in map(self.attribute_table.attributes.__getitem__, codes) if isinstance(gap, LogGap)
+        ]
+        if len(gaps) == len(codes):
+            return
+        error = self.first_error
+        if error is not None and error.time_ns < time_ns:
+            self._lost_error = error, self.entry(error)
+        start_ns, at_once = (
+            millisecond_of(self.blocks[0].stamps[0]),
+            min(_LINES_READ_AGAIN, self.max_lines // 2),
+        )
+        mark = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
+        self._count -= len(codes)
+        self.dropped += len(codes) - len(gaps)
+        if index:
+            self.blocks[at].remove(0, index)
+        self._first_serial -= 1
+        self.blocks[:at] = [self._new_block([mark], self._first_serial)]
         self.generation += 1
-        self.dropped += len(oldest)
-        self._count -= len(oldest)
-        low = self.blocks[0].first
+        self._insert([gap for gap in gaps if gap.end_ns > time_ns])
+        low = LineKey(time_ns, self._first_serial)
         self.bookmarks = [key for key in self.bookmarks if key >= low]
+        self.not_kept = [mark, *(other for other in self.not_kept if other.start_ns >= time_ns)]
 
     def _notify(self) -> None:
-        if self._count > self.max_lines:
-            self._make_room()
+        self._make_room()
         for observer in list(self._observers):
             observer.lines_changed()

@@ -24,6 +24,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from api_client.models.logs import LogGap
+from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.finder import LogFinder
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
@@ -62,9 +63,10 @@ class Moved(Message):
 
 @dataclass
 class GapRetryRequested(Message):
-    """The user asked to fetch the lines missing at a gap marker."""
+    """The user asked to fetch the lines missing at a gap marker; of a ``NotKept``, perhaps from a time on."""
 
     gap: LogGap
+    from_ns: int | None = None
 
 
 class LogView(Widget, can_focus=True):
@@ -72,7 +74,7 @@ class LogView(Widget, can_focus=True):
 
     Follows the end until the user scrolls up. From then on the visible text stays in place and a badge counts
     new lines. Only visible lines are laid out and styled. Lines are stored as columns; beyond the limit of
-    its store, older ones move to a temporary file, where they can still be read, searched and filtered.
+    its store, a mark takes the place of the oldest, which can be read again.
     """
 
     ALLOW_SELECT = False
@@ -365,6 +367,9 @@ class LogView(Widget, can_focus=True):
 
     def action_oldest_line(self) -> None:
         self.viewport.show_from_row(0)
+        entry = self.model.cursor_entry
+        if isinstance(entry, NotKept):
+            self.post_message(GapRetryRequested(entry, entry.start_ns))
 
     def action_newest_line(self) -> None:
         self.viewport.follow = True

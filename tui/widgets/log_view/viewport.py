@@ -179,7 +179,9 @@ class Viewport:
 
     def go_to_time(self, time_ns: int) -> None:
         """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
-        self.show_from_row(min(self._model.rows.index_at(time_ns), max(0, len(self._model) - 1)))
+        self.follow = False
+        self._model.point_at(time_ns)
+        self._update()
 
     def line_up(self, other: Viewport) -> None:
         """Show the time of the other view's cursor in the same line of the screen; follow if it does."""
