@@ -1,4 +1,4 @@
-"""Files as a tree: totals, hostile paths, order, filter, what is on show, and no step that takes long."""
+"""Files as a tree: totals, hostile paths, order, filter, and what is on show."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, filter_steps
-from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, build, build_steps, finish
+from tui.analysis.file_tree.rows import BY_NAME, Matches, Order, SortKey, VisibleRows, filtered, name_key
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, build
 
 
 def names(tree: FileTree, nodes: list[int]) -> list[str]:
     return [tree.names[node] for node in nodes]
 
 
+def all_open(tree: FileTree, order: Order = BY_NAME, matches: Matches | None = None) -> VisibleRows:
+    return VisibleRows(tree, order=order, matches=matches, open_nodes=range(len(tree)))
+
+
 def shown(tree: FileTree, order: Order = BY_NAME, open_all: bool = True) -> list[str]:
-    rows = VisibleRows(tree, order=order)
-    finish(rows.show_steps(open_all=open_all))
+    rows = all_open(tree, order) if open_all else VisibleRows(tree, order=order)
     return names(tree, rows.nodes)
 
 
@@ -52,9 +55,8 @@ KEPT = {
 @pytest.mark.parametrize("pattern", KEPT)
 def test_a_filter_keeps_matches_their_directories_and_what_is_in_matching_ones(pattern: str) -> None:
     tree = build(HUB)
-    matches = finish(filter_steps(tree, pattern))
-    rows = VisibleRows(tree, matches=matches)
-    finish(rows.show_steps(open_all=True))
+    matches = filtered(tree, pattern)
+    rows = all_open(tree, matches=matches)
     files = {tree.names[node] for node in rows.nodes if not tree.is_directory(node)}
     assert (files, matches.total_bytes) == KEPT[pattern]
     assert matches.file_count == len(files)
@@ -80,10 +82,9 @@ def test_a_path_is_data_and_leads_nowhere_but_down(path: str) -> None:
 
 def test_ten_thousand_levels_are_only_levels() -> None:
     tree = build([FileEntry("d/" * 10_000 + "f", 3)])
-    rows = VisibleRows(tree)
-    finish(rows.show_steps(open_all=True))
+    rows = all_open(tree)
     assert len(rows) == 10_001
-    assert finish(filter_steps(tree, "f")).file_count == 1
+    assert filtered(tree, "f").file_count == 1
     assert rows.close(0) == 10_000
     assert names(tree, tree.largest_directories(5)) == ["d"], "not those that only lead to another"
 
@@ -103,20 +104,33 @@ def test_nothing_is_lost_or_counted_twice(
     files = [entry for entry in entries if not entry.is_directory]
     assert tree.file_count == len(files)
     assert tree.total_bytes == sum(max(0, entry.size_bytes) for entry in files)
-    rows = VisibleRows(tree, order=Order(key, descending))
-    finish(rows.show_steps(open_all=True))
+    rows = all_open(tree, Order(key, descending))
     assert sorted(rows.nodes) == list(range(1, len(tree)))
-    matches = finish(filter_steps(tree, pattern))
+    matches = filtered(tree, pattern)
     kept = [node for node in range(1, len(tree)) if matches.kept[node] and not tree.is_directory(node)]
     assert matches.file_count == len(kept)
     assert matches.total_bytes == sum(tree.sizes[node] for node in kept)
 
 
-def test_every_way_through_many_files_pauses_often() -> None:
-    entries = [FileEntry(f"flat/{number % 977:04}-{number}", number) for number in range(20_000)]
-    tree = build(entries)
-    rows = VisibleRows(tree, order=Order(SortKey.SIZE, descending=True))
-    for way in (build_steps(entries), rows.show_steps(open_all=True), filter_steps(tree, "77")):
-        assert sum(1 for _ in way) >= 60
-    sizes = [tree.sizes[node] for node in rows.nodes[1:]]
-    assert sizes == sorted(sizes, reverse=True)
+@pytest.mark.parametrize("descending", [False, True])
+def test_many_files_are_sorted_in_runs(*, descending: bool) -> None:
+    tree = build([FileEntry(f"flat/{number % 977:04}-{number}", number % 7_919) for number in range(20_000)])
+    rows = all_open(tree, Order(SortKey.SIZE, descending))
+    keys = [
+        ((-1 if descending else 1) * tree.sizes[node], name_key(tree.names[node])) for node in rows.nodes[1:]
+    ]
+    assert keys == sorted(keys)
+
+
+def test_a_closed_directory_opens_with_those_below_it_as_they_were() -> None:
+    tree = build(HUB)
+    rows = all_open(tree)
+    hub = next(node for node in rows.nodes if tree.names[node] == "hub")
+    before = list(rows.nodes)
+    rows.toggle(hub)
+    assert names(tree, rows.nodes) == ["empty", "hub", "notes.txt"]
+    rows.toggle(hub)
+    assert rows.nodes == before
+    rows.toggle_below(hub)
+    rows.toggle_below(hub)
+    assert rows.nodes == before

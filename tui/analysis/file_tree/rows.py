@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tui.analysis.file_tree.tree import ROOT, STEP_ITEMS, FileTree, Steps
+from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.analysis.ordering import ordered
 
 GLOB_SIGNS = "*?["
@@ -47,8 +47,8 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     return lambda text: wanted in text.lower()
 
 
-def filter_steps(tree: FileTree, pattern: str) -> Steps[Matches]:
-    """Apply a pattern in steps.
+def filtered(tree: FileTree, pattern: str) -> Matches:
+    """Apply a pattern.
 
     A pattern with a slash is matched against listed paths, others against names.
     """
@@ -67,21 +67,17 @@ def filter_steps(tree: FileTree, pattern: str) -> Steps[Matches]:
             text = tree.names[node]
         if hits[tree.parents[node]] or matches(text):
             hits[node] = kept[node] = 1
-        if node % STEP_ITEMS == 0:
-            yield node / size / 2
     for node in range(size - 1, ROOT, -1):
         parent = tree.parents[node]
         if kept[node]:
             kept[parent] = 1
         else:
             sizes[node] = counts[node] = 0
-        if node % STEP_ITEMS == 0:
-            yield 0.5 + (size - node) / size / 4
-    yield from _add_up(tree, sizes, counts)
+    _add_up(tree, sizes, counts)
     return Matches(pattern=pattern, kept=kept, hits=hits, sizes=sizes, file_counts=counts)
 
 
-def _add_up(tree: FileTree, sizes: list[int], counts: list[int]) -> Steps[None]:
+def _add_up(tree: FileTree, sizes: list[int], counts: list[int]) -> None:
     size = len(tree)
     for node in range(size):
         if tree.children[node] is not None:
@@ -90,12 +86,10 @@ def _add_up(tree: FileTree, sizes: list[int], counts: list[int]) -> Steps[None]:
         parent = tree.parents[node]
         sizes[parent] += sizes[node]
         counts[parent] += counts[node]
-        if node % STEP_ITEMS == 0:
-            yield 0.75 + (size - node) / size / 4
 
 
 RUN_ITEMS = 4096
-"""Items sorted at a time; the sorted runs are then merged, which is far cheaper than sorting them."""
+"""Items sorted at a time: a sort stops all threads, and merging sorted runs is far faster than sorting."""
 
 _DIGITS = re.compile(r"[0-9]+")
 _LONGEST_NUMBER = 99
@@ -138,11 +132,11 @@ def _counted(match: re.Match[str]) -> str:
     return f"{min(len(digits), _LONGEST_NUMBER):02}{digits}"
 
 
-def sort_steps(tree: FileTree, nodes: Sequence[int], order: Order) -> Steps[list[int]]:
+def in_order(tree: FileTree, nodes: Sequence[int], order: Order) -> list[int]:
     done = list(nodes)
     if order.key is not SortKey.NAME:
-        done = yield from _sorted_by(done, lambda node: name_key(tree.names[node]), descending=False)
-    return (yield from _sorted_by(done, _key_of(tree, order.key), descending=order.descending))
+        done = _sorted_by(done, lambda node: name_key(tree.names[node]), descending=False)
+    return _sorted_by(done, _key_of(tree, order.key), descending=order.descending)
 
 
 def _key_of(tree: FileTree, key: SortKey) -> Callable[[int], Any]:
@@ -162,42 +156,37 @@ def _type_key(tree: FileTree, node: int) -> str | None:
     return f"{tree.children[node] is None:d}{kind}" if kind else None
 
 
-def _sorted_by(nodes: list[int], key_of: Callable[[int], Any], *, descending: bool) -> Steps[list[int]]:
+def _sorted_by(nodes: list[int], key_of: Callable[[int], Any], *, descending: bool) -> list[int]:
     """Sort stably in either direction, unknown values last: compute keys, sort runs, then merge the runs."""
-    keys: dict[int, Any] = {}
-    size = len(nodes)
-    for start in range(0, size, STEP_ITEMS):
-        for node in nodes[start : start + STEP_ITEMS]:
-            keys[node] = key_of(node)
-        if size > STEP_ITEMS:
-            yield start / size / 2
-    if size > RUN_ITEMS:
-        runs: list[int] = []
-        for start in range(0, size, RUN_ITEMS):
-            runs += ordered(nodes[start : start + RUN_ITEMS], keys.__getitem__, descending=descending)
-            yield 0.5 + start / size / 2
-        nodes = runs
+    keys = {node: key_of(node) for node in nodes}
+    if len(nodes) > RUN_ITEMS:
+        starts = range(0, len(nodes), RUN_ITEMS)
+        parts = [nodes[start : start + RUN_ITEMS] for start in starts]
+        nodes = [node for part in parts for node in ordered(part, keys.__getitem__, descending=descending)]
     return ordered(nodes, keys.__getitem__, descending=descending)
-
-
-_STEP_NAMES = 8 * STEP_ITEMS
 
 
 class VisibleRows:
     """Visible nodes in order, ``nodes[row]``, with their directories opened and closed in place.
 
-    With ``matches`` only kept nodes are shown. Methods ending in ``_steps`` change the rows only once
-    they have run to completion; run one at a time. To preserve open directories across a refresh, save
-    their paths (``open_paths``).
+    With ``matches`` only kept nodes are shown. To preserve open directories across a refresh, save their
+    paths (``open_paths``).
     """
 
-    def __init__(self, tree: FileTree, *, order: Order = BY_NAME, matches: Matches | None = None) -> None:
+    def __init__(
+        self,
+        tree: FileTree,
+        *,
+        order: Order = BY_NAME,
+        matches: Matches | None = None,
+        open_nodes: Iterable[int] = (),
+    ) -> None:
         self.tree = tree
         self.order = order
         self.matches = matches
-        self.open_nodes: set[int] = set()
-        self.nodes: list[int] = []
+        self.open_nodes = set(open_nodes)
         self._sorted: dict[int, list[int]] = {}
+        self.nodes = self._flat(ROOT)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -223,28 +212,40 @@ class VisibleRows:
         except ValueError:
             return None
 
-    def children_steps(self, node: int) -> Steps[list[int]]:
+    def _children(self, node: int) -> list[int]:
         """Return the children to show in order; sorts them only once."""
         known = self._sorted.get(node)
-        if known is not None:
-            return known
-        below: Iterable[int] = self.tree.children[node] or ()
-        if self.matches is not None:
-            kept = self.matches.kept
-            below = [child for child in below if kept[child]]
-        found = yield from sort_steps(self.tree, list(below), self.order)
-        self._sorted[node] = found
-        return found
+        if known is None:
+            below: Iterable[int] = self.tree.children[node] or ()
+            if self.matches is not None:
+                kept = self.matches.kept
+                below = [child for child in below if kept[child]]
+            known = self._sorted[node] = in_order(self.tree, list(below), self.order)
+        return known
 
-    def open_steps(self, row: int) -> Steps[int]:
-        """Open the directory at that row and return the number of rows inserted below it."""
-        node = self.nodes[row]
-        if not self.tree.is_directory(node) or node in self.open_nodes:
-            return 0
-        self.open_nodes.add(node)
-        found = yield from self._flatten_steps(node)
-        self.nodes[row + 1 : row + 1] = found
-        return len(found)
+    def toggle(self, node: int) -> None:
+        """Open or close the directory of a row; nothing if it has no row."""
+        row = self.row_of(node)
+        if row is None:
+            return
+        if node in self.open_nodes:
+            self.close(row)
+        elif self.tree.is_directory(node):
+            self.open_nodes.add(node)
+            self.nodes[row + 1 : row + 1] = self._flat(node)
+
+    def toggle_below(self, top: int) -> None:
+        """Open a directory and every one below it, or close them if all of them are open."""
+        kept = self.matches.kept if self.matches is not None else None
+        below, waiting = set[int](), [top]
+        while waiting:
+            node = waiting.pop()
+            children = self.tree.children[node]
+            if children is not None and (kept is None or kept[node]):
+                below.add(node)
+                waiting += children
+        self.open_nodes = self.open_nodes - below if self.open_nodes >= below else self.open_nodes | below
+        self.nodes = self._flat(ROOT)
 
     def close(self, row: int) -> int:
         """Close the directory at that row and return the number of rows removed."""
@@ -259,51 +260,21 @@ class VisibleRows:
         del nodes[row + 1 : end]
         return end - row - 1
 
-    def show_steps(
-        self, *, order: Order | None = None, open_paths: Iterable[str] = (), open_all: bool = False
-    ) -> Steps[None]:
-        """Rebuild all rows, optionally in another order, with these directories or all of them open too."""
-        if order is not None and order != self.order:
-            self.order = order
-            self._sorted.clear()
-        if open_all:
-            self.open_nodes = {
-                node
-                for node in range(1, len(self.tree))
-                if self.tree.children[node] is not None and (not self.matches or self.matches.kept[node])
-            }
-        yield from self._open_by_path_steps(set(open_paths))
-        self.nodes = yield from self._flatten_steps(ROOT)
-
     def open_paths(self) -> set[str]:
         """Return the paths of the open directories, to reopen them in a newer tree."""
         return {self.tree.path(node) for node in self.open_nodes}
 
-    def _open_by_path_steps(self, wanted: set[str]) -> Steps[None]:
-        """Open directories by path from the top down, since a closed directory has no open descendants."""
-        tree, cost = self.tree, 0
-        waiting = [ROOT] if wanted else []
-        while waiting:
-            for child in tree.children[waiting.pop()] or ():
-                if tree.children[child] is None:
-                    continue
-                if tree.path(child) in wanted:
-                    self.open_nodes.add(child)
-                    waiting.append(child)
-                cost += tree.depths[child] + 1  # The cost of building a path.
-                if cost > _STEP_NAMES:
-                    cost = 0
-                    yield 0.0
-
-    def _flatten_steps(self, top: int) -> Steps[list[int]]:
+    def _flat(self, top: int) -> list[int]:
         found: list[int] = []
-        waiting = list(reversed((yield from self.children_steps(top))))
+        waiting = self._children(top)[::-1]
         while waiting:
             node = waiting.pop()
             found.append(node)
             if node in self.open_nodes:
-                below = yield from self.children_steps(node)
-                waiting.extend(reversed(below))
-            if len(found) % STEP_ITEMS == 0:
-                yield len(found) / len(self.tree)
+                waiting += reversed(self._children(node))
         return found
+
+
+def nodes_at(tree: FileTree, paths: Collection[str]) -> list[int]:
+    """Return the nodes with these paths."""
+    return [node for node in range(1, len(tree)) if tree.path(node) in paths] if paths else []

@@ -1,32 +1,10 @@
-"""A tree of files built from listed paths, with the totals of every directory.
-
-Long work runs in steps: a generator pauses often and returns its result at the end.
-"""
+"""A tree of files built from listed paths, with the totals of every directory."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
-
-Result = TypeVar("Result")
-
-Steps = Generator[float, None, Result]
-"""A generator that yields progress from 0 to 1 every few milliseconds and returns its result."""
-
-STEP_ITEMS = 500
-"""Items between two pauses: a few milliseconds of the slowest kind of work here."""
-
-
-def finish(steps: Steps[Result]) -> Result:
-    """Run all steps without pausing and return the result, for callers that need not stay responsive."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-
+from typing import NamedTuple
 
 DIRECTORY_KINDS = frozenset({"directory", "dir", "folder"})
 
@@ -230,7 +208,7 @@ class TreeBuilder:
         siblings.append(node)
         return node
 
-    def totals(self) -> Steps[FileTree]:
+    def tree(self) -> FileTree:
         size = len(self._names)
         sizes, counts = [0] * size, [0] * size
         newest: list[float | None] = [None] * size
@@ -246,8 +224,6 @@ class TreeBuilder:
                 time_s, other_s = newest[node], newest[parent]
                 if time_s is not None and (other_s is None or time_s > other_s):
                     newest[parent] = time_s
-            if node % STEP_ITEMS == 0:
-                yield 1 - node / size / 2
         return FileTree(
             entries=entries,
             names=self._names,
@@ -261,16 +237,9 @@ class TreeBuilder:
         )
 
 
-def build_steps(entries: Sequence[FileEntry]) -> Steps[FileTree]:
-    """Build the tree of these files in steps; ``entries`` must not change afterwards."""
+def build(entries: Sequence[FileEntry]) -> FileTree:
+    """Build the tree of these files; ``entries`` must not change afterwards."""
     builder = TreeBuilder(entries)
-    half = 2 * max(1, len(entries))
     for place in range(len(entries)):
         builder.add(place)
-        if place % STEP_ITEMS == 0:
-            yield place / half
-    return (yield from builder.totals())
-
-
-def build(entries: Sequence[FileEntry]) -> FileTree:
-    return finish(build_steps(entries))
+    return builder.tree()

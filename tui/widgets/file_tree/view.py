@@ -1,37 +1,40 @@
 """A tree of files with directory totals, for a hundred thousand of them.
 
 Textual's Tree holds a widget-like node per file and is filled at once; this one draws the lines on
-screen out of `tui.analysis.file_tree`, and builds, filters and sorts in slices of a few milliseconds.
+screen out of `tui.analysis.file_tree`, and builds, filters and sorts in a thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows
-from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, Steps
+from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, nodes_at
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import percent
 from tui.widgets.background import run_in_background
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
-from tui.widgets.file_tree.model import SlicedTask, TreeModel, ViewRequest, always, open_below_steps
+from tui.widgets.file_tree.model import Shown, ViewRequest, arrange
 from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
 
-REPORT_EVERY_S = 0.15
-"""Minimum interval between progress updates, because repainting takes time from the work itself."""
-Work = Callable[[], Steps[object] | None]
-"""Work on the rows, run in slices; returns None if there is nothing left to do."""
+Result = TypeVar("Result")
+Work = Callable[[], object]
+"""Work on the rows, to be done in the thread."""
+AT_ONCE_S = 0.008
+"""How long a change is waited for, so that what is small is done before the next key."""
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="files")
 
 
 class FileTreeView(CursorRows):
@@ -72,11 +75,10 @@ class FileTreeView(CursorRows):
         self._columns: TreeLayout = lay_out(80)
         self._view_request = ViewRequest(order=order)
         self._applied_request: ViewRequest | None = None
-        self._tree_model = TreeModel(self._note_progress)
-        self._tasks_waiting: deque[Work] = deque()
+        self._shown: Shown | None = None
+        self._waiting: deque[Work] = deque()
         self._is_busy = False
         self._busy_with = ""
-        self._progress_posted_s = 0.0
         self._cursor_node: int | None = None  # rows move; the cursor stays on its node
         self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
         self._marks: set[int] = set()
@@ -85,11 +87,11 @@ class FileTreeView(CursorRows):
 
     @property
     def file_tree(self) -> FileTree | None:
-        return self._tree_model.tree
+        return None if self._shown is None else self._shown.tree
 
     @property
     def rows(self) -> VisibleRows | None:
-        return self._tree_model.rows
+        return None if self._shown is None else self._shown.rows
 
     @property
     def order(self) -> Order:
@@ -142,7 +144,7 @@ class FileTreeView(CursorRows):
             self._view_request = replace(self._view_request, order=order)
             self._start()
 
-    # Sliced work
+    # Work in the thread
 
     def on_mount(self) -> None:
         self._start()
@@ -154,13 +156,11 @@ class FileTreeView(CursorRows):
 
     async def _run(self) -> None:
         try:
-            while self._tasks_waiting or self._applied_request is not self._view_request:
-                if self._tasks_waiting:
-                    steps = self._tasks_waiting.popleft()()
-                    if steps is not None:
-                        await SlicedTask(steps).run(lambda done: self._note_progress("opening", done), always)
-                        self._adopt_rows()
-                        self._find_cursor()
+            while self._waiting or self._applied_request is not self._view_request:
+                if self._waiting:
+                    await self._in_thread("opening…", self._waiting.popleft())
+                    self._adopt_rows()
+                    self._find_cursor()
                 else:
                     await self._apply_request(self._view_request)
         finally:
@@ -168,23 +168,31 @@ class FileTreeView(CursorRows):
             self._busy_with = ""
             self.refresh()
 
+    async def _in_thread(self, what: str, work: Callable[[], Result]) -> Result:
+        future = _begun(work)
+        if not future.done():
+            self._busy_with = what
+            self.refresh()
+        return await asyncio.wrap_future(future)
+
     async def _apply_request(self, request: ViewRequest) -> None:
+        before = self._shown
         path = self._last_path = self.cursor_path or self._last_path
-        marks = [self.file_tree.path(node) for node in self._marks] if self.file_tree is not None else []
-        tree, cursor = self.file_tree, self.cursor_node
+        paths = {before.tree.path(node) for node in self._marks} if before is not None else set()
         line = self._cursor - self.scroll_offset.y
-        if not await self._tree_model.arrange(request, lambda: self._view_request is request):
-            return
+
+        def work() -> tuple[Shown | None, int | None, set[int]]:
+            shown = arrange(request, before)
+            if shown is None or shown.tree is self.file_tree:
+                return shown, None, set()
+            cursor = shown.tree.node_of(path) if path is not None else None
+            return shown, cursor, set(nodes_at(shown.tree, paths))
+
+        shown, cursor, marks = await self._in_thread("arranging…", work)
+        if shown is not None and shown.tree is self.file_tree:
+            cursor, marks = self._cursor_node, self._marks
+        self._shown, self._marks = shown, marks
         self._applied_request = request
-        if self.file_tree is not None and self.file_tree is not tree:
-            wanted = set(marks)
-            # Restore all marks in one pass over the paths.
-            self._marks = (
-                {node for node in range(1, len(self.file_tree)) if self.file_tree.path(node) in wanted}
-                if wanted
-                else set()
-            )
-            cursor = self.file_tree.node_of(path) if path is not None else None
         self._adopt_rows()
         self._put_cursor(cursor, line)
         self.post_message(self.Arranged())
@@ -225,29 +233,18 @@ class FileTreeView(CursorRows):
             self.post_message(self.Highlighted())
 
     def _do(self, work: Work) -> None:
-        """Do the work now if it fits in one slice; otherwise continue in a worker."""
+        """Do the work now if it is short; otherwise continue in a worker."""
         if self._is_busy:
-            self._tasks_waiting.append(work)
+            self._waiting.append(work)
             return
-        steps = work()
-        if steps is None:
-            return
-        sliced = SlicedTask(steps)
-        if sliced.run_slice():
+        future = _begun(work)
+        if future.done():
+            future.result()
             self._adopt_rows()
             self._find_cursor()
         else:
-            self._tasks_waiting.append(lambda: steps)
+            self._waiting.append(future.result)
             self._start()
-
-    def _note_progress(self, what: str, done: float) -> None:
-        now_s = time.monotonic()
-        if now_s - self._progress_posted_s >= REPORT_EVERY_S:
-            self._progress_posted_s = now_s
-            self._busy_with = f"{what} {percent(done)}"
-            self.refresh(
-                Region(0, 0, self.size.width, self.size.height if not self._shown_nodes else HEADING_LINES)
-            )
 
     # Drawing
 
@@ -341,15 +338,7 @@ class FileTreeView(CursorRows):
     def toggle(self) -> None:
         rows, node = self.rows, self.cursor_node
         if rows is not None and node is not None:
-            self._do(lambda: self._toggle_steps(rows, node))
-
-    def _toggle_steps(self, rows: VisibleRows, node: int) -> Steps[object] | None:
-        row = rows.row_of(node)
-        if row is None or rows is not self.rows:
-            return None  # superseded by a filter or newer files
-        if not rows.is_open(node):
-            return rows.open_steps(row)
-        return _at_once(lambda: rows.close(row))
+            self._do(lambda: rows.toggle(node))
 
     def open_below(self) -> None:
         rows, node = self.rows, self.cursor_node
@@ -357,7 +346,7 @@ class FileTreeView(CursorRows):
             return
         top = node if rows.tree.is_directory(node) else rows.tree.parents[node]
         if top != ROOT:
-            self._do(lambda: open_below_steps(rows, top) if rows is self.rows else None)
+            self._do(lambda: rows.toggle_below(top))
 
     def toggle_mark(self) -> None:
         node = self.cursor_node
@@ -394,7 +383,8 @@ class FileTreeView(CursorRows):
         self.set_order(order.reversed() if order.key is key else Order(key, descending))
 
 
-def _at_once(act: Callable[[], object]) -> Steps[object]:
-    act()
-    return None
-    yield 1.0
+def _begun(work: Callable[[], Result]) -> Future[Result]:
+    """Begin work in the thread; it is done on return if it is short."""
+    future = _THREAD.submit(work)
+    wait([future], AT_ONCE_S)
+    return future
