@@ -53,14 +53,14 @@ def test_a_chart_fills_its_size_exactly(
     assert not any(character < " " or character == "\x7f" for line in lines for character in line)
 
 
-def test_all_are_named_while_cut_names_still_differ_and_the_cursor_says_whose_the_ends_are() -> None:
+def test_all_are_named_while_cut_names_still_differ_and_a_cursor_has_values() -> None:
     jobs = [ramp("llama-70b-sft-v3"), ramp("qwen3-grpo-7"), ramp("whisper-ft")]
     assert text(jobs, spec("loss"), 44, 6)[0].rstrip() == "loss  ━ llama-70…  ━ qwen3-gr…  ━ whisper-…"
     assert text(jobs, spec("loss"), 26, 6)[0].rstrip().endswith("+3")  # cut shorter, nobody knew them
     nodes = [ramp(f"node-{index}", 0.5 - index / 10, 0.5 - index / 10) for index in range(4)]
     reading = spec("GPU use", unit=percent, cursor=END - 60.0)
-    assert text(nodes, reading, 36, 6)[0].rstrip() == "GPU use  ━ 3 20% … ━ 0 50%"
-    assert text(nodes, reading, 24, 6)[0].rstrip() == "GPU use  20% … 50%"
+    assert text(nodes, reading, 36, 6)[0].rstrip() == "GPU use  ━ 0 50%  ━ 1 40%  +2"
+    assert text(nodes, reading, 24, 6)[0].rstrip() == "GPU use  ━ 0 50%  +3"
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 8), (60, 8), (120, 20)])

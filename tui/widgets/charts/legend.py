@@ -9,12 +9,12 @@ from rich.cells import cell_len
 from tui.text.names import abbreviated_names, common_start
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.charts.parts import SELECTED, SWITCHED_OFF, Entry
-from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run
+from tui.widgets.charts.spec import ChartSpec, Line, Readout, Run
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
-_NAMES_ONLY_ENTRIES = 2  # legend forms from this one on have no values
 _MIN_LEGEND_NAME_CELLS = 4
+_LEAST_CELLS = len("━ 0") + len(_BETWEEN)
 _NAME_SEPARATORS = "-_./ "
 
 
@@ -40,8 +40,9 @@ def header(
 
     A single series shows its latest value (or the one at the cursor), and the extremes of the time range
     if there is room. Several entries show mark, name and value each. To save room, names lose their common
-    prefix, then values are dropped, then the last ones are counted instead of named; only beside a table,
-    which names all, they are left out if they do not fit with their values.
+    prefix, then values are dropped, except at a cursor or of a band, then names are cut while they differ,
+    then the last entries are counted, or left out of a band. Beside a table, which names all, the legend is
+    shown only as a whole.
     """
     note = clip(sanitize(note), max(0, width // 2)) if note else ""
     room = width - (cell_len(note) + len(_BETWEEN) if note else 0)
@@ -74,90 +75,52 @@ def _legend(
     if len(entries) == 1 and isinstance(entries[0].role, int):
         return _single(entries[0].readout(), room, unit)
     whole = [one.name for one in entries]
-    names = abbreviated_names(whole, _NAME_CELLS)
-    short = abbreviated_names(short_names(whole), _NAME_CELLS)
-    if spec.band:
-        return _fitting(entries, names, room, unit)
-    colored = [at for at, one in enumerate(entries) if isinstance(one.role, int) and one.role >= 0]
-    if not colored or all(isinstance(one.role, int) for one in entries):
-        readings = [one.readout().value for one in entries]
-        shown = ["–" if value is None else unit(value) for value in readings]
-        forms = (
-            [(name, f" {value}") for name, value in zip(names, shown, strict=True)],
-            [(name, f" {value}") for name, value in zip(short, shown, strict=True)],
-            [(name, "") for name in names],
-            [(name, "") for name in short],
-        )
-        for place, form in enumerate(forms[:_NAMES_ONLY_ENTRIES] if has_table else forms):
-            if place == _NAMES_ONLY_ENTRIES and spec.cursor is not None:
-                # A reader of values needs at least the minimum and maximum and their series.
-                marked = [(one.sign, name, one.role) for one, name in zip(entries, short, strict=True)]
-                if between := _between(readings, marked, room, unit):
-                    return between
-            cells = sum(2 + cell_len(name) + cell_len(value) for name, value in form)
-            if cells + len(_BETWEEN) * (len(form) - 1) <= room:
-                return _entries(entries, form)
-        if not has_table and (clipped := _clipped(short, room)):
-            return _entries(entries, [(name, "") for name in clipped])
+    short = short_names(whole)
+    values = [_value(one.readout(), unit) for one in entries]
+    forms = [(whole, _NAME_CELLS, values), (short, _NAME_CELLS, values)]
+    if not has_table and not spec.band:
+        values = values if spec.cursor is not None else [""] * len(entries)
+        forms += [(whole, _NAME_CELLS, values)]
+        forms += [(short, cells, values) for cells in range(_NAME_CELLS, _MIN_LEGEND_NAME_CELLS - 1, -1)]
+    most = (room + len(_BETWEEN)) // _LEAST_CELLS
+    for names, cells, shown in forms if len(entries) <= most else ():
+        cut = abbreviated_names(names, cells)
+        pieces = _pieces(entries, cut, shown)
+        if _cells(_joined(pieces)) <= room and len(set(cut)) == len(set(names)):
+            return _joined(pieces)
     if has_table:
         return []
-    first = colored or range(len(entries))
-    return _counted([entries[at] for at in first], [short[at] for at in first], len(entries), room)
-
-
-def _fitting(
-    entries: Sequence[Entry], names: Sequence[str], room: int, unit: Callable[[float], str]
-) -> list[Run]:
-    """Return the first entries with their values, as far as they fit."""
-    runs: list[Run] = []
-    used = 0
-    for one, name in zip(entries, names, strict=True):
-        readout = one.readout()
-        value = "" if readout.value is None else f" {unit(readout.value)}"
-        if readout.value is None and readout.low is not None and readout.high is not None:
-            value = f" {unit(readout.low)} … {unit(readout.high)}"
-        piece: list[Run] = [(f"{one.sign} {name}", one.role), (value, "legend")]
-        cells = sum(cell_len(text) for text, _ in piece) + (len(_BETWEEN) if runs else 0)
-        if used + cells <= room:
-            runs += ([(_BETWEEN, "legend")] if runs else []) + piece
-            used += cells
-    return runs
-
-
-def _between(
-    readings: Sequence[float | None],
-    marked: Sequence[tuple[str, str, Role]],
-    room: int,
-    unit: Callable[[float], str],
-) -> list[Run]:
-    """Return the least and greatest value, with the sign and name of their series if there is room."""
-    known = [(value, at) for at, value in enumerate(readings) if value is not None]
-    if not known:
-        return []
-    ends = (min(known), max(known))
-    end_texts = list(dict.fromkeys(unit(value) for value, _ in ends))
-    if len(end_texts) == 1:
-        text = f"all {end_texts[0]}" if len(known) == len(readings) else end_texts[0]
-        return [(text, "legend")] if cell_len(text) <= room else []
-    runs: list[Run] = []
-    for value, at in ends:
-        sign, name, role = marked[at]
-        runs += [(" … ", "legend")] if runs else []
-        runs += [(f"{sign} {name}", role), (f" {unit(value)}", "legend")]
-    if sum(cell_len(text) for text, _ in runs) <= room:
-        return runs
-    text = " … ".join(end_texts)
-    return [(text, "legend")] if cell_len(text) <= room else []
-
-
-def _clipped(names: Sequence[str], room: int) -> list[str]:
-    """Cut all names to one length at which they fit and remain distinct; empty if there is none."""
-    for cells in range(max(map(cell_len, names)), _MIN_LEGEND_NAME_CELLS - 1, -1):
-        clipped = abbreviated_names(names, cells)
-        needed = sum(2 + cell_len(name) for name in clipped) + len(_BETWEEN) * (len(names) - 1)
-        if needed <= room:
-            return clipped if len(set(clipped)) == len(set(names)) else []
+    pieces = _pieces(entries, abbreviated_names(short, _NAME_CELLS), values)
+    for fitting in range(min(most, len(pieces) - 1), -1, -1):
+        left_out: list[Run] = [] if spec.band else [(f"+{len(pieces) - fitting}", "legend")]
+        runs = _joined([*pieces[:fitting], left_out])
+        if _cells(runs) <= room:
+            return runs
     return []
+
+
+def _value(readout: Readout, unit: Callable[[float], str]) -> str:
+    if readout.value is not None:
+        return f" {unit(readout.value)}"
+    if readout.low is None or readout.high is None:
+        return " –"
+    return f" {unit(readout.low)} … {unit(readout.high)}"
+
+
+def _pieces(entries: Sequence[Entry], names: Sequence[str], values: Sequence[str]) -> list[list[Run]]:
+    return [
+        [(f"{one.sign} {name}", one.role), *([(value, "legend")] if value else [])]
+        for one, name, value in zip(entries, names, values, strict=True)
+    ]
+
+
+def _joined(pieces: Sequence[Sequence[Run]]) -> list[Run]:
+    between: Run = (_BETWEEN, "legend")
+    return [run for piece in pieces if piece for run in (between, *piece)][1:]
+
+
+def _cells(runs: Sequence[Run]) -> int:
+    return sum(cell_len(text) for text, _ in runs)
 
 
 def _single(readout: Readout, room: int, unit: Callable[[float], str]) -> list[Run]:
@@ -171,34 +134,6 @@ def _single(readout: Readout, room: int, unit: Callable[[float], str]) -> list[R
         if cell_len(text) + cell_len(extremes) <= room:
             return [(text, 0), (extremes, "legend")]
     return [(text, 0)]
-
-
-def _entries(entries: Sequence[Entry], texts: Sequence[tuple[str, str]]) -> list[Run]:
-    runs: list[Run] = []
-    for one, (name, value) in zip(entries, texts, strict=True):
-        if runs:
-            runs.append((_BETWEEN, "legend"))
-        runs.append((f"{one.sign} {name}", one.role))
-        if value:
-            runs.append((value, "legend"))
-    return runs
-
-
-def _counted(entries: Sequence[Entry], names: Sequence[str], total: int, room: int) -> list[Run]:
-    used = 0
-    fitting = 0
-    for name in names:
-        needed = 2 + cell_len(name) + (len(_BETWEEN) if fitting else 0)
-        rest = f"{_BETWEEN}+{total - fitting - 1}"
-        if used + needed + len(rest) > room:
-            break
-        used += needed
-        fitting += 1
-    if not fitting:
-        rest = f"+{total}"
-        return [(rest, "legend")] if len(rest) <= room else []
-    runs = _entries(entries[:fitting], [(name, "") for name in names[:fitting]])
-    return runs if fitting == total else [*runs, (f"{_BETWEEN}+{total - fitting}", "legend")]
 
 
 MIN_TABLE_ROWS = 5
