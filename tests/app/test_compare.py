@@ -24,9 +24,9 @@ from support.waiting import to_screen, until
 from support.worlds import JOBS, fleet, run
 from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
+from tui.screens.charts.grid import ChartGrid
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.chart_grid import ChartGrid
 from tui.screens.messages import CompareJobsRequested
 from tui.widgets.row_table import RowTable
 

@@ -13,9 +13,9 @@ from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run
 from tui.analysis.progress.phases import RunPhase
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.screens.charts.builder import ChartBuilder
+from tui.screens.charts.view import ChartView
 from tui.screens.job import header
-from tui.screens.job.chart_view import ChartView
-from tui.screens.job.charts import ChartBuilder
 from tui.screens.job.screen import TAB_IDS, JobScreen
 from tui.screens.messages import BatchRequested
 

@@ -18,8 +18,8 @@ from support.dashboard import Dashboard, job_view, opened, pressed, settle, text
 from support.sick_runs import sick_log, sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
-from tui.screens.job.chart_grid import ChartGrid
-from tui.screens.job.charts import ChartBuilder
+from tui.screens.charts.builder import ChartBuilder
+from tui.screens.charts.grid import ChartGrid
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart

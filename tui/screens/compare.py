@@ -32,9 +32,9 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, next_smoothing
 from tui.feeds.comparison import ComparisonFeed
 from tui.screens.base import AppScreen
-from tui.screens.job.chart_grid import ChartGrid
-from tui.screens.job.chart_view import ChartView, drawing_words
-from tui.screens.job.charts import LEAST_RANGE, ChartData
+from tui.screens.charts.builder import LEAST_RANGE, ChartData
+from tui.screens.charts.grid import ChartGrid
+from tui.screens.charts.view import ChartView, drawing_words
 from tui.screens.messages import ExportRequested
 from tui.tables.column import Span
 from tui.tables.comparison import comparison_columns

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from tui.analysis.series import Series
-from tui.screens.job.chart_view import StepTimeMap
+from tui.screens.charts.view import StepTimeMap
 from tui.widgets.charts.ticks import MIN_WINDOW_SPAN, Window
 
 FIRST, LAST = 1000.0, 5000.0

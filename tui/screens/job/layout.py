@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from api_client.models import JobStatus, TrainingJob
 from tui.actions import JOB_TABS
-from tui.screens.job.chart_view import FIRST_SPAN, PRESETS
+from tui.screens.charts.view import FIRST_SPAN, PRESETS
 from tui.settings.remembered import JobState
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions

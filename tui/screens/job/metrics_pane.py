@@ -17,9 +17,9 @@ from textual.timer import Timer
 
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import next_smoothing
-from tui.screens.job.chart_grid import LAYOUTS, ChartGrid, Layout
-from tui.screens.job.chart_view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
-from tui.screens.job.charts import ChartBuilder, ChartData
+from tui.screens.charts.builder import ChartBuilder, ChartData
+from tui.screens.charts.grid import LAYOUTS, ChartGrid, Layout
+from tui.screens.charts.view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window

@@ -30,7 +30,7 @@ from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
-from tui.screens.job.chart_view import words
+from tui.screens.charts.view import words
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader

@@ -12,7 +12,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.run.events import RunEvent
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
-from tui.screens.job.chart_view import ChartView, StepTimeMap
+from tui.screens.charts.view import ChartView, StepTimeMap
 from tui.text.sanitize import sanitize
 from tui.text.units import BYTES_PER_MIB, bytes_iec, cores, is_slow, number, percent, significant
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone

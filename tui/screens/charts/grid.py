@@ -10,7 +10,7 @@ from typing import Literal
 from textual.containers import Container
 from textual.reactive import var
 
-from tui.screens.job.charts import ChartData, is_flat, one_series_each, visible_part
+from tui.screens.charts.builder import ChartData, is_flat, one_series_each, visible_part
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.parts import is_crowd
 

@@ -1,0 +1,1 @@
+"""The charts that the job screen and the compare screen show."""
