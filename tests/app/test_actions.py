@@ -2,32 +2,13 @@
 
 import pytest
 
+from support.pages import all_of
 from tui.actions import ACTIONS, JOB_TABS, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.screens.base import AppScreen
-from tui.screens.cache import CacheScreen
-from tui.screens.capacity import CapacityScreen
-from tui.screens.compare import CompareRunsScreen
-from tui.screens.deploy.screen import DeployScreen
-from tui.screens.downloads import DownloadsScreen
-from tui.screens.files.screen import FilesScreen
-from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.submit import SubmitScreen
-from tui.screens.why import WhyScreen
 
-SCREENS: tuple[type[AppScreen], ...] = (
-    HomeScreen,
-    JobScreen,
-    CacheScreen,
-    CompareRunsScreen,
-    CapacityScreen,
-    FilesScreen,
-    DownloadsScreen,
-    SubmitScreen,
-    DeployScreen,
-    WhyScreen,
-)
+SCREENS = all_of(AppScreen)
 TOGETHER = {
     *(screen.SCOPES for screen in SCREENS if screen is not JobScreen),
     *((Scope.JOB, Scope.RECORDING, *scopes) for scopes in JOB_TABS.values()),

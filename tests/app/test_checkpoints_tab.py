@@ -14,7 +14,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, saved_key
 from tui.analysis.run.finding import FindingKind
 from tui.screens.job.checkpoint_pane import CheckpointPane
-from tui.screens.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
+from tui.screens.messages import DownloadRequested, OpenPage
 from tui.widgets.row_table import RowTable
 
 
@@ -81,7 +81,7 @@ async def test_what_is_said_before_and_after_they_are_judged() -> None:
 
 @pytest.mark.proves("README.md", "What is in this checkpoint?")
 async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> None:
-    heard = Heard(DownloadRequested, CompareCheckpointsRequested, OpenCheckpointRequested)
+    heard = Heard(DownloadRequested, OpenPage)
     app = tab(THREE)
     async with opened(app, message_hook=heard, notifications=True) as pilot:
         assert "Mark two checkpoints" in await pressed(pilot, "equals_sign")
@@ -96,8 +96,8 @@ async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> 
     assert one.wanted.checkpoints == ("checkpoint-300",)
     assert two.wanted.checkpoints == ("checkpoint-300", "checkpoint-100")
     assert two.wanted.size_bytes == 2 * 2**30
-    assert (compared.left.name, compared.right.name) == ("checkpoint-100", "checkpoint-300")  # by step
-    assert inside.checkpoint.checkpoint_id == "checkpoint-200"
+    assert compared.page.ids[1:] == ("checkpoint-100", "checkpoint-300")  # by step
+    assert inside.page.checkpoint.checkpoint_id == "checkpoint-200"
 
 
 async def test_the_cursor_stays_where_it_was_put_and_else_is_on_the_newest() -> None:

@@ -16,7 +16,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from support.dashboard import Dashboard, StubFeed, home, opened, pressed, screen_view, text_of
+from support.dashboard import Dashboard, Heard, StubFeed, home, opened, pressed, screen_view, text_of
 from support.fake_baseten import Answer, FakeBaseten, line
 from support.fake_runs import finished_run
 from support.remotes import remote_of
@@ -27,7 +27,7 @@ from tui.app import BtTuiApp
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import CompareJobsRequested
+from tui.screens.messages import OpenPage
 from tui.widgets.row_table import RowTable
 
 READ = tuple(ComparedRun(job, "read", replace(run(job), findings=())) for job in (JOBS[0], JOBS[5], JOBS[6]))
@@ -63,23 +63,16 @@ async def on_home(baseten: FakeBaseten) -> AsyncIterator[tuple[BtTuiApp, Pilot[A
 
 @pytest.mark.proves("README.md", "Which run is better?")
 async def test_marks_are_signs_counted_in_the_header_taken_away_and_compared() -> None:
-    asked: list[list[str]] = []
-
-    class Noting(Dashboard):
-        def on_compare_jobs_requested(self, message: CompareJobsRequested) -> None:
-            asked.append([job.id for job in message.jobs])
-
-    app = home()
-    app.__class__ = Noting
-    async with opened(app) as pilot:
+    app, asked = home(), Heard(OpenPage)
+    async with opened(app, message_hook=asked) as pilot:
         text = await pressed(pilot, "space", "j", "space")
         assert "◆ 2 marked" in text and text.count("●◆") == 2
         assert "◆ 1 marked" in await pressed(pilot, "space")
         assert "◆" not in await pressed(pilot, "escape")
         await pressed(pilot, "c")
-        assert not asked
+        assert not asked.messages
         await pressed(pilot, "k", "space", "j", "c")
-    assert asked == [["whisper", "grpo7"]]
+    assert [message.page.ids for message in asked.messages] == [("whisper", "grpo7")]
 
 
 async def test_marked_jobs_are_read_and_compared(baseten: FakeBaseten) -> None:

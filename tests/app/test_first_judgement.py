@@ -56,7 +56,9 @@ async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
 
     session = Session(remote_of(baseten))
     try:
-        await first_snapshot(session, await session.find_job("slow"), is_judged, span=timedelta(hours=1))
+        await first_snapshot(
+            session, await session.client.jobs.find("slow"), is_judged, span=timedelta(hours=1)
+        )
     finally:
         await session.aclose()
     assert {verdict(run).state for run in seen} == {"checking", "findings"}

@@ -27,7 +27,7 @@ from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.columns import job_columns
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import OpenJobRequested
+from tui.screens.messages import OpenPage
 from tui.settings.remembered import Memory
 from tui.widgets.row_table import RowTable
 
@@ -202,7 +202,7 @@ async def test_losses_are_sorted_by_value_and_nan_is_the_worst() -> None:
 
 
 async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_job() -> None:
-    app, heard = home(), Heard(OpenJobRequested)
+    app, heard = home(), Heard(OpenPage)
     async with app.run_test(size=SIZE, message_hook=heard) as pilot:
         await settle(pilot)
         await pressed(pilot, "s")
@@ -216,7 +216,7 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
         await pilot.press("G", "s")  # it has ended: there is nothing to ask
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
-    assert [message.job.id for message in heard.messages] == ["grpo7"]
+    assert [message.page.job.id for message in heard.messages] == ["grpo7"]
 
 
 async def test_the_worst_job_comes_first_however_the_list_is_sorted() -> None:

@@ -34,7 +34,7 @@ async def first_run(nodes: int, shown_min: float) -> tuple[RunSnapshot, list[Que
         try:
             run = await first_snapshot(
                 session,
-                await session.find_job("run"),
+                await session.client.jobs.find("run"),
                 lambda run: run.metrics is not None and run.health_metrics is not None,
                 span=timedelta(minutes=shown_min),
             )

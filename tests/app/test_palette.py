@@ -11,7 +11,7 @@ from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.messages import OpenJobRequested
+from tui.screens.messages import OpenPage
 
 
 @pytest.mark.proves("README.md", "Try it")
@@ -41,7 +41,7 @@ async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> N
 
 async def test_actions_are_found_by_words_jobs_and_projects_by_letters_of_names_and_parts_of_ids() -> None:
     app = home(fleet((job("vkcj4q7", name="llama-8b"), job("z", name="bert"))))
-    asked = Heard(OpenJobRequested)
+    asked = Heard(OpenPage)
     async with opened(app, (80, 24), message_hook=asked) as pilot:
         for typed, words in (("svg", "Screenshot"), ("settings", "Settings"), ("marked stop", "Stop  s")):
             await to_screen(pilot, CommandPalette, "colon")
@@ -51,7 +51,7 @@ async def test_actions_are_found_by_words_jobs_and_projects_by_letters_of_names_
         for typed in ("lm8b", "KCJ4"):
             asked.messages.clear()
             await find(pilot, app, typed, "job llama-8b")
-            await until(pilot, lambda: [one.job.id for one in asked.messages] == ["vkcj4q7"])
+            await until(pilot, lambda: [one.page.job.id for one in asked.messages] == ["vkcj4q7"])
         await find(pilot, app, "p-qwen3-g", "project qwen3-grpo")
         await until(pilot, lambda: "in qwen3-grpo" in text_of(app))
 

@@ -17,7 +17,7 @@ from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen, Dialog
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import BatchRequested, OpenJobRequested
+from tui.screens.messages import BatchRequested, OpenPage
 
 SIZE = (80, 24)
 
@@ -38,7 +38,7 @@ async def test_keys_take_effect_in_the_order_in_which_they_are_typed() -> None:
 
 
 async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_chooses_once() -> None:
-    app, asked = home(), Heard(OpenJobRequested)
+    app, asked = home(), Heard(OpenPage)
     answers: list[bool | None] = []
     async with opened(app, SIZE, message_hook=asked) as pilot:
         await pilot.press("slash", *"v2")

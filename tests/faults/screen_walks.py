@@ -1,11 +1,11 @@
-"""A small world with something for every screen to show, and the way to each of them from Home."""
+"""A small world with something for every page to show, and the way to each of them from Home."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from api_client.remotes import Remote
 from support.dashboard import text_of
 from support.fake_backend import START, START_MS, FakeBackend
 from support.faulty import FaultyServer, faulty_server
+from support.pages import all_of
 from support.remotes import remote_of
 from support.served_platform import Served, counting_bytes, served_platform
 from support.waiting import until
@@ -29,19 +30,19 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.readers.session import Session
-from tui.screens.base import AppScreen
-from tui.screens.cache import CacheScreen
-from tui.screens.capacity import CapacityScreen
-from tui.screens.compare import CompareRunsScreen
-from tui.screens.deploy.screen import DeployScreen
-from tui.screens.downloads import DownloadsScreen
-from tui.screens.files.compare import CompareCheckpointsScreen
-from tui.screens.files.screen import FilesScreen
-from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
-from tui.screens.messages import CompareCheckpointsRequested, OpenCheckpointRequested, WhyRequested
-from tui.screens.submit import SubmitScreen
-from tui.screens.why import WhyScreen
+from tui.screens.base import Page
+from tui.screens.cache import CachePage
+from tui.screens.capacity import CapacityPage
+from tui.screens.compare import ComparePage
+from tui.screens.deploy.screen import DeployPage
+from tui.screens.downloads import DownloadsPage
+from tui.screens.files.compare import CompareCheckpointsPage
+from tui.screens.files.screen import FilesPage
+from tui.screens.home.screen import HomePage, HomeScreen
+from tui.screens.job.page import JobPage
+from tui.screens.messages import OpenPage
+from tui.screens.submit import SubmitPage
+from tui.screens.why import WhyPage
 
 SIZE = (120, 30)
 LONGEST_PAUSE_S = 0.2
@@ -111,13 +112,12 @@ Go = Callable[[BtTuiApp, Pilot[Any]], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Walk:
-    """How to come to a screen from Home, and words that are on it when all is well.
+    """How to come to a page from Home, and words that are on it when all is well.
 
     ``asks``: the screen keeps asking, or asks again on ``r``, so that it hears of a refusal itself. Those
     that do not learn of trouble with the server from what the app asks meanwhile.
     """
 
-    screen: type[AppScreen]
     words: str
     go: Go
     asks: bool = True
@@ -143,17 +143,16 @@ def keys(*pressed: str) -> Go:
     return go
 
 
-async def to_files(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
-    app.post_message(OpenCheckpointRequested(first_job(app), CHECKPOINTS[0]))
+def opening(page_of: Callable[[TrainingJob], Page]) -> Go:
+    async def go(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
+        app.post_message(OpenPage(page_of(first_job(app))))
+
+    return go
 
 
-async def to_two_checkpoints(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
-    app.post_message(CompareCheckpointsRequested(first_job(app), *checkpoint_facts(CHECKPOINTS)))
-
-
-async def to_why(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
+def why_page(job: TrainingJob) -> WhyPage:
     found = HealthFinding(FindingKind.ERRORS, "warning", "errors in the log", since=START)
-    app.post_message(WhyRequested(RunSnapshot(first_job(app), START, START, findings=(found,)), lambda: None))
+    return WhyPage(RunSnapshot(job, START, START, findings=(found,)), lambda: None)
 
 
 async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
@@ -169,20 +168,29 @@ JOB_TABS = (
     ("5", "someone@example.com"),
     ("1", "'loss': 3.5"),
 )
-WALKS = {
-    "home": Walk(HomeScreen, "job job00001", keys()),
-    "job": Walk(JobScreen, "'loss': 3.5", keys("enter", "1"), tabs=JOB_TABS),
-    "cache": Walk(CacheScreen, "model.bin", keys("C"), opens_asking=True),
-    "files": Walk(FilesScreen, "weights.bin", to_files, opens_asking=True),
-    "two checkpoints": Walk(CompareCheckpointsScreen, "missing", to_two_checkpoints, opens_asking=True),
-    "compare": Walk(CompareRunsScreen, "H100:8 208x1872", keys("space", "down", "space", "c")),
-    "capacity": Walk(CapacityScreen, "16/96", keys("Q"), opens_asking=True),
-    "downloads": Walk(DownloadsScreen, "No downloads", keys("T"), asks=False),
-    "deploy": Walk(DeployScreen, "Which checkpoints?", keys("d"), asks=False, opens_asking=True),
-    "why": Walk(WhyScreen, "errors in the log", to_why, opens_asking=True),
-    "submit": Walk(SubmitScreen, "from-the-screen", to_review, asks=False),
+WALKS: dict[type[Page], Walk] = {
+    HomePage: Walk("job job00001", keys()),
+    JobPage: Walk("'loss': 3.5", keys("enter", "1"), tabs=JOB_TABS),
+    CachePage: Walk("model.bin", keys("C"), opens_asking=True),
+    FilesPage: Walk("weights.bin", opening(lambda job: FilesPage(job, CHECKPOINTS[0])), opens_asking=True),
+    CompareCheckpointsPage: Walk(
+        "missing",
+        opening(lambda job: CompareCheckpointsPage(job, *checkpoint_facts(CHECKPOINTS))),
+        opens_asking=True,
+    ),
+    ComparePage: Walk("H100:8 208x1872", keys("space", "down", "space", "c")),
+    CapacityPage: Walk("16/96", keys("Q"), opens_asking=True),
+    DownloadsPage: Walk("No downloads", keys("T"), asks=False),
+    DeployPage: Walk("Which checkpoints?", keys("d"), asks=False, opens_asking=True),
+    WhyPage: Walk("errors in the log", opening(why_page), opens_asking=True),
+    SubmitPage: Walk("from-the-screen", to_review, asks=False),
 }
-"""Every screen that the app can show on a remote."""
+WALKS |= {
+    page: Walk("", opening(lambda _job, page=page: page()), opens_asking=True)  # type: ignore[misc]
+    for page in all_of(Page)
+    if page not in WALKS and not fields(page)
+}
+"""The way to every page that the app can show on a remote; one that is about nothing needs none here."""
 
 
 @asynccontextmanager
@@ -191,7 +199,7 @@ async def home_of(faulty: FaultyServer) -> AsyncIterator[tuple[QuickRetryApp, Pi
     faulty.set_faults()
     app = QuickRetryApp(remote_of(faulty))
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: WALKS["home"].words in text_of(app))
+        await until(pilot, lambda: WALKS[HomePage].words in text_of(app))
         yield app, pilot
 
 

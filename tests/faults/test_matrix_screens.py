@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from screen_walks import (
     LONGEST_PAUSE_S,
+    SIZE,
     WALKS,
     QuickRetryApp,
     Walk,
@@ -23,14 +24,16 @@ from screen_walks import (
 from textual.pilot import Pilot
 
 from support.faulty import FaultyServer
+from support.pages import all_of
 from support.waiting import to_screen, until
 from tui.analysis.transfers import DownloadRequest, TransferState
-from tui.screens.base import AppScreen
+from tui.screens.base import Page
 from tui.screens.deploy.answers import QuestionPane
-from tui.screens.deploy.screen import DeployScreen
+from tui.screens.deploy.screen import DeployPage, DeployScreen
 from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen
-from tui.screens.downloads import DownloadsScreen
-from tui.screens.home.screen import HomeScreen
+from tui.screens.downloads import DownloadsPage, DownloadsScreen
+from tui.screens.home.screen import HomePage, HomeScreen
+from tui.screens.job.page import JobPage
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import DownloadRequested
 from tui.screens.submit import SubmitScreen
@@ -84,26 +87,35 @@ async def see_tabs(app: QuickRetryApp, pilot: Pilot[Any], walk: Walk, *words: st
         await until(pilot, partial(shows, app, on_tab, *words))
 
 
+async def see_sizes(app: QuickRetryApp, pilot: Pilot[Any]) -> None:
+    for size, theme in (((60, 20), "bt-light"), ((160, 50), "bt-light"), (SIZE, "bt-dark")):
+        app.theme = theme
+        await pilot.resize_terminal(*size)
+        await until(pilot, partial(is_well, app, ""))
+
+
 async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: FaultyServer) -> None:
     """A screen names each that it opens under and fills when they end; under others, what was there stays."""
+    assert set(WALKS) == all_of(Page)
     async with home_of(faulty) as (app, pilot):
-        for name, walk in WALKS.items():
-            await until(pilot, partial(is_well, app, WALKS["home"].words))
+        for page, walk in WALKS.items():
+            await until(pilot, partial(is_well, app, WALKS[HomePage].words))
             faulty.set_faults(OPENING[0] if walk.opens_asking else "")
             await walk.go(app, pilot)
-            await until(pilot, lambda w=walk: isinstance(app.screen, w.screen))  # type: ignore[misc]
+            await until(pilot, lambda p=page: p is HomePage or not isinstance(app.screen, HomeScreen))  # type: ignore[misc]
             for fault in OPENING if walk.opens_asking else ():
                 await strike(app, pilot, faulty, fault)
             faulty.set_faults()
             await until(pilot, partial(is_well, app, walk.words))
+            await see_sizes(app, pilot)
             await see_tabs(app, pilot, walk)
-            for fault in FAULTS if name == "home" else LATER:
+            for fault in FAULTS if page is HomePage else LATER:
                 if not walk.asks and fault in REFUSALS:
                     continue
                 await strike(app, pilot, faulty, fault)
                 await see_tabs(app, pilot, walk, FAULTS[fault])
-                assert shows(app, walk.words), name
-                if name == "home":
+                assert shows(app, walk.words), page
+                if page is HomePage:
                     faulty.set_faults()
                     await until(pilot, partial(is_well, app, walk.words))
             faulty.set_faults(ODD)
@@ -116,28 +128,17 @@ async def test_a_walk_through_every_screen_under_fault_after_fault(faulty: Fault
 
 async def test_a_route_that_fails_alone_is_named_and_only_where_it_is_shown(faulty: FaultyServer) -> None:
     async with home_of(faulty) as (app, pilot):
-        await WALKS["job"].go(app, pilot)
-        await until(pilot, partial(is_well, app, WALKS["job"].words))
+        await WALKS[JobPage].go(app, pilot)
+        await until(pilot, partial(is_well, app, WALKS[JobPage].words))
         faulty.set_faults("503;paths=/checkpoints")
         await pilot.press("r")
         await until(pilot, partial(shows, app, "the checkpoints", "503", "○ stale"))
         await pilot.press("T")
-        await until(pilot, partial(is_well, app, WALKS["downloads"].words))
+        await until(pilot, partial(is_well, app, WALKS[DownloadsPage].words))
         await pilot.press("escape")
         await until(pilot, partial(shows, app, "the checkpoints"))
         faulty.set_faults()
-        await until(pilot, partial(is_well, app, WALKS["job"].words))
-
-
-def test_every_screen_of_the_app_is_in_the_matrix() -> None:
-    found, left = set(), [AppScreen]
-    while left:
-        one = left.pop()
-        derived = one.__subclasses__()
-        left += derived
-        if not derived:
-            found.add(one)
-    assert found == {walk.screen for walk in WALKS.values()}
+        await until(pilot, partial(is_well, app, WALKS[JobPage].words))
 
 
 async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(faulty: FaultyServer) -> None:
@@ -169,7 +170,7 @@ async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_on
     faulty: FaultyServer,
 ) -> None:
     async with home_of(faulty) as (app, pilot):
-        await WALKS["deploy"].go(app, pilot)
+        await WALKS[DeployPage].go(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, DeployScreen))
         screen = app.screen
         assert isinstance(screen, DeployScreen)

@@ -126,7 +126,7 @@ DIALOGS: dict[str, Go] = {
 }
 STEPS = ("job", "checkpoints", "base_model", "lora_rank", "model_name", "gpu", "hf_secret", "environment")
 PLACES: dict[str, Go] = {
-    **{name: walk.go for name, walk in WALKS.items()},
+    **{page.__name__: walk.go for page, walk in WALKS.items()},
     **{f"job tab {tab}": keys("enter", tab) for tab in "12345"},
     **DIALOGS,
     **{f"wizard: {step}": question(step) for step in (*STEPS, "secrets", "review")},

@@ -1,55 +1,49 @@
-"""Back and forward through the visited screens, as in a browser."""
+"""Open pages; go back and forward through them, as in a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from textual.app import App
 from textual.screen import Screen
+from textual.worker import Worker
 
 from tui.actions.keymap import key_for
-from tui.screens.base import AppScreen
-
-LONGEST = 100
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """An entry in the history: the key of a screen, and a function that shows it again."""
-
-    key: tuple[str, ...]
-    show: Callable[[], object] = field(compare=False, repr=False)
+from tui.screens import messages
+from tui.screens.base import AppScreen, FindPage, Page, PageServices
+from tui.screens.home.screen import HomePage
+from tui.widgets.background import run_in_background
 
 
 class NavigationHistory:
-    """The visits with a current position; a new visit removes the entries ahead of it."""
+    """The visited pages with a current position; a new visit removes the pages ahead of it."""
 
     def __init__(self) -> None:
-        self._visits: list[HistoryEntry] = []
+        self._visits: list[Page] = []
         self._at = -1
 
     @property
-    def present(self) -> HistoryEntry | None:
+    def present(self) -> Page | None:
         return self._visits[self._at] if self._visits else None
 
-    def visit(self, place: HistoryEntry) -> None:
-        if place == self.present:
+    def visit(self, page: Page) -> None:
+        if page == self.present:
             return
-        self._visits[self._at + 1 :] = [place]
-        del self._visits[:-LONGEST]
+        self._visits[self._at + 1 :] = [page]
+        del self._visits[:-100]
         self._at = len(self._visits) - 1
 
-    def record_return(self, place: HistoryEntry) -> None:
-        """Go back to a place after the screen above it was closed; add it if it was not visited before."""
+    def record_return(self, page: Page) -> None:
+        """Go back to a page after the screen above it was closed; add it if it was not visited before."""
         for at in range(self._at, -1, -1):
-            if self._visits[at] == place:
+            if self._visits[at] == page:
                 self._at = at
                 return
-        self.visit(place)
+        self.visit(page)
 
-    def step(self, by: int) -> HistoryEntry | None:
+    def step(self, by: int) -> Page | None:
         at = self._at + by
         if not 0 <= at < len(self._visits):
             return None
@@ -57,51 +51,68 @@ class NavigationHistory:
         return self._visits[at]
 
 
-HOME = "home"
-
-
 class Navigation:
-    """Shows full screens above each other, with a history; ``share`` gives a screen the state of all."""
+    """Opens pages above each other, with a history; ``share`` gives a screen the state of all."""
+
+    services: PageServices
 
     def __init__(self, app: App[Any], keys: Mapping[str, str], share: Callable[[AppScreen], object]) -> None:
         self._app = app
         self._keys = keys
         self._share = share
         self._history = NavigationHistory()
-        self._places: dict[Screen[Any], HistoryEntry] = {}
+        self._pages: dict[Screen[Any], Page] = {}
 
     def begin(self, first: Screen[None]) -> None:
         """Start a new history with the first screen, which stays below all others."""
         self._history = NavigationHistory()
-        self._places = {}
+        self._pages = {}
         if isinstance(first, AppScreen):
             first.change_keys(self._keys)
-            self._places[first] = HistoryEntry((HOME,), lambda: None)
-            self._history.visit(self._places[first])
+            self._pages[first] = HomePage()
+            self._history.visit(HomePage())
 
-    def push(self, screen: AppScreen, place: HistoryEntry | None = None) -> None:
-        """Show a screen; without a place it is not added to the history."""
+    def take(self, message: messages.OpenPage) -> Worker[None] | None:
+        """Open the page of a message, unless the screen that it replaces is no longer on top."""
+        if message.replaces is not None:
+            if self._app.screen is not message.replaces:
+                return None
+            self._app.pop_screen()
+        return self.open(message.page)
+
+    def open(self, page: Page | FindPage) -> Worker[None] | None:
+        """Open a page above the current screen; the worker opens one that must be found first."""
+        if not isinstance(page, Page):
+            return run_in_background(
+                self._app, partial(self._find, page), "search for a job", group="open", exclusive=True
+            )
+        screen = page.open(self.services)
         self._share(screen)
         screen.change_keys(self._keys)
-        if place is None or place != self._history.present:  # otherwise the history has just moved there
+        if page != self._history.present:  # otherwise the history has just moved there
             self._sync()
-        if place is not None:
-            self._places[screen] = place
-            self._history.visit(place)
+        if not page.changes_server:
+            self._pages[screen] = page
+            self._history.visit(page)
         self._app.push_screen(screen)
+        return None
+
+    async def _find(self, find: FindPage) -> None:
+        if (page := await find(self.services)) is not None:
+            self.open(page)
 
     def _sync(self) -> None:
         """Update the current position, because screens may have been closed in other ways."""
         there = set(self._app.screen_stack)
-        self._places = {screen: place for screen, place in self._places.items() if screen in there}
+        self._pages = {screen: page for screen, page in self._pages.items() if screen in there}
         for screen in reversed(self._app.screen_stack):
-            if (place := self._places.get(screen)) is not None:
-                self._history.record_return(place)
+            if (page := self._pages.get(screen)) is not None:
+                self._history.record_return(page)
                 return
 
     async def back(self) -> None:
         screen = self._app.screen
-        if isinstance(screen, AppScreen) and screen not in self._places:
+        if isinstance(screen, AppScreen) and screen not in self._pages:
             await self._app.run_action("screen.back")  # the screen may ask first: it has answers to keep
         else:
             await self._travel(-1, "No earlier screen; ")
@@ -111,12 +122,11 @@ class Navigation:
 
     async def _travel(self, by: int, nowhere: str) -> None:
         self._sync()
-        place = self._history.step(by)
-        if place is None:
+        page = self._history.step(by)
+        if page is None:
             self._app.notify(f"{nowhere}{key_for('screen.back', self._keys)} leaves a screen.")
-            return
-        if any(self._places.get(screen) == place for screen in self._app.screen_stack):
-            while self._places.get(self._app.screen) != place:
+        elif any(self._pages.get(screen) == page for screen in self._app.screen_stack):
+            while self._pages.get(self._app.screen) != page:
                 await self._app.pop_screen()
         else:
-            place.show()
+            self.open(page)

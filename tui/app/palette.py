@@ -79,8 +79,7 @@ class PaletteProvider(Provider):
             shown.stylize("dim", 0, len(found.kind))
             for offset in offsets:
                 shown.stylize("underline", offset, offset + 1)
-            choose = partial(self.app.post_message, found.message)
-            yield Hit(score * BELOW_ACTIONS, shown, choose, text=title, help=escape(found.about))
+            yield Hit(score * BELOW_ACTIONS, shown, found.choose, text=title, help=escape(found.about))
 
     def _objects(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]

@@ -42,9 +42,8 @@ from tui.app.alerts import Alerts
 from tui.app.crash import crash_notice
 from tui.app.downloads import Downloads, quit_question, stop_words
 from tui.app.files import SavedFiles
-from tui.app.history import HistoryEntry, Navigation
+from tui.app.history import Navigation
 from tui.app.job_changes import JobChanges
-from tui.app.opening import ScreenOpener
 from tui.app.palette import ActionProvider, Palette, PaletteProvider, Themes, action_commands
 from tui.app.recorders import Recorders
 from tui.app.remotes import Remotes
@@ -62,8 +61,11 @@ from tui.app.tips import Tips
 from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
-from tui.screens.base import AppScreen, is_settled
+from tui.screens.base import AppScreen, PageServices, is_settled
+from tui.screens.downloads import DownloadsPage, DownloadsScreen
 from tui.screens.help import HelpScreen
+from tui.screens.home.screen import HomePage
+from tui.screens.job.page import JobPage, job_by_id
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded
 from tui.settings.paths import config_path
@@ -88,7 +90,7 @@ COPIED_CELLS = 160
 MAX_NOTICES = 3
 CRASHED = 1
 """Exit status of a crash."""
-SESSION_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch", "record")
+SESSION_GROUPS = ("downloads", "ask about a download", "open", "act", "batch", "record")
 
 
 class BtTuiApp(App[WelcomeChoice]):
@@ -180,6 +182,19 @@ class BtTuiApp(App[WelcomeChoice]):
         self.downloads = Downloads(self, session, self._keys, self.outbox, self.files)
         self.jobs = JobChanges(self, session, share=partial(setattr, self, "stopping"))
         self.recorders = Recorders(self, session, share=partial(setattr, self, "recording"))
+        self.navigation.services = PageServices(
+            app=self,
+            connected=session,
+            settings=self._settings,
+            memory=self._memory,
+            fleet_feed=self.teams.feed,
+            label=self.teams.label,
+            team=lambda: self.teams.team,
+            recent_findings=self.teams.recent_findings,
+            recordings=None
+            if self._recorded is None or session is None or session.remote is not self._recorded_at
+            else self._recorded,
+        )
         self._handlers = self._handlers_of(session)
 
     def _handlers_of(self, session: Session | None) -> messages.Handlers:
@@ -191,10 +206,7 @@ class BtTuiApp(App[WelcomeChoice]):
         for service in (self.jobs, self.downloads, self.files, self.alerts, self.recorders):
             handlers |= service.handlers
         if session is not None:
-            self.opener = ScreenOpener(
-                self, session, self.navigation, self.teams, self._settings, self._memory, self._recorded
-            )
-            handlers |= self.opener.handlers
+            handlers[messages.OpenPage] = self.navigation.take
         return handlers
 
     @on(messages.AppMessage)
@@ -205,11 +217,15 @@ class BtTuiApp(App[WelcomeChoice]):
             begun = carry_out(message)
             if isinstance(begun, Worker):
                 self._typed.wait_for(begun)
-        if isinstance(message, messages.OpenJobRequested):
+        if isinstance(message, messages.OpenPage) and isinstance(message.page, JobPage):
             self.tips.done(f"{Scope.HOME}.open_job")
 
     def first_screen(self) -> Screen[None]:
-        return WelcomeScreen(self._why_no_remote) if self.session is None else self.teams.home()
+        return (
+            WelcomeScreen(self._why_no_remote)
+            if self.session is None
+            else HomePage().open(self.navigation.services)
+        )
 
     def _may_leave_remote(self) -> bool:
         """Return True if switching ends no downloads; otherwise notify the user of them."""
@@ -258,7 +274,7 @@ class BtTuiApp(App[WelcomeChoice]):
                 timeout=PROBLEMS_SHOWN_S,
             )
         if self._job_id is not None and self.session is not None:
-            self.opener.find_job(self._job_id, self._tab)
+            self.navigation.open(partial(job_by_id, self._job_id, self._tab))
 
     async def on_unmount(self) -> None:
         self._garbage.stop()
@@ -490,16 +506,10 @@ class BtTuiApp(App[WelcomeChoice]):
 
     @on(DownloadBadge.Pressed)
     def action_show_downloads(self) -> None:
-        if isinstance(self.screen, AppScreen):
-            if Scope.DOWNLOADS in self.screen.SCOPES:
-                self.pop_screen()
-            else:
-                self._show_downloads()
-
-    def _show_downloads(self) -> None:
-        from tui.screens.downloads import DownloadsScreen
-
-        self.navigation.push(DownloadsScreen(), HistoryEntry(("downloads",), self._show_downloads))
+        if isinstance(self.screen, DownloadsScreen):
+            self.pop_screen()
+        elif isinstance(self.screen, AppScreen):
+            self.navigation.open(DownloadsPage())
 
     async def action_quit(self) -> None:
         running, stops = len(self.transfers.under_way), self.jobs.stopper.waiting

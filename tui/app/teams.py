@@ -31,7 +31,7 @@ Publish = Callable[[FleetSnapshot], object]
 
 
 class Teams:
-    """Creates Home, and narrows it to a team or a project; the choice of a team is remembered by remote."""
+    """Feeds Home, and narrows it to a team or a project; the choice of a team is remembered by remote."""
 
     def __init__(
         self,
@@ -53,15 +53,12 @@ class Teams:
         self._place = session.place if session is not None else ""
         self.team = memory.state.teams.get(self._place, ALL_TEAMS)
 
-    def home(self) -> HomeScreen:
-        return HomeScreen(self._feed, self._location_label(), self._memory)
-
-    def _location_label(self) -> str:
+    def label(self) -> str:
         """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
         words = (self._place, self.team, "demo data" if self._demo else "")
         return " · ".join(word for word in words if word)
 
-    def _feed(self, publish: Publish) -> FleetFeed:
+    def feed(self, publish: Publish) -> FleetFeed:
         assert self._session is not None
         self._publish = publish
         return FleetFeed(
@@ -129,7 +126,7 @@ class Teams:
         self._memory.put(teams={**kept, self._place: team})
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
-                screen.show_place(self._location_label())
+                screen.show_place(self.label())
         if self._fleet is not None and self._publish is not None:
             self._publish(of_team(self._fleet, team))
 

@@ -18,7 +18,7 @@ from api_client.errors import (
     Unauthorized,
 )
 from api_client.events import RequestEvent
-from api_client.http.retry import RetryPolicy
+from api_client.http.retry import LASTING, RetryPolicy, retrying
 from api_client.models import TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from tui.analysis.connection import Connection, StaleResource
@@ -113,8 +113,15 @@ class Session:
     async def delete_project(self, project_id: str) -> None:
         await self.client.projects.delete(project_id)
 
-    async def find_job(self, job_id: str) -> TrainingJob:
-        return await self.client.jobs.find(job_id)
+    async def find_job(self, job_id: str) -> TrainingJob | None:
+        """Find a job, retrying while the server is unreachable; None if the server has no such job."""
+
+        async def find() -> TrainingJob | None:
+            with suppress(NotFound):
+                return await self.client.jobs.find(job_id)
+            return None
+
+        return await retrying(find, LASTING, sleep=self.clock.sleep)
 
     def job_link(self, job: TrainingJob) -> str:
         return self.client.job_link(job.project_id, job.id)

@@ -1,14 +1,16 @@
-"""The base class of full screens."""
+"""The base classes of full screens, and of the pages that open them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.reactive import var
 from textual.screen import Screen
@@ -28,15 +30,27 @@ from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
 
+if TYPE_CHECKING:  # Home's first picture does not wait for them
+    from tui.analysis.run.finding import HealthFinding
+    from tui.feeds.comparison import RunCache
+    from tui.readers.recorded_runs import OpenRecordings
+    from tui.readers.session import Session
+    from tui.settings.loading import Loaded
+    from tui.settings.remembered import Memory
+
+
+MakeFeed = Callable[..., Any]
+"""Creates a screen's feed; ``publish`` takes its snapshots."""
+
 
 @dataclass(frozen=True, slots=True)
 class PaletteItem:
-    """An object on a screen that the command palette finds; choosing it posts ``message`` to the app."""
+    """An object on a screen that the command palette finds."""
 
     kind: str
     name: str
     about: str
-    message: Message
+    choose: Callable[[], object]
     id: str = ""
 
 
@@ -71,6 +85,11 @@ class AppScreen(Screen[None]):
 
     _feed: Any
     """The task that reads what the screen shows and publishes snapshots; each screen has its own type."""
+
+    def __init__(self, feed_with: MakeFeed | None = None) -> None:
+        super().__init__()
+        if feed_with is not None:
+            self._feed = feed_with(publish=self.publish)
 
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
@@ -187,6 +206,75 @@ class AppScreen(Screen[None]):
     def type_into(self, field: Input) -> None:
         """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""
         self.set_focus(field)
+
+
+@dataclass
+class PageServices:
+    """The parts of the app that pages need."""
+
+    app: App[Any]
+    connected: Session | None
+    """None on the welcome screen only, which opens no pages."""
+    settings: Loaded
+    memory: Memory
+    fleet_feed: MakeFeed
+    """Creates the feed of Home."""
+    label: Callable[[], str]
+    """Returns the name that Home shows: the remote, the team, and a mark for demo data."""
+    team: Callable[[], str]
+    """Returns the chosen team; empty for all."""
+    recent_findings: Callable[[TrainingJob], tuple[HealthFinding, ...]]
+    """Returns Home's findings for a job."""
+    recordings: OpenRecordings | None
+    """The recordings that the remote serves, if it does."""
+
+    @property
+    def session(self) -> Session:
+        assert self.connected is not None
+        return self.connected
+
+    @cached_property
+    def compared_runs(self) -> RunCache:
+        from tui.feeds.comparison import RunCache
+
+        return RunCache()
+
+    def now_s(self) -> float:
+        return self.session.clock.now().timestamp()
+
+
+@dataclass(frozen=True, eq=False)
+class Page(ABC):
+    """A screen that can be opened, and its place in the history.
+
+    A page is defined below its screen, and opened with ``messages.OpenPage``. Its fields are what the
+    screen is about.
+    """
+
+    changes_server: ClassVar[bool] = False
+    """True if the page is a form whose answers change something on the server.
+
+    A read-only dashboard refuses it. The history leaves it out, because closing it drops the answers.
+    """
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of what the page is about. Pages of one class with the same ids are equal."""
+        return ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Page) and (type(self), self.ids) == (type(other), other.ids)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.ids))
+
+    @abstractmethod
+    def open(self, services: PageServices) -> AppScreen:
+        """Return a new screen with its feed."""
+
+
+FindPage = Callable[[PageServices], Coroutine[Any, Any, Page | None]]
+"""Reads what a page is about, and returns it; None if there is none, after notifying the user."""
 
 
 def is_settled(screen: Screen[Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +16,7 @@ from tui.actions import Scope
 from tui.analysis.file_tree.rows import Order, SortKey
 from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.feeds.files import CacheFeed, CacheSnapshot
+from tui.screens.base import MakeFeed, Page, PageServices
 from tui.screens.file_tree import TreeScreen
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
@@ -35,8 +37,6 @@ NO_CACHE = (
 EMPTY_CACHE = "The cache is empty: the latest job left nothing in it."
 FILTER_HINT = "text or pattern: qwen, *.safetensors, hub/*/snapshots/*"
 
-MakeFeed = Callable[..., CacheFeed]
-
 
 class CacheScreen(TreeScreen):
     CSS_PATH = "cache.tcss"
@@ -46,10 +46,9 @@ class CacheScreen(TreeScreen):
     snapshot: var[CacheSnapshot] = var(CacheSnapshot())
 
     def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
-        super().__init__()
+        super().__init__(feed_with)
         self._now_s = now_s
         self._project = sanitize(project)
-        self._feed = feed_with(publish=self.publish)
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
@@ -135,3 +134,22 @@ def _descriptive_name(tree: FileTree, node: int) -> str:
     while _GENERIC_NAMES.fullmatch(tree.names[node]) and tree.parents[node] != ROOT:
         node = tree.parents[node]
     return tree.names[node]
+
+
+@dataclass(frozen=True, eq=False)
+class CachePage(Page):
+    """The cache of a project."""
+
+    project_id: str
+    name: str
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.project_id,)
+
+    def open(self, services: PageServices) -> CacheScreen:
+        return CacheScreen(
+            self.name,
+            lambda publish: CacheFeed(services.session, self.project_id, publish=publish),
+            now_s=services.now_s,
+        )

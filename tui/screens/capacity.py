@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from textual import on
@@ -12,8 +12,9 @@ from textual.reactive import var
 from tui.actions import Scope
 from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
-from tui.screens.base import AppScreen
-from tui.screens.messages import ExportRequested, OpenJobRequested
+from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
+from tui.screens.job.page import JobPage
+from tui.screens.messages import ExportRequested, OpenPage
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
 from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize
@@ -24,8 +25,6 @@ from tui.widgets.text_panel import WrappedText
 
 SHOWN_OF_GPUS = "gpu team bar use free on_demand spot baseline waits"
 SHOWN_OF_JOBS = "status gpus type name age priority spot project user"
-
-MakeFeed = Callable[..., CapacityFeed]
 
 WORDS = {
     "loading": "Loading GPU capacity…",
@@ -47,9 +46,8 @@ class CapacityScreen(AppScreen):
     all_types: var[bool] = var(True, init=False)
 
     def __init__(self, place: str, feed_with: MakeFeed) -> None:
-        super().__init__()
+        super().__init__(feed_with)
         self._place = place
-        self._feed = feed_with(publish=self.publish)
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
@@ -128,7 +126,7 @@ class CapacityScreen(AppScreen):
     def action_open_job(self) -> None:
         row = self._jobs.cursor_row
         if row is not None:
-            self.post_message(OpenJobRequested(row.job))
+            self.post_message(OpenPage(JobPage(row.job)))
 
     def action_other_table(self) -> None:
         to_jobs = not self._jobs.has_focus or not self._gpus.rows
@@ -146,3 +144,11 @@ class CapacityScreen(AppScreen):
 def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
     """Return what tells a team's row from the one of all teams; the only team's is the same."""
     return (row.gpu_type, row.on_demand, row.spot, row.limit)
+
+
+@dataclass(frozen=True, eq=False)
+class CapacityPage(Page):
+    def open(self, services: PageServices) -> CapacityScreen:
+        return CapacityScreen(
+            services.session.place, lambda publish: CapacityFeed(services.session, publish=publish)
+        )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partialmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial, partialmethod
 from typing import Literal
 
 from textual import on
@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.reactive import var
 
+from api_client.errors import RequestError
 from api_client.models import QueueContext, TrainingJob
 from tui.actions import Scope
 from tui.analysis.comparison import (
@@ -30,8 +31,8 @@ from tui.analysis.comparison import (
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, next_smoothing
-from tui.feeds.comparison import ComparisonFeed
-from tui.screens.base import AppScreen
+from tui.feeds.comparison import ComparisonFeed, job_before
+from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.charts.builder import LEAST_RANGE, ChartData
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.charts.view import ChartView, drawing_words
@@ -116,7 +117,6 @@ def _title(measure: str, lines: Sequence[Series]) -> str:
     return f"{measure} of {lines[0].name}" if len(lines) == 1 else measure
 
 
-MakeFeed = Callable[..., ComparisonFeed]
 Layout = Literal["both", "charts", "table"]
 LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
 ZOOM_STEP = 1.6
@@ -140,10 +140,9 @@ class CompareRunsScreen(AppScreen):
     differing_only: var[bool] = var(False, init=False)
 
     def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
-        super().__init__()
+        super().__init__(feed_with)
         self.set_reactive(CompareRunsScreen.runs, tuple(ComparedRun(job) for job in jobs))
         self._maker = CurveBuilder()
-        self._feed = feed_with(publish=self.publish)
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="problem")
@@ -345,3 +344,41 @@ class CompareRunsScreen(AppScreen):
             self.view = replace(self.view, cursor=None)
         else:
             self.leave()
+
+
+@dataclass(frozen=True, eq=False)
+class ComparePage(Page):
+    """Several jobs side by side; the first is the baseline."""
+
+    jobs: tuple[TrainingJob, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(job.id for job in self.jobs)
+
+    def open(self, services: PageServices) -> CompareRunsScreen:
+        wanted = services.settings.configuration
+        return CompareRunsScreen(
+            self.jobs,
+            partial(
+                ComparisonFeed,
+                services.session,
+                services.compared_runs,
+                self.jobs,
+                patterns=wanted.progress_patterns,
+                own_prices=wanted.prices,
+            ),
+        )
+
+
+async def comparison_with_previous(job: TrainingJob, services: PageServices) -> ComparePage | None:
+    """Find the page that compares a job with the previous one of its project."""
+    try:
+        before = await job_before(services.session, job)
+    except RequestError as error:
+        services.app.notify(str(error), title="Can't compare", severity="error")
+        return None
+    if before is not None:
+        return ComparePage((before, job))
+    services.app.notify("No earlier job in this project; mark jobs with space on Home.")
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.text import Text
 from textual import on
@@ -24,7 +25,7 @@ from tui.analysis.transfers import (
     time_left,
 )
 from tui.screens import messages
-from tui.screens.base import AppScreen
+from tui.screens.base import AppScreen, Page, PageServices
 from tui.tables.column import Column, Span
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
@@ -221,3 +222,9 @@ class DownloadsScreen(AppScreen):
 
     def action_clear_finished(self) -> None:
         self.post_message(messages.ClearDownloadsRequested())
+
+
+@dataclass(frozen=True, eq=False)
+class DownloadsPage(Page):
+    def open(self, services: PageServices) -> DownloadsScreen:
+        return DownloadsScreen()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
-from api_client.models import Checkpoint, TrainingJob
+from api_client.models import TrainingJob
+from tui.screens.base import AppScreen, FindPage, Page
 from tui.text.sanitize import sanitize, sanitize_lines
 
 if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other screens
-    from tui.analysis.checkpoints.facts import CheckpointFacts
     from tui.analysis.export import ExportTable
     from tui.analysis.fleet.batches import ProjectDeletion, Verb
     from tui.analysis.fleet.snapshot import FleetSnapshot
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other
 class AppMessage(Message):
     """Base class; a read-only dashboard refuses those with ``changes_server``."""
 
-    changes_server: ClassVar[bool] = False
+    changes_server: bool = False
 
 
 Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
@@ -33,8 +33,15 @@ Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
 
 
 @dataclass
-class OpenJobRequested(AppMessage):
-    job: TrainingJob
+class OpenPage(AppMessage):
+    """Request to open a page; if ``replaces`` is set, that screen is closed, and it has to be on top."""
+
+    page: Page | FindPage
+    replaces: AppScreen | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.changes_server = isinstance(self.page, Page) and self.page.changes_server
 
 
 @dataclass
@@ -61,28 +68,6 @@ class BookmarkRequested(AppMessage):
     job: TrainingJob
 
 
-class NewJobRequested(AppMessage):
-    changes_server = True
-
-
-@dataclass
-class JobSubmitted(AppMessage):
-    job: TrainingJob
-
-
-@dataclass
-class DeployRequested(AppMessage):
-    """Request to deploy checkpoints of a job, or of any job if none is given.
-
-    Without names the best checkpoint is proposed. ``run`` is the job's known state.
-    """
-
-    job: TrainingJob | None
-    checkpoints: tuple[str, ...] = ()
-    run: RunSnapshot | None = None
-    changes_server = True
-
-
 @dataclass
 class CopyRequested(AppMessage):
     """Request to copy ``text`` to the clipboard, sanitized; ``what`` names it in the toast.
@@ -106,20 +91,8 @@ class BrowserRequested(AppMessage):
 
 
 @dataclass
-class OpenCacheRequested(AppMessage):
-    project_id: str
-    name: str
-
-
-@dataclass
 class OpenProjectRequested(AppMessage):
     project_id: str
-
-
-@dataclass
-class OpenCheckpointRequested(AppMessage):
-    job: TrainingJob
-    checkpoint: Checkpoint
 
 
 @dataclass
@@ -179,32 +152,6 @@ class SnoozeRequested(AppMessage):
 
     job: TrainingJob
     findings: tuple[HealthFinding, ...]
-
-
-@dataclass
-class CompareCheckpointsRequested(AppMessage):
-    job: TrainingJob
-    left: CheckpointFacts
-    right: CheckpointFacts
-
-
-@dataclass
-class CompareJobsRequested(AppMessage):
-    """Request to compare jobs side by side; the first is the baseline. One job: with the one before it."""
-
-    jobs: Sequence[TrainingJob]
-
-
-class CapacityRequested(AppMessage):
-    pass
-
-
-@dataclass
-class WhyRequested(AppMessage):
-    """Request to explain the problems of a run; ``latest`` returns its newest state."""
-
-    run: RunSnapshot
-    latest: Callable[[], RunSnapshot | None]
 
 
 @dataclass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -21,9 +22,10 @@ from api_client.submission.payload import Overrides
 from api_client.words import command_line
 from tui.actions import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
-from tui.screens.base import AppScreen
+from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen
-from tui.screens.messages import JobSubmitted
+from tui.screens.job.page import JobPage
+from tui.screens.messages import OpenPage
 from tui.system.saved_files import own_path
 from tui.tables.column import Column
 from tui.text.sanitize import sanitize
@@ -165,8 +167,6 @@ def _dropped(plan: ArchivePlan) -> str:
     return ", ".join(names[:SHOWN_NAMES]) + more
 
 
-MakeFeed = Callable[[Callable[[SubmissionSnapshot], object]], SubmissionFeed]
-
 CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
     Column("path", "config files", lambda row: [(sanitize(_short(row.path)), "plain")], width=20, flex=1),
     Column("recent", "", lambda row: [("recent", "muted")] if row.recent else [], width=6, keep=1),
@@ -193,9 +193,8 @@ class SubmitScreen(AppScreen):
     snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
 
     def __init__(self, feed_with: MakeFeed, place: str) -> None:
-        super().__init__()
+        super().__init__(feed_with)
         self._place = place
-        self._feed = feed_with(self.publish)
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets of all stages; CSS shows those of the current stage."""
@@ -237,7 +236,7 @@ class SubmitScreen(AppScreen):
         if stage == "submitting":
             self._show_progress(snapshot)
         if snapshot.job is not None:
-            self.post_message(JobSubmitted(snapshot.job))
+            self.post_message(OpenPage(JobPage(snapshot.job), replaces=self))
 
     @on(Input.Changed, "#path")
     def _narrow_choices(self) -> None:
@@ -395,3 +394,14 @@ def _short(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+@dataclass(frozen=True, eq=False)
+class SubmitPage(Page):
+    changes_server = True
+
+    def open(self, services: PageServices) -> SubmitScreen:
+        return SubmitScreen(
+            lambda publish: SubmissionFeed(services.session, publish, team=services.team()),
+            services.session.place,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -11,9 +12,10 @@ from textual.reactive import var
 from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.analysis.run.finding import SIGNS, TONES
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
-from tui.screens.base import AppScreen
+from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.messages import CopyRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
@@ -23,8 +25,6 @@ from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel
-
-MakeFeed = Callable[..., WhyFeed]
 
 MAX_CHARTS = 2
 UNITS = {"%": percent, "B": bytes_iec, "cores": cores}
@@ -44,9 +44,8 @@ class WhyScreen(AppScreen):
     snapshot: var[WhyView] = var(WhyView(()), init=False)
 
     def __init__(self, job: TrainingJob, feed_with: MakeFeed) -> None:
-        super().__init__()
+        super().__init__(feed_with)
         self.job = job
-        self._feed = feed_with(publish=self.publish)
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -159,3 +158,22 @@ def _spec(figure: Figure) -> ChartSpec:
         x_axis="clock",
         selected=figure.series[-1].name,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class WhyPage(Page):
+    """The problems of a run, explained."""
+
+    run: RunSnapshot
+    latest: Callable[[], RunSnapshot | None]
+    """Returns the newest state of the run."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.run.job.id,)
+
+    def open(self, services: PageServices) -> WhyScreen:
+        return WhyScreen(
+            self.run.job,
+            lambda publish: WhyFeed(services.session, self.run, self.latest, publish=publish),
+        )

@@ -19,11 +19,13 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
 
+from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry
 from tui.actions import Scope
 from tui.analysis.deployments import VERBS, DeploymentVerb
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
-from tui.screens.base import AppScreen
+from tui.screens.base import AppScreen, Page, PageServices
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
@@ -35,7 +37,7 @@ from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 from tui.wizard.progress import WizardProgress, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
-from tui.wizard.state import REVIEW
+from tui.wizard.state import REVIEW, Answers
 from tui.wizard.step import Step
 
 FILE_NAME = "deploy_{job_id}_{time}.py"
@@ -43,8 +45,6 @@ WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "workin
 AGAIN = "Retrying automatically; press {key} to retry now."
 TALL = 32
 """Rows from which the review shows the config below the answers without being asked."""
-
-MakeFeed = Callable[..., DeployFeed]
 
 
 class DeployScreen(AppScreen):
@@ -64,7 +64,7 @@ class DeployScreen(AppScreen):
 
         lines: tuple[LogEntry, ...]
 
-    def __init__(self, feed_with: MakeFeed, place: str) -> None:
+    def __init__(self, feed_with: Callable[..., DeployFeed], place: str) -> None:
         super().__init__()
         self._place = place
         self._shown: tuple[object, ...] = ()
@@ -381,3 +381,30 @@ class DeployScreen(AppScreen):
             return
         question = ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay")
         self.confirm(question, self.leave)
+
+
+@dataclass(frozen=True, eq=False)
+class DeployPage(Page):
+    """The deploy wizard, for checkpoints of a job, or of any job if none is given."""
+
+    changes_server = True
+
+    job: TrainingJob | None
+    checkpoints: tuple[str, ...] = ()
+    """Names of the checkpoints; if empty, the best one is proposed."""
+    run: RunSnapshot | None = None
+    """What is known of the job's run."""
+
+    def open(self, services: PageServices) -> DeployScreen:
+        wanted = services.settings.configuration
+        return DeployScreen(
+            partial(
+                DeployFeed,
+                services.session,
+                Answers(self.job.id if self.job is not None else None, self.checkpoints),
+                known=self.run,
+                rules=wanted.health,
+                patterns=wanted.progress_patterns,
+            ),
+            services.session.place,
+        )

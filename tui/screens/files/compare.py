@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from textual.app import ComposeResult
 
 from api_client.errors import RequestError
-from api_client.models import CheckpointFile
+from api_client.models import CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoints
 from tui.analysis.checkpoints.facts import CheckpointFacts
-from tui.screens.base import AppScreen
+from tui.screens.base import AppScreen, Page, PageServices
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
@@ -29,7 +30,6 @@ class CompareCheckpointsScreen(AppScreen):
 
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "#compared"
-    SCOPES = ()
 
     def __init__(self, left: CheckpointFacts, right: CheckpointFacts, list_files: ListFiles) -> None:
         super().__init__()
@@ -110,3 +110,22 @@ class CompareCheckpointsScreen(AppScreen):
 def _fitted(text: str, cells: int) -> str:
     shown = clip(sanitize(text), cells)
     return shown + " " * (cells - cell_width(shown) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class CompareCheckpointsPage(Page):
+    """Two checkpoints of a job."""
+
+    job: TrainingJob
+    left: CheckpointFacts
+    right: CheckpointFacts
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.job.id, self.left.name, self.right.name)
+
+    def open(self, services: PageServices) -> CompareCheckpointsScreen:
+        list_files = services.session.client.checkpoints.files_of
+        return CompareCheckpointsScreen(
+            self.left, self.right, lambda name: list_files(self.job.project_id, self.job.id, name)
+        )

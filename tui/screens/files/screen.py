@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,6 +18,7 @@ from tui.actions import Scope
 from tui.analysis.checkpoints.facts import checkpoint_entries
 from tui.analysis.transfers import DownloadRequest
 from tui.feeds.files import CheckpointFilesFeed, FilesSnapshot
+from tui.screens.base import MakeFeed, Page, PageServices
 from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import PreviewPane
 from tui.screens.messages import DownloadRequested
@@ -31,8 +33,6 @@ MAX_FILES_SCANNED = 2000
 MAX_SHARDS_READ = 100
 FILTER_HINT = "text or pattern: adapter, *.json"
 NO_FILES = "No files stored for this checkpoint.\n\nThey appear as they are uploaded; press {key} to refresh."
-
-MakeFeed = Callable[..., CheckpointFilesFeed]
 
 
 class FilesScreen(TreeScreen):
@@ -53,12 +53,11 @@ class FilesScreen(TreeScreen):
         *,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
+        super().__init__(feed_with)
         self._now_s = now_s
         self._job = job
         self._checkpoint = checkpoint
         self._files: tuple[CheckpointFile, ...] = ()
-        self._feed = feed_with(publish=self.publish)
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
@@ -241,3 +240,23 @@ class FilesScreen(TreeScreen):
             self.set_focus(self.tree_view)
         elif not self.tree_view.clear_marks():
             self.leave()
+
+
+@dataclass(frozen=True, eq=False)
+class FilesPage(Page):
+    """The files of a checkpoint."""
+
+    job: TrainingJob
+    checkpoint: Checkpoint
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.job.id, self.checkpoint.checkpoint_id)
+
+    def open(self, services: PageServices) -> FilesScreen:
+        return FilesScreen(
+            self.job,
+            self.checkpoint,
+            lambda publish: CheckpointFilesFeed(services.session, self.job, self.checkpoint, publish=publish),
+            now_s=services.now_s,
+        )

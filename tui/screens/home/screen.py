@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from functools import partialmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial, partialmethod
 
 from rich.cells import cell_len
 from textual import events, on
@@ -32,7 +32,7 @@ from tui.analysis.fleet.snapshot import (
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
-from tui.screens.base import AppScreen, PaletteItem
+from tui.screens.base import AppScreen, MakeFeed, Page, PageServices, PaletteItem
 from tui.screens.home.columns import (
     ALL_PROJECTS,
     ATTENTION,
@@ -42,6 +42,7 @@ from tui.screens.home.columns import (
     job_columns,
     jobs_table,
 )
+from tui.screens.job.page import JobPage
 from tui.settings.remembered import Bookmarks, HomeState, Memory
 from tui.tables.column import Sort, next_sort, pressed_sort, sortable, sorted_rows
 from tui.text.sanitize import sanitize
@@ -59,8 +60,6 @@ FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 MAX_BOOKMARKS = 200
 MAX_FILTER_CHARACTERS = 200
-
-MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
 
 class HomeScreen(AppScreen):
@@ -82,7 +81,7 @@ class HomeScreen(AppScreen):
     """Ids of the bookmarked jobs, the newest last; kept across starts."""
 
     def __init__(self, feed_with: MakeFeed, place: str, memory: Memory | None = None) -> None:
-        super().__init__()
+        super().__init__(feed_with)
         self._memory = memory if memory is not None else Memory()
         self._place = place
         self._query = Query()
@@ -90,7 +89,6 @@ class HomeScreen(AppScreen):
         self._attention_place = -1
         self._attended = ""
         """The job that the key for attention went to last."""
-        self._feed = feed_with(self.publish)
         self._columns = job_columns(lambda: self.snapshot)
 
     def compose_body(self) -> ComposeResult:
@@ -167,11 +165,17 @@ class HomeScreen(AppScreen):
             about = f"{counted(project.jobs, 'job')}, {project.running} running"
             if project.team:
                 about = f"{project.team} · {about}"
-            message = messages.OpenProjectRequested(project.id)
-            yield PaletteItem("project", project.name, about, message, project.id)
+            choose = partial(self.post_message, messages.OpenProjectRequested(project.id))
+            yield PaletteItem("project", project.name, about, choose, project.id)
         for row in snapshot.jobs:
             about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
-            yield PaletteItem("job", row.name, about, messages.OpenJobRequested(row.job), row.id)
+            yield PaletteItem(
+                "job",
+                row.name,
+                about,
+                partial(self.post_message, messages.OpenPage(JobPage(row.job))),
+                row.id,
+            )
 
     def watch_snoozed(self) -> None:
         if self.is_mounted:
@@ -351,10 +355,12 @@ class HomeScreen(AppScreen):
     @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
         if (job := self._chosen) is not None:
-            self.post_message(messages.OpenJobRequested(job))
+            self.post_message(messages.OpenPage(JobPage(job)))
 
     def action_new_job(self) -> None:
-        self.post_message(messages.NewJobRequested())
+        from tui.screens.submit import SubmitPage
+
+        self.post_message(messages.OpenPage(SubmitPage()))
 
     def action_snooze(self) -> None:
         row = self._jobs.cursor_row
@@ -364,11 +370,13 @@ class HomeScreen(AppScreen):
             self.notify(f"No problems found with {row.name}.")
 
     def action_open_cache(self) -> None:
+        from tui.screens.cache import CachePage
+
         project = self._projects.cursor_row
         if project is not None and project.id != ALL_PROJECTS:
-            self.post_message(messages.OpenCacheRequested(project.id, project.name))
+            self.post_message(messages.OpenPage(CachePage(project.id, project.name)))
         elif (job := self._chosen) is not None:
-            self.post_message(messages.OpenCacheRequested(job.project_id, job.project_name))
+            self.post_message(messages.OpenPage(CachePage(job.project_id, job.project_name)))
         else:
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
 
@@ -396,10 +404,14 @@ class HomeScreen(AppScreen):
             mark = self.key_for("home.mark")
             self.notify(f"Compare at most {MAX_COMPARED_RUNS} jobs; press {mark} to unmark one.")
         else:
-            self.post_message(messages.CompareJobsRequested(jobs))
+            from tui.screens.compare import ComparePage
+
+            self.post_message(messages.OpenPage(ComparePage(tuple(jobs))))
 
     def action_open_capacity(self) -> None:
-        self.post_message(messages.CapacityRequested())
+        from tui.screens.capacity import CapacityPage
+
+        self.post_message(messages.OpenPage(CapacityPage()))
 
     def action_export(self) -> None:
         table = jobs_table(self._columns, self._jobs.rows)
@@ -407,7 +419,9 @@ class HomeScreen(AppScreen):
         self.post_message(messages.ExportRequested(what, [table], (self._place, "jobs")))
 
     def action_deploy(self) -> None:
-        self.post_message(messages.DeployRequested(self._chosen))
+        from tui.screens.deploy.screen import DeployPage
+
+        self.post_message(messages.OpenPage(DeployPage(self._chosen)))
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
@@ -512,3 +526,9 @@ class HomeScreen(AppScreen):
         elif self._projects.cursor_key != ALL_PROJECTS:
             self._projects.move_to(ALL_PROJECTS)
             self.set_focus(self._jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class HomePage(Page):
+    def open(self, services: PageServices) -> HomeScreen:
+        return HomeScreen(services.fleet_feed, services.label(), services.memory)

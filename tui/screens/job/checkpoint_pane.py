@@ -9,7 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from api_client.models import TrainingJob
+from api_client.models import Checkpoint, TrainingJob
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, last_checkpoint, resume_snippet
 from tui.analysis.progress.holes import unread_steps
 from tui.analysis.run.snapshot import RunSnapshot
@@ -225,7 +225,12 @@ class CheckpointPane(Vertical):
     @on(RowTable.Selected)
     def action_open_checkpoint(self) -> None:
         if (chosen := self._chosen_checkpoint) is not None:
-            self.post_message(messages.OpenCheckpointRequested(self._job, chosen.checkpoint))
+            self.open_files(chosen.checkpoint)
+
+    def open_files(self, checkpoint: Checkpoint) -> None:
+        from tui.screens.files.screen import FilesPage
+
+        self.post_message(messages.OpenPage(FilesPage(self._job, checkpoint)))
 
     def action_download_checkpoint(self) -> None:
         chosen = self._chosen_checkpoint
@@ -246,8 +251,10 @@ class CheckpointPane(Vertical):
             compare = key_on(self, "checkpoints.compare_checkpoints")
             self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
             return
+        from tui.screens.files.compare import CompareCheckpointsPage
+
         left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
-        self.post_message(messages.CompareCheckpointsRequested(self._job, left, right))
+        self.post_message(messages.OpenPage(CompareCheckpointsPage(self._job, left, right)))
 
     def action_copy_load_config(self) -> None:
         if (chosen := self._chosen_checkpoint) is not None:

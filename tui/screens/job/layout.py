@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from rich.text import Text
 from textual import events
@@ -14,7 +14,8 @@ from textual.widget import Widget
 from api_client.models import JobStatus, TrainingJob
 from tui.actions import JOB_TABS
 from tui.screens.charts.view import FIRST_SPAN, PRESETS
-from tui.settings.remembered import JobState
+from tui.settings.loading import Loaded
+from tui.settings.remembered import JobState, Memory
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
 
@@ -85,6 +86,21 @@ class JobLayout:
     span_s: float = FIRST_SPAN.total_seconds()
     memory_in_matrix: bool = False
     log: LogOptions = field(default_factory=LogOptions)
+
+    @classmethod
+    def remembered(cls, settings: Loaded, memory: Memory) -> JobLayout:
+        """Return the remembered layout, in which explicit settings replace what was remembered."""
+        wanted = settings.configuration.logs
+        log = LogOptions(
+            time=wanted.time,
+            wrap=wanted.wrap,
+            min_level=wanted.min_level,
+            collapse_progress=wanted.collapse_progress,
+            fold_tracebacks=wanted.fold_tracebacks,
+            max_lines=wanted.max_lines_in_memory,
+        )
+        explicit = frozenset(name for name in asdict(log) if settings.is_given(f"logs.{name}"))
+        return cls(log=log).recalled(memory.state.job, explicit)
 
     def first_tab(self, job: TrainingJob) -> str:
         """Return the tab to open: the last one of the same job, else one that suits the job's status."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Any
 
 from textual import on
@@ -87,7 +87,7 @@ class JobScreen(AppScreen):
     def __init__(
         self,
         job: TrainingJob,
-        feed_with: MakeFeed,
+        feed_with: Callable[..., RunFeed],
         *,
         tab: str | None = None,
         layout: JobLayout | None = None,
@@ -175,8 +175,8 @@ class JobScreen(AppScreen):
             of = f"of {sanitize(self.job.name or self.job.id)}"
             facts = (of, sanitize(checkpoint.checkpoint_type or ""), size)
             about = " · ".join(fact for fact in facts if fact)
-            message = messages.OpenCheckpointRequested(self.job, checkpoint)
-            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, message)
+            choose = partial(self.query_one(CheckpointPane).open_files, checkpoint)
+            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, choose)
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
@@ -323,11 +323,15 @@ class JobScreen(AppScreen):
         self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
     def action_deploy(self) -> None:
+        from tui.screens.deploy.screen import DeployPage
+
         names = self.query_one(CheckpointPane).names_to_deploy if self.tab == "checkpoints" else ()
-        self.post_message(messages.DeployRequested(self.job, names, self.snapshot))
+        self.post_message(messages.OpenPage(DeployPage(self.job, names, self.snapshot)))
 
     def action_open_cache(self) -> None:
-        self.post_message(messages.OpenCacheRequested(self.job.project_id, self.job.project_name))
+        from tui.screens.cache import CachePage
+
+        self.post_message(messages.OpenPage(CachePage(self.job.project_id, self.job.project_name)))
 
     def action_record(self) -> None:
         self.post_message(messages.RecordRequested(self.job))
@@ -336,7 +340,9 @@ class JobScreen(AppScreen):
         self.post_message(messages.DownloadRequested(DownloadRequest(self.job, archive=True)))
 
     def action_compare(self) -> None:
-        self.post_message(messages.CompareJobsRequested([self.job]))
+        from tui.screens.compare import comparison_with_previous
+
+        self.post_message(messages.OpenPage(partial(comparison_with_previous, self.job)))
 
     def _change_job(self, verb: Verb) -> None:
         self.post_message(messages.BatchRequested(verb, [self.job], self.snapshot))
@@ -347,7 +353,9 @@ class JobScreen(AppScreen):
     @on(RunHeader.FindingsClicked)
     def action_why(self) -> None:
         if self.snapshot is not None and self._is_explainable:
-            self.post_message(messages.WhyRequested(self.snapshot, lambda: self.snapshot))
+            from tui.screens.why import WhyPage
+
+            self.post_message(messages.OpenPage(WhyPage(self.snapshot, lambda: self.snapshot)))
 
     @property
     def _is_explainable(self) -> bool:

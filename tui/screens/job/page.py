@@ -1,0 +1,62 @@
+"""The page of a job. Its screen is imported when the first job is opened: Home does not wait for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from api_client.models import TrainingJob
+from tui.screens.base import Page, PageServices
+from tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from tui.screens.job.screen import JobScreen
+
+
+@dataclass(frozen=True, eq=False)
+class JobPage(Page):
+    job: TrainingJob
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.job.id,)
+
+    def open(self, services: PageServices) -> JobScreen:
+        from tui.feeds.run import RunFeed
+        from tui.screens.job.layout import JobLayout
+        from tui.screens.job.screen import JobScreen
+
+        wanted, recordings = services.settings.configuration, services.recordings
+        feed_with = partial(
+            RunFeed,
+            services.session,
+            rules=wanted.health,
+            patterns=wanted.progress_patterns,
+            prices=wanted.prices,
+            findings=services.recent_findings(self.job),
+            status_interval_s=wanted.refresh.status_s,
+            metrics_interval_s=wanted.refresh.metrics_s,
+            checkpoints_interval_s=wanted.refresh.checkpoints_s,
+        )
+        return JobScreen(
+            self.job,
+            feed_with,
+            layout=JobLayout.remembered(services.settings, services.memory),
+            remember=lambda layout: services.memory.put(job=layout.as_state()),
+            recorded=recordings.run(self.job.id, wanted.health, wanted.progress_patterns)
+            if recordings is not None
+            else None,
+        )
+
+
+async def job_by_id(job_id: str, tab: str | None, services: PageServices) -> JobPage | None:
+    """Find the page of a job; it opens on ``tab``, or without one on the tab used last."""
+    job = await services.session.find_job(job_id)
+    if job is None:
+        services.app.notify(f"No job {sanitize(job_id)} on {services.session.place}.", severity="error")
+        return None
+    if tab is not None:
+        used_last = services.memory.state.job.model_copy(update={"tab": tab, "job_id": job.id})
+        services.memory.put(job=used_last)
+    return JobPage(job)
