@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 from api_client import Remote, TrainingClient
 from api_client.routes import ROUTES
 from support.log_reading import read_line
-from tui.actions import ACTIONS, SCOPE_TITLES, Scope
+from tui.actions import SCOPE_TITLES, Scope, actions_of
 from tui.actions.keymap import key_signs
 from tui.analysis.progress.lines.custom import GROUPS
 from tui.analysis.progress.lines.reading import ParsedMetrics
@@ -141,16 +141,17 @@ def commands_page(page: str) -> str:
 def keys_page(page: str) -> str:
     """The page with a table of keys for every scope."""
     keys = "\n".join(
-        f"## {SCOPE_TITLES[scope]}\n\n| Key | Action |\n|---|---|\n" + _keys_of(scope) for scope in Scope
+        f"## {SCOPE_TITLES[scope]}\n\n| Key | Action | Id |\n|---|---|---|\n" + _keys_of(scope)
+        for scope in Scope
     )
     return with_part(page, "keys", keys)
 
 
 def _keys_of(scope: Scope) -> str:
     return "".join(
-        f"| {' '.join(f'`{sign}`' for sign in key_signs(action.keys).split(' '))} | {action.help} |\n"
-        for action in ACTIONS
-        if action.scope is scope
+        f"| {' '.join(f'`{sign}`' for sign in key_signs(action.keys).split(' '))} | {action.help}"
+        f" | `{action.scope}.{action.id}` |\n"
+        for action in actions_of(scope)
     )
 
 
@@ -215,12 +216,6 @@ def configuration_page(_page: str) -> str:
     for key, kind in fields_of(PatternSettings).items():
         words = _kind_words(kind)
         parts.append(f"| `{key}` | {words} |  | {_cell(texts.get(key, ''))} |\n")
-    parts.append("\n## Actions\n\nThe action ids that `[keys]` accepts, with their default keys.\n\n")
-    parts.append("| Action | Keys | Where | Description |\n|---|---|---|---|\n")
-    for action in ACTIONS:
-        keys = " ".join(f"`{key}`" for key in action.keys.split(","))
-        where = SCOPE_TITLES[action.scope]
-        parts.append(f"| `{action.scope}.{action.id}` | {keys} | {where} | {_cell(action.help)} |\n")
     return "".join(parts)
 
 

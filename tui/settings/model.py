@@ -224,8 +224,8 @@ class Configuration:
     logs: LogSettings = LogSettings()
 
     keys: Annotated[dict[str, str], BeforeValidator(_check_keys)] = field(default_factory=dict)
-    """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas. The table
-    of actions below lists the ids."""
+    """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas.
+    docs/keys.md lists the ids."""
 
     prices: dict[str, Annotated[float, Field(ge=0)]] = field(default_factory=dict)
     """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
