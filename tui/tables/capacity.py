@@ -112,7 +112,8 @@ def _status(one: GpuAllocation) -> list[Span]:
 
 
 _OF_JOB: dict[str, Column[GpuAllocation]] = {
-    column.id: column.of(lambda one: one.job) for column in JOB_COLUMNS
+    column.id: replace(column.of(lambda one: one.job), value=None)  # in the order of the queue
+    for column in JOB_COLUMNS
 }
 
 QUEUE: tuple[Column[GpuAllocation], ...] = (

@@ -48,7 +48,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
     Column(
         "project",
         "project",
-        text_cell(lambda job: job.project_name or UNKNOWN),
+        text_cell(lambda job: job.project_name or UNKNOWN, "muted"),
         width=12,
         flex=2,
         keep=2,

@@ -55,6 +55,7 @@ class NodeTable(RowTable[NodeSnapshot]):
 
     def on_resize(self) -> None:
         self._cut_names(self.rows)
+        self.refresh()
 
     def _cut_names(self, rows: Sequence[NodeSnapshot]) -> None:
         names = [sanitize(node.name) for node in rows]
