@@ -79,7 +79,7 @@ async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: s
     clock = FastClock(FastClock().begin_s - NOW_MS / 1000)
     async with tail(clock) as (log, baseten):
         odd = line("written at no time", at_ms=NOW_MS) | {"timestamp": stamp}
-        known = ((NOW_MS, odd), (NOW_MS - 1000, line("step=7 loss=1.0", at_ms=NOW_MS - 1000)))
+        known = ((NOW_MS, odd), (NOW_MS - 1000, line("step=7/900 loss=1.0", at_ms=NOW_MS - 1000)))
 
         def answer(asked: ReceivedRequest) -> Answer:
             start_ms, end_ms = (int(asked.query[name]) for name in ("start_epoch_millis", "end_epoch_millis"))
