@@ -14,9 +14,10 @@ from types import FrameType
 from typing import Self
 
 SHELL_OFFSET = 128
+"""Offset that shells add to a signal's number for the exit code."""
+
 REPEAT_S = 5.0
 """More signals within this time are the same request to end: a closed terminal sends several."""
-"""Offset that shells add to a signal's number for the exit code."""
 
 
 class TerminationSignals:
