@@ -46,28 +46,19 @@ _GLOBAL_IPV6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def kind_of(address: str) -> str:
-    """Return the kind of the address; empty for the public internet."""
-    found = ip_address(address)
-    if isinstance(found, IPv6Address):
-        if found.ipv4_mapped is not None:
-            return _kind(found.ipv4_mapped)
-        if found in _NAT64:
-            return _RESERVED if _kind(IPv4Address(int(found) & 0xFFFFFFFF)) else ""
-    return _kind(found)
-
-
-def _kind(address: IPv4Address | IPv6Address) -> str:
+def _kind_of(text: str) -> str:
+    """Return the kind of an address; empty for the public internet, except for addresses of this machine."""
+    address = ip_address(text)
+    if isinstance(address, IPv6Address):
+        if address in _NAT64:
+            return _RESERVED if _kind_of(str(IPv4Address(int(address) & 0xFFFFFFFF))) else ""
+        address = address.ipv4_mapped or address
     for network, kind in _NETWORKS:
-        if address.version == network.version and address in network:
+        if address in network:  # never one of another version
             return kind
-    is_public = isinstance(address, IPv4Address) or address in _GLOBAL_IPV6
-    return "" if is_public else _RESERVED
-
-
-def _place_of(address: str) -> str:
-    """Return the kind of an address; a public address of this machine counts as THIS_MACHINE."""
-    return kind_of(address) or (THIS_MACHINE if _is_own(address) else "")
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_IPV6:
+        return _RESERVED
+    return THIS_MACHINE if _is_own(text) else ""
 
 
 def _is_own(address: str) -> bool:
@@ -112,7 +103,7 @@ class Destinations:
     def remote_is_at(self, address: str) -> None:
         """Record an address of the remote; names are ignored, because their owner decides where they lead."""
         try:
-            kind = THIS_MACHINE if is_loopback(address) else _place_of(address)
+            kind = THIS_MACHINE if is_loopback(address) else _kind_of(address)
             self._networks |= {kind} & _REACHABLE_IF_REMOTE_IS_THERE
         except ValueError:
             return
@@ -140,7 +131,7 @@ class Destinations:
         self._proxied.add((host, port))
 
     def _check(self, host: str, address: str) -> None:
-        kind = _place_of(address)
+        kind = _kind_of(address)
         if not kind or kind in self._networks:
             return
         where = host if host == address else f"{host} ({address})"
@@ -155,9 +146,6 @@ class Destinations:
 
 
 DEFAULT_PORTS = {"http": 80, "https": 443}  # default ports of the supported schemes
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
-_OCTET = r"(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
-_IPV4 = re.compile(rf"{_OCTET}(\.{_OCTET}){{3}}", re.ASCII)
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.ASCII)
 
 
@@ -247,13 +235,12 @@ def is_loopback(host: str) -> bool:
 
 def is_host(host: str) -> bool:
     """Return True if the text is a host name, or an address in its usual notation."""
-    if ":" in host:
-        try:
-            ip_address(host)
-        except ValueError:
-            return False
-        return True
-    if _NUMBER.fullmatch(host.rpartition(".")[2]):
-        # Systems parse 127.1 and 0x7f000001 as addresses, but not all of them as the same address.
-        return _IPV4.fullmatch(host) is not None
-    return _HOST_NAME.fullmatch(host) is not None
+    # No name ends with a label that begins with a digit, but systems parse 127.1 and 0x7f000001 as addresses,
+    # not all of them as the same one.
+    if ":" not in host and not host.rpartition(".")[2][:1].isdigit():
+        return _HOST_NAME.fullmatch(host) is not None
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
