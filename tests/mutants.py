@@ -84,9 +84,9 @@ tests/hostile/test_named_addresses.py
 destinations: the address that a name leads to is not checked @ api_client/addresses.py
 -            self._check(host, address)
 +            self._check(host, host)
-destinations: a transfer looks the name up again to connect @ api_client/transfers/connections.py
--create_connection((address, port)
-+create_connection((host, port)
+destinations: a transfer looks the name up again to connect @ api_client/transfers/network.py
+-super().connect_tcp(address, port
++super().connect_tcp(host, port
 tests/unit/client/test_transport_errors.py
 redaction: a server that repeats the key is quoted @ api_client/http/failures.py
 -        words = words.replace(key, "[key]")
@@ -169,10 +169,10 @@ keys: a recording holds what the job was sent @ api_client/recordings/writing.py
 -(json.dumps(self._scrub.document(value), indent=1) + "\n").encode()
 +(json.dumps(value, indent=1) + "\n").encode()
 tests/faults/test_download_faults.py
-download: another digest than the server's is taken @ api_client/transfers/part_file.py
--        return algorithm if found == expected else ""
-+        return algorithm
-download: parts of two versions make one file @ api_client/transfers/file_download.py
+download: another digest than the server's is taken @ api_client/transfers/download_run.py
+-        if f"{algorithm}:{hasher.hexdigest()}" != expected:
++        if False:
+download: parts of two versions make one file @ api_client/transfers/download_run.py
 -            raise _ObjectChanged("the file was replaced")
 +            pass
 tests/unit/deployment/test_lora_ranks.py tests/unit/deployment/test_checkpoint_selection.py

@@ -1,4 +1,4 @@
-"""Plan and run downloads of checkpoint files and of a job's archive: several files at once.
+"""Plan downloads of checkpoint files and of a job's archive, and run them.
 
 An archive is unpacked into a folder that appears either complete or not at all.
 """
@@ -9,55 +9,107 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
 from api_client.archives import MAX_BYTES, BadArchive, Unpacker
 from api_client.clock import Clock
-from api_client.errors import NotFound, RequestError
+from api_client.errors import NotFound
 from api_client.files import TEMPORARY_PREFIX
 from api_client.http.retry import RetryPolicy
 from api_client.models import CheckpointFile
-from api_client.models.checkpoints import ROOT_CHECKPOINT
+from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.jobs import Jobs
-from api_client.transfers.file_download import DownloadContext, FileDownload
-from api_client.transfers.file_names import safe_component
+from api_client.transfers.download_run import DownloadRun, refreshed_plan
+from api_client.transfers.file_names import resolve_names, safe_component
 from api_client.transfers.objects import Objects
-from api_client.transfers.part_file import PartFile, translate_os_errors
-from api_client.transfers.planning import (
-    UrlCache,
-    chosen,
-    from_api_file,
-    is_there,
-    list_files,
-    make_plan,
-    plain_checkpoint,
-    refreshed_plan,
-)
+from api_client.transfers.part_file import translate_os_errors
 from api_client.transfers.records import (
     DestinationExists,
     DownloadError,
     DownloadPlan,
     DownloadReport,
     Existing,
-    FileProgress,
-    FileState,
     NoArchive,
-    NoRoom,
     OnProgress,
     PlannedFile,
-    ProgressMeter,
+    RefusedName,
 )
 
 RESERVED_DISK_BYTES = 64 * 1024**2  # disk space that unpacking leaves free
-REPORT_EVERY_S = 0.2
-FILES_AT_ONCE = 4
-FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
-MIB = 1024 * 1024
-_MAX_RENAMES = 10_000
+
+
+def planned_file(file: CheckpointFile) -> PlannedFile:
+    """Convert a file of the API, without a path yet; a null or missing size is None, not zero."""
+    says_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
+    return PlannedFile(
+        file.relative_file_name,
+        Path(),
+        file.size_bytes if says_size else None,
+        file.url,
+        file.node_rank,
+        file.last_modified,
+    )
+
+
+def chosen(
+    files: Iterable[PlannedFile],
+    checkpoints: Iterable[str] | None,
+    patterns: Iterable[str] | None,
+    all_checkpoints: Collection[str] = (),
+) -> list[PlannedFile]:
+    """Return the files of these checkpoints (None: all) that match one of the globs (None: all).
+
+    The checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``. A glob is
+    matched against the name below the checkpoint's folder, the whole name, and its last part.
+    """
+    wanted = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
+    others = set(all_checkpoints) - {ROOT_CHECKPOINT}
+    globs = None if patterns is None else list(patterns)
+    return [
+        file
+        for file in files
+        if (wanted is None or any(belongs_to(file.name, checkpoint, others) for checkpoint in wanted))
+        and (globs is None or any(_matches(file.name, glob) for glob in globs))
+    ]
+
+
+def plain_checkpoint(name: str) -> str:
+    """Strip what shell completion adds around a checkpoint's name."""
+    return name.removeprefix("./").strip("/") or ROOT_CHECKPOINT
+
+
+def _matches(name: str, glob: str) -> bool:
+    plain = name.removeprefix("./")
+    below = plain.partition("/")[2]
+    return any(fnmatchcase(text, glob) for text in (plain, below, plain.rpartition("/")[2]) if text)
+
+
+async def list_files(checkpoints: Checkpoints, project_id: str, job_id: str) -> list[PlannedFile]:
+    return [planned_file(file) async for file in checkpoints.files(project_id, job_id)]
+
+
+TIME_TOLERANCE_S = 2.0  # coarsest resolution of modification times in common file systems
+
+
+def make_plan(
+    project_id: str, job_id: str, folder: Path, files: Sequence[PlannedFile], *, by_rank: bool
+) -> DownloadPlan:
+    """Lay out the files below ``folder`` and check what already exists. Writes nothing."""
+    # An object store's folder markers are no files.
+    wanted = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
+    planned, refused = [], []
+    for file, place in zip(wanted.values(), resolve_names(list(wanted), by_rank=by_rank), strict=True):
+        if place.parts:
+            planned.append(replace(file, path=folder.joinpath(*place.parts)))
+        else:
+            refused.append(RefusedName(file.name, place.reason, file.node_rank))
+    plan = DownloadPlan(project_id, job_id, folder, tuple(planned), refused=tuple(refused))
+    return refreshed_plan(plan)
 
 
 def unpack(archive: Path, folder: Path) -> Path:
@@ -83,151 +135,6 @@ def unpack(archive: Path, folder: Path) -> Path:
             if draft.exists():
                 shutil.rmtree(draft, ignore_errors=True)
     return folder
-
-
-def free_name(file: PlannedFile) -> tuple[Path, bool]:
-    """Return an unused name beside the file's own, or one that already holds this file (then True)."""
-    stem, ending = file.path.stem, file.path.suffix
-    for number in range(1, _MAX_RENAMES):
-        candidate = file.path.with_name(f"{stem}.{number}{ending}")
-        if is_there(file, candidate):
-            return candidate, True
-        if not os.path.lexists(candidate):
-            return candidate, False
-    raise DownloadError(f"{file.path.name}: too many files with this name")
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A file to fetch: its place in the plan, and its destination."""
-
-    place: int
-    file: PlannedFile
-    path: Path
-
-
-@dataclass
-class DownloadRun:
-    """Executes one plan, once."""
-
-    context: DownloadContext
-    on_progress: OnProgress | None = None
-    existing: Existing = Existing.SKIP
-    _failed_in_a_row: int = 0
-    _last_error: str = ""
-
-    async def run(self) -> DownloadReport:
-        """Run the plan. Raises NoRoom; any other error fails only its own file."""
-        clock = self.context.clock
-        began_s = clock.monotonic()
-        plan = await asyncio.to_thread(refreshed_plan, self.context.plan)
-        begun = await asyncio.to_thread(lambda: [self._begun(file) for file in plan.files])
-        todo = [
-            _Task(place, file, progress.path)
-            for place, (file, progress) in enumerate(zip(plan.files, begun, strict=True))
-            if not progress.state.is_final
-        ]
-        _check_disk_space(plan, todo)
-        meter = self._meter = ProgressMeter(begun, clock.monotonic)
-        waiting = iter(todo)
-        failure: BaseException | None = None
-        reporting = asyncio.create_task(self._report_progress())
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(FILES_AT_ONCE, len(todo))):
-                    group.create_task(self._work(waiting))
-        except* NoRoom as errors:
-            failure = errors.exceptions[0]
-        finally:
-            reporting.cancel()
-            self._report()
-        if failure is not None:
-            raise failure
-        return DownloadReport(
-            folder=plan.folder,
-            files=meter.files,
-            refused=plan.refused,
-            fetched_bytes=meter.fetched_bytes,
-            elapsed_s=clock.monotonic() - began_s,
-        )
-
-    async def _report_progress(self) -> None:
-        """Report even while no data arrives, so that the listener sees the speed fall."""
-        while True:
-            self._report()
-            await self.context.clock.sleep(REPORT_EVERY_S)
-
-    def _report(self) -> None:
-        if self.on_progress is not None:
-            self.on_progress(self._meter.progress())
-
-    def _begun(self, file: PlannedFile) -> FileProgress:
-        """Decide what to do about a file: its state is final if it is not fetched."""
-        begun = FileProgress(file.name, file.path, size_bytes=file.size_bytes)
-        if is_there(file):
-            return replace(begun, state=FileState.SKIPPED, note="already there")
-        if not os.path.lexists(file.path) or self.existing is Existing.OVERWRITE:
-            return begun
-        if self.existing is Existing.RENAME:
-            path, is_same = free_name(file)
-            return replace(begun, path=path, state=FileState.SKIPPED if is_same else FileState.WAITING)
-        return replace(begun, state=FileState.SKIPPED, note="another file exists; left unchanged")
-
-    async def _work(self, waiting: Iterator[_Task]) -> None:
-        for task in waiting:
-            if self._failed_in_a_row >= FAILURES_IN_A_ROW:
-                reason = f"not tried because {FAILURES_IN_A_ROW} others failed: {self._last_error}"
-                self._fail(task, reason, is_retryable=True)
-                continue
-            try:
-                await self._fetch(task)
-            except NoRoom as error:
-                self._fail(task, str(error))
-                raise
-            except (DownloadError, RequestError) as error:
-                self._failed_in_a_row += 1
-                self._last_error = str(error)
-                self._fail(task, str(error), is_retryable=isinstance(error, RequestError) and error.retryable)
-            else:
-                self._failed_in_a_row = 0
-
-    def _fail(self, task: _Task, error: str, *, is_retryable: bool = False) -> None:
-        self._meter.change(task.place, state=FileState.FAILED, error=error, is_retryable=is_retryable)
-
-    async def _fetch(self, task: _Task) -> None:
-        place, meter = task.place, self._meter
-        meter.change(place, state=FileState.ACTIVE)
-        download = FileDownload(self.context, meter, place, self.context.urls[task.file.key])
-        part = await download.fetch(task.path)
-        try:
-            meter.change(place, state=FileState.VERIFYING)
-            await asyncio.to_thread(self._finish, part, task.path, download.modified_s)
-        finally:
-            await asyncio.shield(asyncio.to_thread(part.close))
-        meter.change(
-            place,
-            state=FileState.DONE,
-            done_bytes=part.done_bytes,
-            size_bytes=part.done_bytes,
-            verified_by=download.verified_by,
-            note="",
-        )
-
-    def _finish(self, part: PartFile, path: Path, modified_s: float | None) -> None:
-        if self.existing is not Existing.OVERWRITE and os.path.lexists(path):
-            raise DownloadError(f"{path.name} appeared meanwhile; left unchanged")
-        if path.is_dir():
-            raise DownloadError(f"{path} is a directory; left unchanged")
-        part.finish(modified_s)
-
-
-def _check_disk_space(plan: DownloadPlan, todo: Sequence[_Task]) -> None:
-    needed_bytes = sum(max(0, (task.file.size_bytes or 0) - task.file.part_bytes) for task in todo)
-    if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
-        raise NoRoom(
-            f"{plan.folder} has {plan.free_bytes / MIB:,.0f} MiB free, but the download needs "
-            f"{needed_bytes / MIB:,.0f} MiB; nothing was downloaded"
-        )
 
 
 NO_ARCHIVE = "the job has no code archive"
@@ -288,7 +195,7 @@ class Downloads:
         ``by_rank`` says if other nodes of the job have files too (None: if one of these is not node 0's),
         so that a selection gets the same paths as the whole.
         """
-        listed = [from_api_file(file) for file in files]
+        listed = [planned_file(file) for file in files]
         by_rank = any(file.node_rank for file in files) if by_rank is None else by_rank
         return await asyncio.to_thread(make_plan, project_id, job_id, folder, listed, by_rank=by_rank)
 
@@ -335,11 +242,11 @@ class Downloads:
         A file that fails is reported in the result and does not stop the others. Raises NoRoom, before
         or during the run.
         """
-        urls = UrlCache(plan.files, partial(self._renewed, plan))
-        context = DownloadContext(plan, self._objects, urls, self._clock, self._retry)
         # A hidden archive left by a run that did not get to unpack it is of no use to anyone.
         existing = Existing.OVERWRITE if plan.unpack_to else existing
-        report = await DownloadRun(context, on_progress, existing).run()
+        renew, retry = partial(self._renewed, plan), self._retry
+        run = DownloadRun(plan, self._objects, renew, self._clock, retry, on_progress, existing)
+        report = await run.run()
         if plan.unpack_to is None or not report.is_complete:
             return report
         return await self._unpacked(report, plan.unpack_to)

@@ -13,7 +13,8 @@ import os
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from api_client.files import TEMPORARY_PREFIX
@@ -39,27 +40,23 @@ class TargetPath:
     reason: str = ""
 
 
-def lay_out(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetPath]:
-    """Return the place of every name, in the given order.
+def resolve_names(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetPath]:
+    """Return the path of every name, in the given order.
 
-    ``by_rank`` puts the files of each node below ``rank-<n>``. The same names give the same places,
-    regardless of their order. Duplicate names get the same place.
+    ``by_rank`` puts the files of each node below ``rank-<n>``. The same names give the same paths,
+    regardless of their order. Duplicate names get the same path.
     """
-    places: dict[ServerName, TargetPath] = {name: _place(name, by_rank) for name in dict.fromkeys(names)}
-    folders = {_key(place.parts[:depth]) for place in places.values() for depth in range(1, len(place.parts))}
-    taken: set[tuple[str, ...]] = set()
+    paths = {name: _path(name, by_rank) for name in dict.fromkeys(names)}
+    taken = {_key(path.parts[:depth]) for path in paths.values() for depth in range(1, len(path.parts))}
     # Names that need no change go first, so that they stay as they are.
-    for name in sorted(places, key=lambda each: (_is_changed(each, places[each], by_rank), each)):
-        place = places[name]
-        if not place.parts:
-            continue
-        parts, tries = place.parts, 0
-        while _key(parts) in taken or _key(parts) in folders:
-            parts = (*place.parts[:-1], _with_suffix(place.parts[-1], name, tries))
+    for name in sorted(paths, key=lambda name: (_is_changed(name, paths[name], by_rank), name)):
+        parts, tries = paths[name].parts, 0
+        while parts and _key(parts) in taken:
+            parts = (*parts[:-1], _with_suffix(paths[name].parts[-1], name, tries))
             tries += 1
         taken.add(_key(parts))
-        places[name] = TargetPath(parts)
-    return [places[name] for name in names]
+        paths[name] = replace(paths[name], parts=parts)
+    return [paths[name] for name in names]
 
 
 def safe_component(text: str) -> str:
@@ -74,7 +71,7 @@ def safe_component(text: str) -> str:
     return name
 
 
-def _place(name: ServerName, by_rank: bool) -> TargetPath:
+def _path(name: ServerName, by_rank: bool) -> TargetPath:
     pieces = [piece for piece in name.name.split("/") if piece not in ("", ".")]
     if not pieces:
         return TargetPath(reason="it has no name")
@@ -93,22 +90,15 @@ def _place(name: ServerName, by_rank: bool) -> TargetPath:
 def _letter(letter: str) -> str:
     category = unicodedata.category(letter)
     # C: controls, invisible characters and direction marks, surrogates; Zl and Zp end lines.
-    if letter in "/\\" or category[0] == "C" or category in ("Zl", "Zp") or not _is_encodable(letter):
-        return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
-    return letter
+    if letter not in "/\\" and category[0] != "C" and category not in ("Zl", "Zp"):
+        with suppress(UnicodeEncodeError):  # what file names can hold depends on the locale
+            letter.encode(sys.getfilesystemencoding())
+            return letter
+    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
 
 
-def _is_encodable(letter: str) -> bool:
-    """Return True if this system's file names can hold the character, which depends on the locale."""
-    try:
-        letter.encode(sys.getfilesystemencoding())
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_changed(name: ServerName, place: TargetPath, by_rank: bool) -> bool:
-    return "/".join(place.parts[1:] if by_rank else place.parts) != name.name
+def _is_changed(name: ServerName, path: TargetPath, by_rank: bool) -> bool:
+    return "/".join(path.parts[1:] if by_rank else path.parts) != name.name
 
 
 def _key(parts: tuple[str, ...]) -> tuple[str, ...]:

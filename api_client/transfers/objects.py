@@ -1,192 +1,64 @@
-"""Read byte ranges of objects in threads; a read can be cancelled at any time."""
+"""Read byte ranges of objects behind presigned URLs."""
 
 from __future__ import annotations
 
-import asyncio
-import socket
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from html import unescape
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPResponse
 from random import Random
-from typing import Any
 
+import httpcore
 import httpx
 
 from api_client.addresses import Destinations
 from api_client.clock import Clock, SystemClock
-from api_client.errors import InvalidAnswer, RedirectRefused, RequestError, Unreachable
-from api_client.http.connection import user_agent
-from api_client.http.retry import RetryPolicy, retrying
-from api_client.transfers.connections import Connections, ObjectUrl, parse_object_url, redirected
-from api_client.transfers.object_answers import (
-    ObjectHead,
-    RangeOutside,
-    from_answer,
+from api_client.errors import (
+    BadRequest,
+    ErrorAnswer,
+    InvalidAnswer,
+    RateLimited,
+    RedirectRefused,
+    RequestError,
+    ServerFault,
+    Unreachable,
+    UrlExpired,
+)
+from api_client.http.connection import CONNECT_TIMEOUT_S, user_agent
+from api_client.http.failures import RequestLine, clean
+from api_client.http.retry import RetryPolicy, parse_retry_after, retrying
+from api_client.transfers import network
+from api_client.transfers.network import (
+    BREAKS,
+    Network,
+    ObjectUrl,
     from_break,
-    range_outside,
-    read_head,
+    keyless_remote,
+    parse_object_url,
+    redirected,
 )
 
-CHUNK_BYTES = 512 * 1024  # maximum number of bytes taken from a connection at once
 MAX_ERROR_BYTES = 65_536
 MAX_REDIRECTS = 3
 MAX_READ_BYTES = 256 * 1024 * 1024  # held in memory; the longest safetensors headers are tens of MB
 
-OnHead = Callable[[ObjectHead], object]
-OnChunk = Callable[[int, bytes], object]
+_CONTENT_RANGE = re.compile(r"bytes\s+(\d{1,18})-(\d{1,18})/(\d{1,18}|\*)", re.ASCII)
+_UNSATISFIED = re.compile(r"bytes\s+\*/(\d{1,18})", re.ASCII)
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 
 
-class _Cancelled(Exception):
-    """Nobody waits for the answer any more."""
+@dataclass(frozen=True, slots=True)
+class ObjectAnswer:
+    """A store's answer: its headers, and the requested bytes in order."""
 
-
-@dataclass(slots=True)
-class _RangeRequest:
-    """A request for the bytes ``start`` … ``end`` (exclusive; None: to the object's end).
-
-    ``on_head`` and ``on_chunk`` are called in the thread of ``run``, and never after ``cancel``.
-    """
-
-    connections: Connections
-    url: ObjectUrl
-    start: int
-    end: int | None
-    clock: Clock
-    on_head: OnHead
-    on_chunk: OnChunk
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _socket: socket.socket | None = None
-    _is_cancelled: bool = False
-
-    def cancel(self) -> None:
-        """Cancel the request, from any thread."""
-        with self._lock:
-            self._is_cancelled = True
-            if self._socket is not None:
-                try:
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-                except OSError:
-                    return  # it is closed already
-
-    def run(self) -> ObjectHead:
-        """Send the request and read the answer. Raises RequestError, _Cancelled and the callbacks' errors."""
-        try:
-            for _ in range(MAX_REDIRECTS + 1):
-                head = self._exchange()
-                if head is not None:
-                    return head
-        except (HTTPException, httpx.TransportError, OSError) as error:
-            # An OSError raised by a callback (a full disk) must not get here: callbacks wrap theirs.
-            if self._is_cancelled:
-                raise _Cancelled from None
-            raise from_break(error, self.url) from None
-        raise RedirectRefused(f"{self.url.netloc} redirected more than {MAX_REDIRECTS} times", method="GET")
-
-    def _exchange(self) -> ObjectHead | None:
-        """Send one request; return None after a redirect."""
-        self._check()
-        url = self.url
-        connection = self.connections.take(url)
-        is_reusable = False
-        try:
-            with self._lock:
-                self._socket = connection.sock
-                self._check()
-            with self._sent(connection) as response:
-                if response.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-                    head = self._head(response)
-                    is_reusable = self._read(response, head) and not response.will_close
-                    return head
-                if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
-                    self.url = redirected(url, response.headers.get("location"))
-                    return None
-                raise self._refusal(response)
-        finally:
-            with self._lock:
-                self._socket = None
-            if is_reusable:
-                self.connections.give_back(url, connection)
-            else:
-                connection.close()
-
-    def _sent(self, connection: HTTPConnection) -> HTTPResponse:
-        headers = {
-            "Host": self.url.netloc,
-            "User-Agent": user_agent(),
-            "Accept": "*/*",
-            # Compressed bytes would be counted, placed and verified as if they were the object's.
-            "Accept-Encoding": "identity",
-        }
-        if self.start or self.end is not None:
-            last = "" if self.end is None else str(self.end - 1)
-            headers["Range"] = f"bytes={self.start}-{last}"
-        connection.request("GET", self.url.target, headers=headers)
-        return connection.getresponse()
-
-    def _refusal(self, response: HTTPResponse) -> RequestError:
-        status = response.status
-        if status < HTTPStatus.BAD_REQUEST:
-            return InvalidAnswer(f"{self.url.netloc} returned {status} instead of a file")
-        if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return range_outside(response.headers, self.url, self.start)
-        try:
-            content = response.read(MAX_ERROR_BYTES)
-        except (HTTPException, OSError):
-            content = b""
-        return from_answer(status, response.headers, content, self.url, self.clock.now())
-
-    def _head(self, response: HTTPResponse) -> ObjectHead:
-        head = read_head(response.status, response.headers)
-        if head is None:
-            raise InvalidAnswer(f"{self.url.netloc} sent a different part of the file than it announced")
-        if head.is_partial:
-            asked_too_much = (
-                self.end is not None and head.length is not None and head.start + head.length > self.end
-            )
-            if head.start != self.start or asked_too_much:
-                raise InvalidAnswer(f"{self.url.netloc} sent a different part of the file than requested")
-        with self._lock:
-            self._check()
-            self.on_head(head)
-        return head
-
-    def _read(self, response: HTTPResponse, head: ObjectHead) -> bool:
-        """Pass on the requested bytes of the body. Returns True if the body was read to its end.
-
-        If a server ignores ranges, the body begins earlier than requested, and what follows is not read.
-        """
-        offset = head.start
-        announced_end = None if head.length is None else head.start + head.length
-        while self.end is None or offset < self.end:
-            chunk = response.read1(CHUNK_BYTES)
-            if not chunk:
-                break
-            first = max(0, self.start - offset)
-            last = len(chunk) if self.end is None else min(len(chunk), self.end - offset)
-            with self._lock:
-                self._check()
-                if first < last:
-                    self.on_chunk(offset + first, chunk if last - first == len(chunk) else chunk[first:last])
-            offset += len(chunk)
-        if announced_end is None:
-            return False
-        if offset < min(announced_end, self.end or announced_end):
-            raise Unreachable(
-                f"{self.url.netloc} closed the connection in the middle of the file", method="GET"
-            )
-        if offset < announced_end:
-            return False
-        if offset > announced_end or response.read1(1):
-            # Without a Content-Length, only the body's end proves that the announced range was all.
-            raise InvalidAnswer(f"{self.url.netloc} sent more of the file than it announced")
-        return True
-
-    def _check(self) -> None:
-        if self._is_cancelled:
-            raise _Cancelled
+    head: ObjectHead
+    pieces: AsyncIterator[bytes]
 
 
 class Objects:
@@ -206,7 +78,7 @@ class Objects:
         self._clock = clock or SystemClock()
         self._retry = retry or RetryPolicy()
         self._random = Random()
-        self._connections = Connections(destinations or Destinations())
+        self._network = Network(destinations)
         self._is_closed = False
 
     async def read(self, url: str, *, start: int = 0, length: int) -> bytes:
@@ -220,76 +92,250 @@ class Objects:
             raise ValueError(f"cannot read {length:,} bytes from byte {start:,} on")
         if not length:
             return b""
-        read = partial(self._read_once, url, start, start + length)
+
+        async def read_once() -> bytes:
+            content = bytearray()
+            async with self.open(url, start=start, end=start + length) as answer:
+                async for piece in answer.pieces:
+                    content += piece
+            return bytes(content)
+
         try:
-            return await retrying(read, self._retry, sleep=self._clock.sleep, random=self._random)
+            return await retrying(read_once, self._retry, sleep=self._clock.sleep, random=self._random)
         except RangeOutside:
             return b""
 
-    async def _read_once(self, url: str, start: int, end: int) -> bytes:
-        content = bytearray()
-        await self.fetch(url, start=start, end=end, on_chunk=lambda _offset, chunk: content.extend(chunk))
-        return bytes(content)
+    @asynccontextmanager
+    async def open(self, url: str, *, start: int = 0, end: int | None = None) -> AsyncGenerator[ObjectAnswer]:
+        """Send one request for the bytes ``start`` … ``end`` (exclusive; None: to the object's end).
 
-    async def fetch(
-        self,
-        url: str,
-        *,
-        start: int = 0,
-        end: int | None = None,
-        on_chunk: OnChunk,
-        on_head: OnHead = lambda _head: None,
-    ) -> ObjectHead:
-        """Send one request for the bytes ``start`` … ``end`` (exclusive) and pass them to ``on_chunk``.
-
-        ``on_head(head)`` is called once, then ``on_chunk(offset, piece)`` for every piece, in order and
-        only with requested bytes: in another thread, one call at a time, and never after this method has
-        returned or was cancelled. Nothing is retried. Raises RequestError and its subclasses, and
-        whatever the callbacks raise (an OSError must be wrapped).
+        Nothing is retried. Raises RequestError and its subclasses, also while the pieces are read.
         """
         if self._is_closed:
             raise RequestError("the client is closed", method="GET")
-        request = _RangeRequest(
-            self._connections, parse_object_url(url), start, end, self._clock, on_head, on_chunk
-        )
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[ObjectHead] = loop.create_future()
-
-        def work() -> None:
-            try:
-                head = request.run()
-            except _Cancelled:
-                return
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits
-                _settle(loop, done, done.set_exception, error)
-            else:
-                _settle(loop, done, done.set_result, head)
-
-        # A daemon thread that does not delay the end of the process: it may hang in a connect.
-        threading.Thread(target=work, name="object", daemon=True).start()
+        current = parse_object_url(url)
         try:
-            return await done
-        except asyncio.CancelledError:
-            request.cancel()
-            raise
+            for _ in range(MAX_REDIRECTS + 1):
+                async with await self._sent(current, start, end) as response:
+                    if response.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
+                        head = _checked_head(response, current, start, end)
+                        async with aclosing(_pieces(response, head, current, start, end)) as pieces:
+                            yield ObjectAnswer(head, pieces)
+                        return
+                    if not HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
+                        raise await self._refusal(response, current, start)
+                    current = redirected(current, httpx.Headers(response.headers).get("location"))
+        except BREAKS as error:
+            problem = from_break(error, current, RequestLine("GET", current.path))
+        else:
+            problem = RedirectRefused(
+                f"{current.netloc} redirected more than {MAX_REDIRECTS} times", method="GET"
+            )
+        raise problem
+
+    async def _sent(
+        self, url: ObjectUrl, start: int, end: int | None
+    ) -> AbstractAsyncContextManager[httpcore.Response]:
+        headers: dict[str | bytes, str | bytes] = {
+            "Host": url.netloc,
+            "User-Agent": user_agent(),
+            "Accept": "*/*",
+            # Compressed bytes would be counted, placed and verified as if they were the object's.
+            "Accept-Encoding": "identity",
+        }
+        if start or end is not None:
+            headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
+        timeout = dict.fromkeys(("read", "write"), network.READ_TIMEOUT_S) | {"connect": CONNECT_TIMEOUT_S}
+        pool = await self._network.pool_for(url)
+        target = httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target)
+        return pool.stream("GET", target, headers=headers, extensions={"timeout": timeout})
+
+    async def _refusal(self, response: httpcore.Response, url: ObjectUrl, start: int) -> RequestError:
+        headers = httpx.Headers(response.headers)
+        if response.status < HTTPStatus.BAD_REQUEST:
+            return InvalidAnswer(f"{url.netloc} returned {response.status} instead of a file")
+        if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return _range_outside(headers, url, start)
+        content = b""
+        with suppress(*BREAKS):
+            async for piece in response.aiter_stream():
+                content += piece
+                if len(content) >= MAX_ERROR_BYTES:
+                    break
+        return _from_answer(response.status, headers, content, url, self._clock.now())
 
     async def aclose(self) -> None:
         """Close all connections; later reads are refused."""
         self._is_closed = True
-        self._connections.close()
+        await self._network.aclose()
 
 
-def _settle(
-    loop: asyncio.AbstractEventLoop,
-    done: asyncio.Future[ObjectHead],
-    settle: Callable[[Any], object],
-    value: object,
-) -> None:
-    def deliver() -> None:
-        if not done.done():
-            settle(value)
+def _checked_head(response: httpcore.Response, url: ObjectUrl, start: int, end: int | None) -> ObjectHead:
+    """Return the headers of a successful answer. Raises InvalidAnswer if they are of another range."""
+    head = _read_head(response.status, httpx.Headers(response.headers))
+    if head is None:
+        raise InvalidAnswer(f"{url.netloc} sent a different part of the file than it announced")
+    if head.is_partial and (
+        head.start != start or (end is not None and head.start + (head.length or 0) > end)
+    ):
+        raise InvalidAnswer(f"{url.netloc} sent a different part of the file than requested")
+    return head
 
-    try:
-        loop.call_soon_threadsafe(deliver)
-    except RuntimeError:
-        return  # The loop is closed, so nobody waits for the result.
+
+async def _pieces(
+    response: httpcore.Response, head: ObjectHead, url: ObjectUrl, start: int, end: int | None
+) -> AsyncGenerator[bytes]:
+    """Yield the requested bytes of the body.
+
+    If a server ignores ranges, the body begins earlier than requested, and what follows is not read.
+    """
+    offset = head.start
+    announced_end = None if head.length is None else head.start + head.length
+    async for chunk in response.aiter_stream():
+        piece = chunk[max(0, start - offset) : None if end is None else max(0, end - offset)]
+        if piece:
+            yield piece
+        offset += len(chunk)
+        if announced_end is not None and offset > announced_end:
+            # Without a Content-Length, only the body's end proves that the announced range was all.
+            raise InvalidAnswer(f"{url.netloc} sent more of the file than it announced")
+        if not head.is_partial and end is not None and offset >= end:
+            return
+    if announced_end is not None and offset < announced_end:
+        raise Unreachable(f"{url.netloc} closed the connection in the middle of the file", method="GET")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectHead:
+    """Headers of an answer: the body's bytes begin at ``start`` of an object of ``total_bytes``.
+
+    ``length`` and ``total_bytes`` are None if the server does not send them; ``is_partial`` distinguishes
+    a range from the whole object. ``version`` changes with the object: its ETag, else its modification
+    time. ``digest`` is that of the whole object, like ``sha256:0f…``. Both are empty if unknown.
+    """
+
+    start: int
+    length: int | None
+    total_bytes: int | None
+    is_partial: bool
+    version: str = ""
+    content_type: str = ""
+    digest: str = ""
+
+
+def _read_head(status: int, headers: httpx.Headers) -> ObjectHead | None:
+    """Parse the headers of a successful answer; None if they contradict each other."""
+    text = headers.get("content-length", "").strip()
+    length = int(text) if _LENGTH.fullmatch(text) else None
+    start, span, total = 0, length, length
+    is_partial = status == HTTPStatus.PARTIAL_CONTENT
+    if is_partial:
+        announced = _CONTENT_RANGE.fullmatch(headers.get("content-range", "").strip())
+        if announced is None:
+            return None
+        start, last = int(announced[1]), int(announced[2])
+        total = None if announced[3] == "*" else int(announced[3])
+        span = last - start + 1
+        if last < start or length not in (None, span) or (total is not None and last >= total):
+            return None
+    return ObjectHead(
+        start=start,
+        length=span,
+        total_bytes=total,
+        is_partial=is_partial,
+        version=(headers.get("etag") or headers.get("last-modified") or "").strip(),
+        content_type=headers.get("content-type", "").strip().lower(),
+        digest=_digest_in(headers, is_whole=not is_partial or (start == 0 and span == total)),
+    )
+
+
+_KINDS: dict[int, type[ErrorAnswer]] = {
+    # Stores answer an expired signature with 403, expired credentials with 400, some with 401 or 404.
+    **dict.fromkeys((400, 401, 403, 404, 410), UrlExpired),
+    HTTPStatus.REQUEST_TIMEOUT: ServerFault,
+    HTTPStatus.TOO_MANY_REQUESTS: RateLimited,
+}
+_TEMPORARY_CODES = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"})
+
+
+class RangeOutside(InvalidAnswer):
+    """The range lies outside the object, which has ``total_bytes`` (None: unknown)."""
+
+    total_bytes: int | None = None
+
+
+def _range_outside(headers: httpx.Headers, url: ObjectUrl, start: int) -> RangeOutside:
+    error = RangeOutside(f"{url.netloc} has no byte {start:,} of this file", method="GET")
+    size = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
+    error.total_bytes = int(size[1]) if size else None
+    return error
+
+
+def _from_answer(
+    status: int, headers: httpx.Headers, content: bytes, url: ObjectUrl, now: datetime
+) -> ErrorAnswer:
+    code, words = _server_message(content, url)
+    is_temporary = code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    kind = ServerFault if is_temporary else _KINDS.get(status, BadRequest)
+    details = f"{status}" + (f" {code}" if code else "") + (f": {words}" if words else "")
+    return kind(
+        f"{url.netloc} answered {details}",
+        status=status,
+        code=code,
+        server_message=words,
+        retry_after_s=parse_retry_after(headers.get("retry-after"), date=headers.get("date"), now=now),
+        method="GET",
+        path=url.path,
+    )
+
+
+def element(text: str, name: str) -> str | None:
+    """Return the text of the first XML element with that name; stores' errors are too simple for a parser."""
+    match = re.search(rf"<{name}>([^<]*)</{name}>", text)
+    return unescape(match[1]).strip() or None if match else None
+
+
+def _server_message(content: bytes, url: ObjectUrl) -> tuple[str | None, str | None]:
+    """Return the store's code and message; other XML elements may quote the signature."""
+    text = content.decode("utf-8", errors="replace")
+    code, words = element(text, "Code"), element(text, "Message")
+    if code is None and words is None:
+        words = "HTML" if "<" in text else text
+    store = keyless_remote(url)
+    shown = [clean(url.without_secrets(part or ""), store) or None for part in (code, words)]
+    return shown[0], shown[1]
+
+
+_MD5_TAG = re.compile(r'"([0-9a-f]{32})"', re.ASCII)
+
+
+def _digest_in(headers: httpx.Headers, *, is_whole: bool) -> str:
+    """Return a digest of the whole object, like ``sha256:0f…``; empty if the store sends none.
+
+    ``is_whole`` is True if the body is the whole object: Amazon's checksum and Content-MD5 may cover only the
+    part that was requested, Google's hash never does.
+    """
+    google = dict(item.strip().partition("=")[::2] for item in headers.get("x-goog-hash", "").split(","))
+    digests = [("md5", google.get("md5", ""))]
+    if is_whole:
+        # A checksum of checksums ends with the number of parts: it is not base64 and cannot be verified.
+        of_body = (("sha256", "x-amz-checksum-sha256"), ("md5", "content-md5"))
+        digests += [(algorithm, headers.get(name, "")) for algorithm, name in of_body]
+    for algorithm, text in digests:
+        with suppress(binascii.Error, ValueError):
+            raw = base64.b64decode(text.strip(), validate=True)
+            if len(raw) == hashlib.new(algorithm, usedforsecurity=False).digest_size:
+                return f"{algorithm}:{raw.hex()}"
+    tag = _MD5_TAG.fullmatch(headers.get("etag", "").strip())
+    return f"md5:{tag[1]}" if tag and _tags_are_md5(headers) else ""
+
+
+def _tags_are_md5(headers: httpx.Headers) -> bool:
+    """Return True if this store's 32-digit entity tags are MD5 sums.
+
+    S3's are, except for objects encrypted with KMS or customer keys; other servers may use anything.
+    """
+    is_s3 = "x-amz-request-id" in headers or "x-amz-id-2" in headers
+    encryption = headers.get("x-amz-server-side-encryption", "").lower()
+    has_own_key = "x-amz-server-side-encryption-customer-algorithm" in headers
+    return is_s3 and "kms" not in encryption and not has_own_key

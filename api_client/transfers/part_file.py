@@ -1,7 +1,8 @@
 """The unfinished file of a download: its bytes, and a journal of which ones exist.
 
-The journal has JSON lines: the file's identity, by which a later run verifies that the server still has the
-same file, and then the start and end of each range that arrived, added once its bytes are on the disk.
+The journal is one JSON line: the file's identity, by which a later run verifies that the server still has the
+same file, and the ranges that arrived, added once their bytes are on the disk. It is overwritten in place and
+always has the same length, so that a killed process leaves the old or the new one, and a full disk has room.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from api_client.files import (
     FULL_DISK,
@@ -27,14 +29,13 @@ from api_client.files import (
     open_folder,
     why_not_written,
 )
-from api_client.transfers.object_answers import digest_of, is_digest
 from api_client.transfers.records import DownloadError, NoRoom
 
-Span = tuple[int, int]  # start (inclusive) and end (exclusive)
+Span = tuple[NonNegativeInt, NonNegativeInt]  # start (inclusive) and end (exclusive)
 
-_VERSION = 2
-_RESERVED_BYTES = 4096  # written to a new journal at once: a disk that fills up later has room for its lines
-_MAX_JOURNAL_BYTES = 1024 * 1024
+_JOURNAL_BYTES = 4096  # one page, which is written as a whole; longer ones only for very long names
+_MAX_JOURNAL_BYTES = 65_536
+_HASHED_BYTES = 1024 * 1024  # read for a digest at a time: between two reads a cancellation is noticed
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
 
@@ -50,14 +51,35 @@ class FileIdentity:
     name: str
     node_rank: int
     listed_modified: str = ""
-    size_bytes: int | None = None
+    size_bytes: NonNegativeInt | None = None
     version: str = ""
-    digest: str = ""
+    digest: Annotated[str, Field(pattern="^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})?$")] = ""
 
-    @property
-    def has_strong_version(self) -> bool:
-        """True if equal versions prove equal bytes."""
-        return self.version.startswith('"')
+    def may_be(self, listed: FileIdentity, spans: Iterable[Span]) -> bool:
+        """Return True if the bytes of this file that arrived earlier may belong to the listed one.
+
+        A store may give the same object a new timestamp. Then its version must prove it, which only the next
+        answer shows, so some bytes must be left to request.
+        """
+        of_listing = (listed.job_id, listed.name, listed.node_rank)
+        if (self.job_id, self.name, self.node_rank) != of_listing:
+            return False
+        if None not in (self.size_bytes, listed.size_bytes) and self.size_bytes != listed.size_bytes:
+            return False
+        if self.listed_modified == listed.listed_modified:
+            return True
+        is_part = self.size_bytes is not None and any(gaps(spans, self.size_bytes))
+        return is_part and self.version.startswith('"')
+
+
+@dataclass(frozen=True, slots=True)
+class _Journal:
+    identity: FileIdentity
+    spans: list[Span]
+    format: Literal[3] = 3
+
+
+_JOURNAL = TypeAdapter(_Journal)
 
 
 def gaps(spans: Iterable[Span], size_bytes: int) -> Iterator[Span]:
@@ -69,9 +91,15 @@ def gaps(spans: Iterable[Span], size_bytes: int) -> Iterator[Span]:
         position = max(position, end)
 
 
-def _count_bytes(spans: Sequence[Span]) -> int:
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order, those that touch as one."""
+    spans = list(spans)
     end = max((end for _, end in spans), default=0)
-    return end - sum(high - low for low, high in gaps(spans, end))
+    return list(gaps(list(gaps(spans, end)), end))
+
+
+def _count_bytes(spans: Iterable[Span]) -> int:
+    return sum(end - start for start, end in _merged(spans))
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:
@@ -82,63 +110,65 @@ def part_paths(path: Path) -> tuple[Path, Path]:
 def resumable_bytes(path: Path, listed: FileIdentity) -> int:
     """Return the number of bytes that an earlier run left."""
     part, journal = part_paths(path)
-    try:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return 0
-    try:
-        size_bytes = os.stat(part.name, dir_fd=folder, follow_symlinks=False).st_size
-        descriptor = _opened_own(journal.name, folder, os.O_RDONLY)
-        with os.fdopen(descriptor, "rb") as file:
-            found = _read_journal(file.fileno(), listed, size_bytes)
-        return _count_bytes(found[1]) if found else 0
-    except (OSError, _NotOurs):
-        return 0
-    finally:
-        os.close(folder)
+    with suppress(OSError), ExitStack() as stack:
+        descriptor = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        stack.callback(os.close, descriptor)
+        left = _read_journal(descriptor, listed, part.lstat().st_size)
+        return _count_bytes(left.spans) if left else 0
+    return 0
 
 
 class PartFile:
-    """A part file open for writing from several threads. Raises DownloadError for file system errors.
+    """A part file, to be opened and closed once; its methods may run in any thread.
 
     Others may have write access to ``root`` and below: the file's folder is opened once, without
     following links below ``root``, and everything is accessed relative to it. Parts or journals replaced
-    by others are not used. Only one process at a time can open it.
+    by others are not used. Only one process at a time can open it. Raises DownloadError for file system
+    errors, and if it was closed meanwhile.
     """
 
     def __init__(self, path: Path, root: Path, listed: FileIdentity) -> None:
         self.path = path
         self.identity = listed
+        self._root = root
         self._spans: list[Span] = []
-        part, journal = part_paths(path)
-        self._part_name, self._journal_name = part.name, journal.name
+        self._part_name, self._journal_name = (each.name for each in part_paths(path))
+        self._must_be_same_version = self._is_open = self._is_closed = self._is_finished = False
+        self.starts = 0
+        """Number of times that the file was begun anew; bytes that were requested before are not saved."""
         self._lock = threading.Lock()
-        self._using = threading.Lock()
-        self._must_be_same_version = self._is_finished = self._is_closing = False
-        self._journal_end = 0
-        self._descriptor = self._journal = -1
-        with translate_os_errors(path):
-            self._folder = _opened_folder(root, path.relative_to(root).parts[:-1])
-        try:
-            with translate_os_errors(path):
-                self._descriptor = _opened(self._part_name, self._folder)
-                _lock_for_us(self._descriptor, path)
-                self._journal = _opened(self._journal_name, self._folder)
-                self._resume(listed)
-        except BaseException:
-            self._close_descriptors()
-            raise
+        self._descriptors = ExitStack()
 
-    def _resume(self, listed: FileIdentity) -> None:
-        found = _read_journal(self._journal, listed, os.fstat(self._descriptor).st_size)
-        if found is None:
-            self._clear(listed)
-            return
-        self.identity, self._spans, self._journal_end = found
-        # The same object may have a new time, but then its version must prove that it is the same.
-        self._must_be_same_version = self.identity.listed_modified != listed.listed_modified
-        self.identity = replace(self.identity, listed_modified=listed.listed_modified)
-        self._reserve()
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """No descriptor is closed while a thread uses it, and none is used afterwards."""
+        with self._lock, translate_os_errors(self.path):
+            if self._is_closed:
+                raise DownloadError(f"{self.path.name}: canceled")
+            yield
+
+    def open(self) -> None:
+        """Open the files, with what an earlier run left of the same file."""
+        with self._using():
+            parents = self.path.relative_to(self._root).parts[:-1]
+            self._folder = self._owned(_opened_folder(self._root, parents))
+            self._part = self._owned(_opened(self._part_name, self._folder))
+            _lock_for_us(self._part, self.path)
+            self._journal = self._owned(_opened(self._journal_name, self._folder))
+            self._is_open = True
+            listed = self.identity
+            left = _read_journal(self._journal, listed, os.fstat(self._part).st_size)
+            if left is None:
+                self._clear(listed)
+                return
+            self._spans = left.spans
+            self.identity = replace(left.identity, listed_modified=listed.listed_modified)
+            # The same object may have a new time, but then its version must prove that it is the same.
+            self._must_be_same_version = left.identity != self.identity
+
+    def _owned(self, descriptor: int) -> int:
+        self._descriptors.callback(os.close, descriptor)
+        return descriptor
 
     @property
     def size_bytes(self) -> int | None:
@@ -146,79 +176,76 @@ class PartFile:
 
     @property
     def done_bytes(self) -> int:
-        with self._lock:
-            return _count_bytes(self._spans)
+        return _count_bytes(self._spans)
 
     def identify(self, *, size_bytes: int | None = None, version: str = "", digest: str = "") -> bool:
-        """Compare with an answer, and add what was unknown. Returns False if this is another object."""
-        with self._lock:
-            known = self.identity
-            differs = version != known.version
-            if size_bytes is not None and known.size_bytes not in (None, size_bytes):
-                return False
-            if differs and (self._must_be_same_version or (version and known.version)):
-                return False
-            self._must_be_same_version = False
-            self.identity = replace(
-                known,
-                size_bytes=known.size_bytes if size_bytes is None else size_bytes,
-                version=known.version or version,
-                digest=known.digest or digest,
-            )
-            if self.identity != known or not self._journal_end:
-                self._append({"journal": _VERSION, **asdict(self.identity)})
-            return True
+        """Compare with an answer, and add what was unbefore. Returns False if this is another object."""
+        before = self.identity
+        if None not in (size_bytes, before.size_bytes) and size_bytes != before.size_bytes:
+            return False
+        if version != before.version and (self._must_be_same_version or (version and before.version)):
+            return False
+        self._must_be_same_version = False
+        self.identity = replace(
+            before,
+            size_bytes=before.size_bytes if size_bytes is None else size_bytes,
+            version=before.version or version,
+            digest=before.digest or digest,
+        )
+        return True
 
     def start_over(self, listed: FileIdentity) -> None:
-        with self._lock, translate_os_errors(self.path):
+        with self._using():
             self._clear(listed)
 
-    def missing(self, part_bytes: int) -> list[tuple[int, int | None]]:
-        """Return the missing parts, at most ``part_bytes`` long. If the size is unknown, one without end."""
-        with self._lock:
-            if not self.identity.size_bytes:
-                return [(next(gaps(self._spans, 2**63))[0], None)]
-            return [
-                (start, min(start + part_bytes, high))
-                for low, high in gaps(self._spans, self.identity.size_bytes)
-                for start in range(low, high, part_bytes)
-            ]
+    def missing(self, part_bytes: int | None) -> list[tuple[int, int | None]]:
+        """Return the missing parts, at most ``part_bytes`` long; one without end if the size is unbefore."""
+        spans, size_bytes = self._spans, self.identity.size_bytes
+        if not size_bytes or part_bytes is None:
+            return [(next(gaps(spans, 2**63))[0], None)]
+        return [
+            (start, min(start + part_bytes, high))
+            for low, high in gaps(spans, size_bytes)
+            for start in range(low, high, part_bytes)
+        ]
 
-    def write(self, offset: int, chunk: bytes) -> None:
-        with translate_os_errors(self.path):
-            _write_all(self._descriptor, chunk, offset)
+    def save(self, offset: int, content: bytes | bytearray, starts: int) -> None:
+        """Write bytes, and record them once they are on the disk; if it is full, those that found room.
 
-    def record(self, start: int, end: int) -> None:
-        if start >= end:
-            return
-        with translate_os_errors(self.path):
-            getattr(os, "fdatasync", os.fsync)(self._descriptor)
-        with self._lock:
-            self._spans.append((start, end))
-            self._append([start, end])
-
-    def verify(self) -> str:
-        """Compare the digest of all bytes with the server's. Returns the algorithm; empty if they differ.
-
-        Without a digest, the size was compared while the bytes arrived.
+        ``starts`` is that of when they were requested: a thread may get here after its task was canceled.
         """
-        expected = self.identity.digest
-        if not expected:
-            return "size"
-        algorithm = expected.partition(":")[0]
-        with translate_os_errors(self.path), self._using:
-            found = digest_of(self._descriptor, algorithm, lambda: self._is_closing)
-        return algorithm if found == expected else ""
+        with self._using():
+            if starts != self.starts:
+                return
+            end, rest = offset, memoryview(content)
+            try:
+                while rest:
+                    written = os.pwrite(self._part, rest, end)
+                    end, rest = end + written, rest[written:]
+            finally:
+                if end > offset:
+                    getattr(os, "fdatasync", os.fsync)(self._part)
+                    self._spans = _merged([*self._spans, (offset, end)])
+                    self._write_journal()
+
+    def _write_journal(self) -> None:
+        content = _JOURNAL.dump_json(_Journal(self.identity, self._spans)) + b"\n"
+        os.pwrite(self._journal, content.ljust(_JOURNAL_BYTES, b"\n"), 0)
+
+    def feed(self, hasher: hashlib._Hash, offset: int) -> int:
+        """Add the next bytes to a digest. Returns their number; 0 at the end."""
+        with self._using():
+            content = os.pread(self._part, _HASHED_BYTES, offset)
+            hasher.update(content)
+            return len(content)
 
     def finish(self, modified_s: float | None) -> None:
         """Rename the complete file once it is on disk; ``modified_s`` sets its modification time."""
-        with translate_os_errors(self.path), self._using:
-            if self._is_closing:
-                return
-            os.ftruncate(self._descriptor, self.done_bytes)
-            os.fsync(self._descriptor)
+        with self._using():
+            os.ftruncate(self._part, self.done_bytes)
+            os.fsync(self._part)
             if modified_s is not None:
-                os.utime(self._descriptor, (modified_s, modified_s))
+                os.utime(self._part, (modified_s, modified_s))
             os.replace(self._part_name, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._is_finished = True
             _unlink(self._journal_name, self._folder)
@@ -227,35 +254,18 @@ class PartFile:
 
     def close(self) -> None:
         """Close the file. Unless it is finished, its bytes are kept for the next run."""
-        self._is_closing = True
-        with self._using:
-            if not self._is_finished and not self._spans:
+        with self._lock:
+            self._is_closed = True
+            if self._is_open and not self._is_finished and not self._spans:
                 _unlink(self._part_name, self._folder)
                 _unlink(self._journal_name, self._folder)
-            self._close_descriptors()
-
-    def _close_descriptors(self) -> None:
-        for descriptor in (self._descriptor, self._journal, self._folder):
-            if descriptor >= 0:
-                os.close(descriptor)
+            self._descriptors.close()
 
     def _clear(self, listed: FileIdentity) -> None:
-        self.identity, self._spans = listed, []
-        self._must_be_same_version, self._journal_end = False, 0
-        os.ftruncate(self._descriptor, 0)
-        os.ftruncate(self._journal, 0)
-
-    def _append(self, line: Any) -> None:
-        with translate_os_errors(self.path):
-            if not self._journal_end:
-                self._reserve()
-            content = json.dumps(line).encode() + b"\n"
-            _write_all(self._journal, content, self._journal_end)
-            self._journal_end += len(content)
-
-    def _reserve(self) -> None:
-        """Overwrite what follows the last line with empty lines."""
-        _write_all(self._journal, b"\n" * _RESERVED_BYTES, self._journal_end)
+        self.identity, self._spans, self._must_be_same_version = listed, [], False
+        self.starts += 1
+        os.ftruncate(self._part, 0)
+        self._write_journal()
 
 
 @contextmanager
@@ -296,43 +306,23 @@ def _opened_folder(root: Path, names: Sequence[str]) -> int:
 
 
 def _is_own_link(path: Path) -> bool:
-    found = path.lstat()
-    return stat.S_ISLNK(found.st_mode) and found.st_uid in (0, os.geteuid())
+    about = path.lstat()
+    return stat.S_ISLNK(about.st_mode) and about.st_uid in (0, os.geteuid())
 
 
 def _opened(name: str, folder: int) -> int:
-    """Open our own file, or replace whatever else has its name with a new one."""
+    """Open our own file; whatever else has its name (a link, another's file) gives way to a new one."""
     try:
-        return _opened_own(name, folder, os.O_RDWR)
-    except _NotOurs:
-        _unlink(name, folder)
-        return new_file(name, USUAL_FILE_MODE, folder=folder, readable=True)
-
-
-def _opened_own(name: str, folder: int, flags: int) -> int:
-    """Open a regular file that is ours and has no other name. Raises _NotOurs for anything else."""
-    try:
-        descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        about = os.fstat(descriptor)
+        if stat.S_ISREG(about.st_mode) and about.st_nlink == 1 and about.st_uid == os.geteuid():
+            return descriptor
+        os.close(descriptor)
     except OSError as error:
-        if error.errno in _NO_PLAIN_FILE:
-            raise _NotOurs from None
-        raise
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == os.geteuid():
-        return descriptor
-    os.close(descriptor)
-    raise _NotOurs
-
-
-class _NotOurs(Exception):
-    """The file does not exist, or someone else created it."""
-
-
-def _write_all(descriptor: int, content: bytes, offset: int) -> None:
-    rest = memoryview(content)
-    while rest:
-        written = os.pwrite(descriptor, rest, offset)
-        rest, offset = rest[written:], offset + written
+        if error.errno not in _NO_PLAIN_FILE:
+            raise
+    _unlink(name, folder)
+    return new_file(name, USUAL_FILE_MODE, folder=folder, readable=True)
 
 
 def _unlink(name: str, folder: int) -> None:
@@ -340,64 +330,16 @@ def _unlink(name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def _read_journal(
-    descriptor: int, listed: FileIdentity, part_size_bytes: int
-) -> tuple[FileIdentity, list[Span], int] | None:
-    """Return what the journal says, and the end of its last line.
-
-    None if it is invalid, belongs to another file, or claims bytes that are missing.
-    """
-    text = os.pread(descriptor, _MAX_JOURNAL_BYTES, 0)
-    identity: FileIdentity | None = None
-    spans: list[Span] = []
-    end = 0
+def _read_journal(descriptor: int, listed: FileIdentity, part_size_bytes: int) -> _Journal | None:
+    """Return the journal; None if it is invalid, of another file, or claims bytes that are missing."""
     try:
-        for line in text.splitlines(keepends=True):
-            if not line.endswith(b"\n") or not line.strip():
-                break  # the line that a killed run was about to write, or the reserved room
-            value = json.loads(line)
-            if isinstance(value, dict):
-                if value.pop("journal") != _VERSION:
-                    return None
-                identity = FileIdentity(**value)
-            else:
-                start, stop = value
-                spans.append((_whole(start), _whole(stop)))
-            end += len(line)
-        if identity is None or not _may_resume(identity, listed, spans):
-            return None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        text = os.pread(descriptor, _MAX_JOURNAL_BYTES, 0).partition(b"\n")[0]
+        journal = _JOURNAL.validate_json(text, strict=True)
+    except ValidationError:
         return None
-    limit = part_size_bytes if identity.size_bytes is None else min(part_size_bytes, identity.size_bytes)
-    if any(stop > limit for _, stop in spans):
-        return None
-    return identity, spans, end
-
-
-def _may_resume(found: FileIdentity, listed: FileIdentity, spans: Sequence[Span]) -> bool:
-    """Return True if the bytes may belong to the listed file.
-
-    A store may give the same object a new timestamp. Then its version must match, which only the next
-    answer shows, so some bytes must be left to request.
-    """
-    if (found.job_id, found.name, found.node_rank) != (listed.job_id, listed.name, listed.node_rank):
-        return False
-    if found.size_bytes is not None:
-        _whole(found.size_bytes)
-        if listed.size_bytes not in (None, found.size_bytes):
-            return False
-    if not isinstance(found.version, str) or (found.digest and not is_digest(found.digest)):
-        return False
-    if found.listed_modified == listed.listed_modified:
-        return True
-    is_part = found.size_bytes is not None and _count_bytes(spans) < found.size_bytes
-    return found.has_strong_version and is_part
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError("no number of bytes")
-    return value
+    limit = min(part_size_bytes, journal.identity.size_bytes or part_size_bytes)
+    is_claimed = any(stop > limit for _, stop in journal.spans)
+    return journal if journal.identity.may_be(listed, journal.spans) and not is_claimed else None
 
 
 def _lock_for_us(descriptor: int, path: Path) -> None:

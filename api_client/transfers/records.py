@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -151,12 +150,11 @@ NOTED_FOR_S = 3.0  # show the note about a wait or a renewal for this long after
 
 
 class ProgressMeter:
-    """Counts bytes from any thread. ``monotonic`` returns seconds."""
+    """Counts the bytes of a run. ``monotonic`` returns seconds."""
 
     def __init__(self, files: Sequence[FileProgress], monotonic: Callable[[], float]) -> None:
         self._files = list(files)
         self._monotonic = monotonic
-        self._lock = threading.Lock()
         self.fetched_bytes = 0
         self._note = ""
         self._noted_at_s = self._arrived_at_s = monotonic()
@@ -164,64 +162,48 @@ class ProgressMeter:
 
     @property
     def files(self) -> tuple[FileProgress, ...]:
-        with self._lock:
-            return tuple(self._files)
+        return tuple(self._files)
 
-    def change(self, place: int, **news: Any) -> None:
+    def change(self, index: int, **news: Any) -> None:
         """Update a file's progress; ``note`` also becomes the run's latest note."""
-        with self._lock:
-            self._files[place] = replace(self._files[place], **news)
-            if news.get("note"):
-                self._note, self._noted_at_s = news["note"], self._monotonic()
-            if "state" in news:
-                self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
+        self._files[index] = replace(self._files[index], **news)
+        if news.get("note"):
+            self._note, self._noted_at_s = news["note"], self._monotonic()
+        if "state" in news:
+            self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
 
-    def arrived(self, place: int, size_bytes: int, position: int | None = None) -> None:
-        """Record that bytes of a file arrived; some may have been there before if ``position`` is given."""
-        with self._lock:
-            self.fetched_bytes += size_bytes
-            self._arrived_at_s = now_s = self._monotonic()
-            file = self._files[place]
-            is_old = now_s - self._noted_at_s > NOTED_FOR_S
-            if is_old:
-                self._note = ""
-            done_bytes = file.done_bytes + size_bytes if position is None else max(file.done_bytes, position)
-            self._files[place] = replace(file, done_bytes=done_bytes, note="" if is_old else file.note)
+    def arrived(self, index: int, size_bytes: int) -> None:
+        """Record that bytes of a file arrived."""
+        self.fetched_bytes += size_bytes
+        self._arrived_at_s = self._monotonic()
+        file = self._files[index]
+        file = self._files[index] = replace(file, done_bytes=file.done_bytes + size_bytes)
+        if self._arrived_at_s - self._noted_at_s > NOTED_FOR_S:
+            self._note, self._files[index] = "", replace(file, note="")
 
     def progress(self) -> DownloadProgress:
-        with self._lock:
-            files = tuple(self._files)
-            counted = [file for file in files if file.state is not FileState.SKIPPED]
-            done_bytes = sum(file.done_bytes for file in counted)
-            total_bytes = sum(max(file.size_bytes or 0, file.done_bytes) for file in counted)
-            speed = self._speed()
-            # Failed files will not arrive in this run.
-            left_bytes = sum(
-                max(0, (file.size_bytes or 0) - file.done_bytes)
-                for file in counted
-                if not file.state.is_final
-            )
-            is_known = all(file.size_bytes is not None or file.state.is_final for file in counted)
-            return DownloadProgress(
-                files=files,
-                done_bytes=done_bytes,
-                total_bytes=total_bytes,
-                speed_bytes_per_s=speed,
-                eta_s=left_bytes / speed if speed and is_known else None,
-                files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in files),
-                stalled_s=self._stalled_s(files),
-                note=self._note,
-            )
-
-    def _stalled_s(self, files: Sequence[FileProgress]) -> float:
-        states = {file.state for file in files}
-        if FileState.ACTIVE not in states or FileState.VERIFYING in states:
-            return 0.0
-        silent_s = self._monotonic() - self._arrived_at_s
-        return silent_s if silent_s >= STALLED_AFTER_S else 0.0
-
-    def _speed(self) -> float:
         now_s = self._monotonic()
+        counted = [file for file in self._files if file.state is not FileState.SKIPPED]
+        # Failed files will not arrive in this run.
+        open_files = [file for file in counted if not file.state.is_final]
+        left_bytes = sum(max(0, (file.size_bytes or 0) - file.done_bytes) for file in open_files)
+        is_known = all(file.size_bytes is not None for file in open_files)
+        speed = self._speed(now_s)
+        states = {file.state for file in self._files}
+        silent_s = now_s - self._arrived_at_s
+        may_stall = FileState.ACTIVE in states and FileState.VERIFYING not in states
+        return DownloadProgress(
+            files=self.files,
+            done_bytes=sum(file.done_bytes for file in counted),
+            total_bytes=sum(max(file.size_bytes or 0, file.done_bytes) for file in counted),
+            speed_bytes_per_s=speed,
+            eta_s=left_bytes / speed if speed and is_known else None,
+            files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in self._files),
+            stalled_s=silent_s if may_stall and silent_s >= STALLED_AFTER_S else 0.0,
+            note=self._note,
+        )
+
+    def _speed(self, now_s: float) -> float:
         samples = self._samples
         samples.append((now_s, self.fetched_bytes))
         while len(samples) > 2 and samples[1][0] <= now_s - SPEED_OVER_S:

@@ -2,7 +2,7 @@
 
 obstore signs, sends in parts, a few at a time, and retries each. It would also read every ``AWS_*`` variable
 and the environment's proxies, but the user's settings for AWS must not affect uploads to the platform's
-bucket: everything is configured here.
+bucket: everything is configured here. The store's address is checked once, before obstore connects.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
-from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -27,16 +25,15 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from api_client import routes
-from api_client.addresses import BaseUrl, Destinations, parse_base_url
+from api_client.addresses import BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.environment import hidden_variables
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
-from api_client.http.failures import RequestLine, clean, from_exception
+from api_client.http.failures import RequestLine, clean
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
-from api_client.remotes import Remote
-from api_client.transfers.connections import Connections, Tunnel, parse_object_url
-from api_client.transfers.object_answers import element
+from api_client.transfers.network import BREAKS, Network, from_break, keyless_remote
+from api_client.transfers.objects import element
 
 PART_BYTES = 5 * 1024 * 1024  # the least that S3 takes, because obstore keeps parts in memory
 PARTS_AT_ONCE = 2  # concurrent parts: a third takes memory and no less time
@@ -46,21 +43,24 @@ RETRY_FOR_S = 600.0  # failing requests are retried for this long; a signature i
 FIRST_BACKOFF_S = 0.5
 MAX_RETRIES = 60
 ABORT_TIMEOUT_S = 10.0  # a cancelled upload waits this long for the store to discard it
-STALLED_AFTER_S = 5.0  # report a stall after this many seconds without a byte
+STALLED_AFTER_S = 10.0  # report a stall after this many seconds in which no part was confirmed
+NO_PROXY = "http://127.0.0.1:1"
+"""The proxy of all hosts but the store's: where nobody listens, so a redirect leads nowhere."""
+
 UNUSABLE_NAME = "the server's name for the archive can't be used"
 DEFAULT_REGION = "us-east-1"  # AWS reveals here in which region a bucket is
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 _ANSWER = re.compile(r"(?:status code: (?P<status>\d{3})[^:]*|error response): (?P<body>.*)", re.DOTALL)
 LONGEST_PATH_BYTES = 16_384  # bucket and key that a request line can carry; S3's own limit is 1,024
 
-_HINTS = {
-    "ExpiredToken": "the upload credentials have expired; submit again",
-    "ExpiredTokenException": "the upload credentials have expired; submit again",
-    "TokenRefreshRequired": "the upload credentials have expired; submit again",
+_EXPIRED = "the upload credentials have expired; submit again"
+_HINTS = dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"), _EXPIRED) | {
     "RequestTimeTooSkewed": "this machine's clock is wrong; correct it and submit again",
 }
 
-OnBytes = Callable[[int, int], object]  # called with bytes sent and bytes in total; the first never decreases
+OnBytes = Callable[[int, int], object]
+"""Called with the bytes that the store has confirmed and those in total; the first never decreases."""
+
 OnNote = Callable[[str], object]
 
 
@@ -83,8 +83,8 @@ class Blobs:
     ) -> None:
         """Upload a file to the object that the credentials are for; the platform's key is not sent there.
 
-        ``on_progress`` is called with bytes sent and in total, ``on_note`` with a text for every stall.
-        Raises UploadFailed, ReadOnlyError, and ConfigurationError for an unusable endpoint.
+        ``on_note`` is called with a text for every stall. Raises UploadFailed, ReadOnlyError, and
+        ConfigurationError for an unusable endpoint.
         """
         self._transport.check_may_change("uploading an archive")
         await upload_file(
@@ -107,34 +107,24 @@ async def upload_file(
     UploadFailed, and ConfigurationError for an unusable endpoint.
     """
     _check(credentials)
-    destinations = destinations or Destinations()
-    endpoint, region = await _endpoint_of(credentials, destinations)
-    await _check_reachable(endpoint, destinations, credentials.s3_key)
+    network = Network(destinations)
+    endpoint, region = await _endpoint_of(credentials, network)
+    await _check_reachable(endpoint, network, credentials.s3_key)
     with path.open("rb") as file:
         upload = _Upload(file, credentials, endpoint, on_progress, on_note)
-        tunnel = Tunnel(endpoint, destinations, upload.sent)
-        await tunnel.open()
-        try:
-            await upload.run(await asyncio.to_thread(_store, credentials, endpoint, region, tunnel))
-        finally:
-            await tunnel.aclose()
+        await upload.run(await asyncio.to_thread(_store, credentials, endpoint, region))
 
 
-async def _check_reachable(endpoint: BaseUrl, destinations: Destinations, key: str) -> None:
+async def _check_reachable(endpoint: BaseUrl, network: Network, key: str) -> None:
     """Connect once, and raise UploadFailed if that fails: obstore would try again for minutes."""
-
-    def connect() -> None:
-        Connections(destinations).take(parse_object_url(str(endpoint))).close()
-
     try:
-        await asyncio.to_thread(connect)
+        await network.reach(endpoint)
         return
     except AddressRefused as error:
-        problem: Exception = error
-    except httpx.TransportError as error:
-        line = RequestLine("PUT", key)
-        problem = from_exception(error, _as_remote(endpoint), endpoint.netloc, line).error
-    raise UploadFailed(str(problem), method="PUT", path=key)
+        problem = str(error)
+    except BREAKS as error:
+        problem = str(from_break(error, endpoint, RequestLine("PUT", key)))
+    raise UploadFailed(problem, method="PUT", path=key)
 
 
 @dataclass
@@ -145,17 +135,11 @@ class _Upload:
     on_progress: OnBytes | None
     on_note: OnNote | None
     _read_bytes: int = 0
-    _sent_bytes: int = 0
-    _reported_bytes: int = 0
+    _reported_bytes: int = -1
     _is_cancelled: bool = False
 
     def __post_init__(self) -> None:
         self._total_bytes = os.fstat(self.file.fileno()).st_size
-
-    def sent(self, size_bytes: int) -> None:
-        """Report progress. The upload is complete only when the store has confirmed it."""
-        self._sent_bytes += size_bytes  # headers and repeated parts included
-        self._report(min(self._sent_bytes, self._read_bytes, max(0, self._total_bytes - 1)))
 
     async def run(self, store: S3Store) -> None:
         self._report(0)
@@ -183,18 +167,20 @@ class _Upload:
 
     async def _is_stored(self, store: S3Store) -> bool:
         try:
-            found = await obstore.head_async(store, self.credentials.s3_key)
+            stored = await obstore.head_async(store, self.credentials.s3_key)
         except (BaseError, FileNotFoundError):
             return False
-        return found["size"] == self._total_bytes
+        return stored["size"] == self._total_bytes
 
     async def _watched(self, sending: asyncio.Future[Any]) -> None:
         before = -1
         try:
             while not (await asyncio.wait({sending}, timeout=STALLED_AFTER_S))[0]:
-                if self._sent_bytes == before and self.on_note is not None:
-                    self.on_note(f"the object store took no data for {STALLED_AFTER_S:.0f} s; still trying")
-                before = self._sent_bytes
+                if self._read_bytes == before and self.on_note is not None:
+                    self.on_note(
+                        f"the object store confirmed no data for {STALLED_AFTER_S:.0f} s; still trying"
+                    )
+                before = self._read_bytes
             await sending
         except asyncio.CancelledError:
             # At the next chunk, obstore gets an error instead and tells the store to discard the parts.
@@ -213,23 +199,25 @@ class _Upload:
             if not chunk:
                 raise UploadFailed("the archive became shorter during the upload")
             self._read_bytes += len(chunk)
+            # Parts on their way, and the one that is being filled, are not confirmed.
+            self._report(self._read_bytes - (PARTS_AT_ONCE + 1) * PART_BYTES)
             yield chunk
 
     def _report(self, done_bytes: int) -> None:
-        if self.on_progress is not None and (done_bytes > self._reported_bytes or not done_bytes):
+        if self.on_progress is not None and done_bytes > self._reported_bytes:
             self._reported_bytes = done_bytes
             self.on_progress(done_bytes, self._total_bytes)
 
 
-def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str, tunnel: Tunnel) -> S3Store:
-    creds, is_plain = credentials.creds, endpoint.scheme == "http"
+def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3Store:
+    creds, proxy = credentials.creds, proxy_of(endpoint.scheme, endpoint.host)
     client: dict[str, Any] = {
-        # Without a proxy, obstore would use the environment's: for http there is one that is never used.
-        "proxy_url": tunnel.url,
-        "proxy_excludes": tunnel.host if is_plain else "",
+        # Without a proxy, obstore would use the environment's.
+        "proxy_url": proxy or NO_PROXY,
+        "proxy_excludes": "" if proxy else endpoint.host,
         "user_agent": user_agent(),
         "timeout": timedelta(seconds=PART_TIMEOUT_S),
-        "allow_http": is_plain,
+        "allow_http": endpoint.scheme == "http",
         "allow_invalid_certificates": False,
     }
     # obstore trusts the system's certificates, and also what other requests trust.
@@ -242,7 +230,7 @@ def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str, tunnel:
             access_key_id=creds.aws_access_key_id,
             secret_access_key=creds.aws_secret_access_key.get_secret_value(),
             session_token=creds.aws_session_token.get_secret_value(),
-            endpoint=f"{tunnel.url}{endpoint.prefix}" if is_plain else str(endpoint),
+            endpoint=str(endpoint),
             region=region,
             virtual_hosted_style_request=False,
             skip_signature=False,
@@ -268,15 +256,12 @@ def _check(credentials: BlobCredentials) -> None:
             raise UploadFailed(
                 "the server's upload credentials contain a character that is invalid in an HTTP header"
             )
-    try:
-        size_bytes = len(f"{credentials.s3_bucket}{credentials.s3_key}".encode())
-    except UnicodeEncodeError:
-        size_bytes = 0
-    if not credentials.s3_key or not 0 < size_bytes <= LONGEST_PATH_BYTES:
+    path_bytes = len(f"{credentials.s3_bucket}{credentials.s3_key}".encode(errors="replace"))
+    if not credentials.s3_key or path_bytes > LONGEST_PATH_BYTES:
         raise UploadFailed(UNUSABLE_NAME)
 
 
-async def _endpoint_of(credentials: BlobCredentials, destinations: Destinations) -> tuple[BaseUrl, str]:
+async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[BaseUrl, str]:
     """Return address and region of the store. Raises ConfigurationError if the address is unusable."""
     extra = credentials.creds.model_extra or {}
     named, url = extra.get("region_name"), extra.get("endpoint_url")
@@ -284,22 +269,23 @@ async def _endpoint_of(credentials: BlobCredentials, destinations: Destinations)
     if isinstance(url, str) and url.strip():
         endpoint = parse_base_url(url, source="the endpoint of the upload credentials")
         return endpoint, region or DEFAULT_REGION
-    region = region or await asyncio.to_thread(_bucket_region, credentials.s3_bucket, destinations)
+    region = region or await _bucket_region(credentials.s3_bucket, network)
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     return BaseUrl("https", f"s3.{region}.{suffix}", 443), region
 
 
-def _bucket_region(bucket: str, destinations: Destinations) -> str:
+async def _bucket_region(bucket: str, network: Network) -> str:
     """Return the region of an AWS bucket, which AWS reveals to anyone; the default if it does not answer."""
-    url = parse_object_url(f"https://s3.{DEFAULT_REGION}.amazonaws.com/{quote(bucket, safe='')}")
+    site = BaseUrl("https", f"s3.{DEFAULT_REGION}.amazonaws.com", 443)
     region = ""
     try:
-        with closing(Connections(destinations).take(url)) as connection:
-            connection.request("HEAD", url.target, headers={"User-Agent": user_agent()})
-            with connection.getresponse() as answer:
-                region = answer.headers.get("x-amz-bucket-region", "")
-    except (HTTPException, httpx.TransportError, OSError):
+        pool = await network.pool_for(site)
+        answer = await pool.request("HEAD", f"{site}/{quote(bucket, safe='')}", headers={"Host": site.netloc})
+        region = httpx.Headers(answer.headers).get("x-amz-bucket-region", "")
+    except BREAKS:
         pass  # the upload itself says what is wrong
+    finally:
+        await network.aclose()
     return region if _REGION.fullmatch(region) else DEFAULT_REGION
 
 
@@ -312,7 +298,7 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     if answer is not None:
         code, words = element(answer["body"], "Code") or "", element(answer["body"], "Message") or ""
         reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {words}".rstrip(": ")
-    elif text.startswith("Could not parse path"):
+    elif isinstance(error, UnicodeError) or text.startswith("Could not parse path"):
         reason = UNUSABLE_NAME
     elif "redirect" in text:
         reason = f"{endpoint.netloc} redirected the upload; not followed"
@@ -322,13 +308,8 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     for secret in (credentials.creds.aws_secret_access_key, credentials.creds.aws_session_token):
         if value := secret.get_secret_value():
             reason, code = reason.replace(value, "[secret]"), code.replace(value, "[secret]")
-    failure = UploadFailed(
-        f"uploading the archive: {clean(reason, _as_remote(endpoint))}", method="PUT", path=credentials.s3_key
-    )
+    reason = clean(reason, keyless_remote(endpoint))
+    failure = UploadFailed(f"uploading the archive: {reason}", method="PUT", path=credentials.s3_key)
     failure.status, failure.code = status, code or None
     failure.retryable = status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return failure
-
-
-def _as_remote(endpoint: BaseUrl) -> Remote:
-    return Remote("object store", str(endpoint), str(endpoint), key=None, key_origin="")

@@ -22,8 +22,7 @@ from api_client.transfers import (
     Existing,
     FileState,
     NoRoom,
-    file_download,
-    objects,
+    download_run,
 )
 from api_client.transfers.part_file import part_paths
 from support.fake_object_store import (
@@ -43,9 +42,8 @@ UNIT = 128 * 1024
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_download, "PART_BYTES", 16 * UNIT)
-    monkeypatch.setattr(file_download, "RECORD_BYTES", 4 * UNIT)
-    monkeypatch.setattr(objects, "CHUNK_BYTES", UNIT // 2)
+    monkeypatch.setattr(download_run, "PART_BYTES", 16 * UNIT)
+    monkeypatch.setattr(download_run, "SAVE_BYTES", 4 * UNIT)
 
 
 def some_bytes(size_bytes: int, seed: int = 1) -> bytes:
@@ -261,14 +259,16 @@ async def test_a_download_that_broke_off_resumes_where_it_stopped(folder: Folder
     assert not folder.leftovers
 
 
-Damage = Callable[[dict[str, Any], list[str]], str | None]
-DAMAGE: dict[str, Damage] = {
-    "garbage": lambda _head, _rest: "{\n",
-    "another job": lambda head, rest: "\n".join([json.dumps({**head, "job_id": "another"}), *rest]),
-    "longer": lambda head, rest: "\n".join([json.dumps(head), json.dumps([0, 3 * UNIT + 1]), *rest]),
-    "nested": lambda _head, _rest: "[" * 100_000 + "\n",
-    "version": lambda head, rest: "\n".join([json.dumps({**head, "journal": 99}), *rest]),
-    "gone": lambda _head, _rest: None,
+DAMAGE: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "garbage": lambda _journal: "{\n",
+    "another job": lambda journal: json.dumps(
+        {**journal, "identity": {**journal["identity"], "job_id": "another"}}
+    ),
+    "longer": lambda journal: json.dumps({**journal, "spans": [[0, 3 * UNIT + 1]]}),
+    "negative": lambda journal: json.dumps({**journal, "spans": [[-1, UNIT]]}),
+    "nested": lambda _journal: "[" * 100_000 + "\n",
+    "version": lambda journal: json.dumps({**journal, "format": 99}),
+    "gone": lambda _journal: None,
 }
 
 
@@ -276,9 +276,9 @@ DAMAGE: dict[str, Damage] = {
 async def test_a_journal_that_does_not_fit_starts_the_file_over(folder: Folder, damage: str) -> None:
     await fetch_half(folder, some_bytes(4 * UNIT))
     part, journal = part_paths(folder.file)
-    head, *rest = journal.read_text().splitlines()
-    assert rest[0].startswith("[")
-    damaged = DAMAGE[damage](json.loads(head), rest)
+    content = json.loads(journal.read_text())
+    assert content["spans"]
+    damaged = DAMAGE[damage](content)
     journal.unlink() if damaged is None else journal.write_text(damaged)
     part.write_bytes(b"z" * part.stat().st_size)
     await folder.download_whole()

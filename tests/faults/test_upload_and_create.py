@@ -127,7 +127,7 @@ async def test_a_store_that_takes_no_data_is_told(
             noted.set()
 
     await platform.push(config(), on_progress=hear)
-    assert any("took no data" in note for note in notes)
+    assert any("confirmed no data" in note for note in notes)
 
 
 async def test_what_was_left_out_or_replaced_is_said(platform: Platform) -> None:

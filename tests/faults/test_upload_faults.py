@@ -8,14 +8,16 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import AsyncMock
 
+import httpcore
 import pytest
 
 from api_client.addresses import Destinations
 from api_client.errors import ConfigurationError, UploadFailed
 from api_client.models import BlobCredentials
 from api_client.transfers import uploads
+from api_client.transfers.network import Network
 from support.fake_object_store import (
     ACCESS_KEY_ID,
     BUCKET,
@@ -252,23 +254,31 @@ async def test_a_cancelled_upload_is_forgotten_by_the_store(sending: Sending) ->
 async def test_without_an_endpoint_it_is_aws_in_the_bucket_s_region(
     sending: Sending, monkeypatch: pytest.MonkeyPatch, named: str | None, answered: str, host: str
 ) -> None:
-    asked = []
-    connection = MagicMock()
-    connection.getresponse().__enter__().headers = {"x-amz-bucket-region": answered}
-    monkeypatch.setattr(uploads.Connections, "take", lambda _self, url: asked.append(url) or connection)
+    pool = AsyncMock()
+    pool.request.return_value = httpcore.Response(403, headers={"x-amz-bucket-region": answered})
+    monkeypatch.setattr(Network, "pool_for", AsyncMock(return_value=pool))
     given = sending.credentials(endpoint_url=None, region_name=named)
-    endpoint, region = await uploads._endpoint_of(given, HERE)
+    endpoint, region = await uploads._endpoint_of(given, Network(HERE))
     assert (endpoint.host, region in endpoint.host) == (host, True)
-    assert [url.text for url in asked] == ([] if named else [f"https://s3.us-east-1.amazonaws.com/{BUCKET}"])
-    assert "authorization" not in str(connection.request.call_args).lower()
+    requests = [call.args for call in pool.request.call_args_list]
+    assert requests == ([] if named else [("HEAD", f"https://s3.us-east-1.amazonaws.com/{BUCKET}")])
+    assert "authorization" not in str(pool.request.call_args).lower()
 
 
-async def test_redirects_are_not_followed(sending: Sending) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("whole", "307"), ("start", "broke off"), ("part 1", "307"), ("complete", "broke off")],
+)
+async def test_redirects_to_another_host_are_not_followed(sending: Sending, name: str, words: str) -> None:
     with FakeObjectStore() as elsewhere:
-        led_away = Trouble(answer=(307, {"Location": elsewhere.objects_url}, b""))
-        sending.store.trouble = {"whole": [led_away]}
-        await sending.refused("answered 307")
+        # The same machine by another address stands for another host.
+        led_away = Trouble(
+            answer=(307, {"Location": elsewhere.objects_url.replace("127.0.0.1", "[::ffff:127.0.0.1]")}, b"")
+        )
+        sending.store.trouble = {name: [led_away] * (RETRIES + 1)}
+        await sending.refused(words, 10 if name == "whole" else 3 * SMALL_PART)
     assert elsewhere.taken == []
+    assert sending.store.object is None and not sending.store.is_open
 
 
 @pytest.mark.parametrize(

@@ -175,17 +175,27 @@ async def test_the_address_that_was_checked_is_connected_to_and_tls_checks_the_n
         Trap(certificate=certificate) as trap,
         Trap(host="127.0.0.2", port=trap.port, certificate=certificate) as other,
     ):
-        # The first is for the read, two are for an upload's check and the upload.
-        names[NAME] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.2"], ["127.0.0.3"]]
+        names[NAME] = [["127.0.0.1"], ["127.0.0.2"]]
         async with client_of("http://127.0.0.1:1") as client:
             assert await client.objects.read(f"https://{NAME}:{trap.port}/a", length=1) == b"x"
-            await client.blobs.upload(certificate, credentials(f"https://{NAME}:{trap.port}"))
             with pytest.raises(Unreachable, match="certificate"):
                 await client.objects.read(f"https://127.0.0.1:{trap.port}/a", length=1)
     assert trap.heard == ["GET /a"]
-    assert {*trap.server_names, *other.server_names} <= {NAME, None}
-    assert other.heard == ["PUT /bucket/key"]
-    assert names[NAME] == [["127.0.0.3"]]
+    assert {*trap.server_names} <= {NAME, None}
+    assert names[NAME] == [["127.0.0.2"]]
+    assert not other.connections
+
+
+async def test_upload_is_sent_if_certificate_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = own_certificate(tmp_path, "localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with Trap(certificate=certificate) as store:
+        store.reply = Answer(b"", headers={"ETag": '"tag"'})
+        async with client_of("http://127.0.0.1:1") as client:
+            await client.blobs.upload(certificate, credentials(f"https://localhost:{store.port}"))
+    assert store.heard == ["PUT /bucket/key"]
 
 
 REDIRECTS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api_client.transfers.file_names import ServerName, TargetPath, lay_out
+from api_client.transfers.file_names import ServerName, TargetPath, resolve_names
 from api_client.transfers.part_file import Span, gaps
 
 NASTY = st.sampled_from(
@@ -18,13 +18,13 @@ SERVER_NAMES = st.lists(st.builds(ServerName, st.integers(0, 1), NAMES), max_siz
 
 
 def places(*names: str, by_rank: bool = False) -> list[str]:
-    found = lay_out([ServerName(0, name) for name in names], by_rank=by_rank)
+    found = resolve_names([ServerName(0, name) for name in names], by_rank=by_rank)
     return ["/".join(place.parts) or place.reason for place in found]
 
 
 @given(SERVER_NAMES, st.booleans())
 def test_never_outside_and_never_onto_each_other(names: list[ServerName], by_rank: bool) -> None:
-    found = lay_out(names, by_rank=by_rank)
+    found = resolve_names(names, by_rank=by_rank)
     distinct = {name: place for name, place in zip(names, found, strict=True) if place.parts}
     for place in distinct.values():
         for part in place.parts:
@@ -43,8 +43,8 @@ def test_never_outside_and_never_onto_each_other(names: list[ServerName], by_ran
 @given(SERVER_NAMES.flatmap(lambda names: st.tuples(st.just(names), st.permutations(names))))
 def test_the_order_does_not_matter(both: tuple[list[ServerName], list[ServerName]]) -> None:
     first, second = both
-    placed: dict[ServerName, TargetPath] = dict(zip(first, lay_out(first, by_rank=True), strict=True))
-    assert placed == dict(zip(second, lay_out(second, by_rank=True), strict=True))
+    placed: dict[ServerName, TargetPath] = dict(zip(first, resolve_names(first, by_rank=True), strict=True))
+    assert placed == dict(zip(second, resolve_names(second, by_rank=True), strict=True))
 
 
 def test_ordinary_names_stay_absolute_ones_end_inside_and_others_are_refused() -> None:
@@ -60,7 +60,7 @@ def test_names_that_fall_together_get_a_suffix_that_stays() -> None:
     assert other.startswith("model~")
     assert other.endswith(".bin")
     assert places("model.bin", "Model.bin") == [other, plain]
-    assert lay_out([ServerName(3, "c/x")], by_rank=True) == [TargetPath(("rank-3", "c", "x"))]
+    assert resolve_names([ServerName(3, "c/x")], by_rank=True) == [TargetPath(("rank-3", "c", "x"))]
 
 
 EDGE = st.integers(0, 40)
