@@ -114,10 +114,10 @@ class Destinations:
         if name.lower().endswith(".localhost"):
             name = "localhost"  # required by RFC 6761, but not every resolver supports it
         try:
-            found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except UnicodeError:
             raise socket.gaierror(socket.EAI_NONAME, "no such name") from None
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
         for address in addresses:
             self._check(host, address)
         return addresses
@@ -136,8 +136,8 @@ class Destinations:
             return
         where = host if host == address else f"{host} ({address})"
         if kind in _REACHABLE_IF_REMOTE_IS_THERE:
-            place = f"on {kind}" if kind == THIS_MACHINE else f"in {kind}"
-            why = f"it is {place}, but the server that named it is not"
+            where_is = f"on {kind}" if kind == THIS_MACHINE else f"in {kind}"
+            why = f"it is {where_is}, but the server that named it is not"
         elif kind == _METADATA:
             why = f"it is {kind}"
         else:

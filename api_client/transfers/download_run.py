@@ -388,9 +388,8 @@ class _FileDownload:
                         await asyncio.to_thread(part.save, position - len(content), content, starts)
             if answer.head.total_bytes is None:
                 self._check_end(position, end)
-        except RangeOutside as error:
-            if end is not None or error.total_bytes != start or not part.identify(size_bytes=start):
-                raise _ObjectChanged("the file became shorter") from None
+        except RangeOutside:
+            raise _ObjectChanged("the file ends before the requested part") from None
         except RequestError as error:
             return position, error
         finally:

@@ -67,13 +67,13 @@ def chosen(
     The checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``. A glob is
     matched against the name below the checkpoint's folder, the whole name, and its last part.
     """
-    wanted = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
+    names = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
     others = set(all_checkpoints) - {ROOT_CHECKPOINT}
     globs = None if patterns is None else list(patterns)
     return [
         file
         for file in files
-        if (wanted is None or any(belongs_to(file.name, checkpoint, others) for checkpoint in wanted))
+        if (names is None or any(belongs_to(file.name, name, others) for name in names))
         and (globs is None or any(_matches(file.name, glob) for glob in globs))
     ]
 
@@ -101,13 +101,13 @@ def make_plan(
 ) -> DownloadPlan:
     """Lay out the files below ``folder`` and check what already exists. Writes nothing."""
     # An object store's folder markers are no files.
-    wanted = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
+    by_key = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
     planned, refused = [], []
-    for file, place in zip(wanted.values(), resolve_names(list(wanted), by_rank=by_rank), strict=True):
-        if place.parts:
-            planned.append(replace(file, path=folder.joinpath(*place.parts)))
+    for file, target in zip(by_key.values(), resolve_names(list(by_key), by_rank=by_rank), strict=True):
+        if target.parts:
+            planned.append(replace(file, path=folder.joinpath(*target.parts)))
         else:
-            refused.append(RefusedName(file.name, place.reason, file.node_rank))
+            refused.append(RefusedName(file.name, target.reason, file.node_rank))
     plan = DownloadPlan(project_id, job_id, folder, tuple(planned), refused=tuple(refused))
     return refreshed_plan(plan)
 
@@ -175,9 +175,11 @@ class Downloads:
         by_rank = any(file.node_rank for file in listed)
         others: set[str] = set()
         if ROOT_CHECKPOINT in map(plain_checkpoint, checkpoints or ()):
-            others = {one.checkpoint_id for one in await self._checkpoints.list(project_id, job_id)}
-        wanted = chosen(listed, checkpoints, files, others)
-        plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, wanted, by_rank=by_rank)
+            others = {
+                checkpoint.checkpoint_id for checkpoint in await self._checkpoints.list(project_id, job_id)
+            }
+        selected = chosen(listed, checkpoints, files, others)
+        plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, selected, by_rank=by_rank)
         absent = [name for name in checkpoints or () if not chosen(listed, [name], None, others)]
         return replace(plan, absent=tuple(dict.fromkeys(absent)))
 
@@ -257,12 +259,12 @@ class Downloads:
         try:
             await asyncio.to_thread(unpack, archive, target)
         except DownloadError as error:
-            kept = target.with_name(target.name + ".tgz")
-            if kept.exists():
+            copy = target.with_name(target.name + ".tgz")
+            if copy.exists():
                 archive.unlink(missing_ok=True)
                 raise
-            archive.rename(kept)
-            raise DownloadError(f"{error} (the archive is kept: {kept})") from error
+            archive.rename(copy)
+            raise DownloadError(f"{error} (the archive is kept: {copy})") from error
         archive.unlink(missing_ok=True)
         return replace(report, unpacked_to=target)
 

@@ -49,7 +49,6 @@ MAX_REDIRECTS = 3
 MAX_READ_BYTES = 256 * 1024 * 1024  # held in memory; the longest safetensors headers are tens of MB
 
 _CONTENT_RANGE = re.compile(r"bytes\s+(\d{1,18})-(\d{1,18})/(\d{1,18}|\*)", re.ASCII)
-_UNSATISFIED = re.compile(r"bytes\s+\*/(\d{1,18})", re.ASCII)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 
 
@@ -118,7 +117,7 @@ class Objects:
             for _ in range(MAX_REDIRECTS + 1):
                 async with await self._sent(current, start, end) as response:
                     if response.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-                        head = _checked_head(response, current, start, end)
+                        head = _read_head(response, current, start, end)
                         async with aclosing(_pieces(response, head, current, start, end)) as pieces:
                             yield ObjectAnswer(head, pieces)
                         return
@@ -155,7 +154,7 @@ class Objects:
         if response.status < HTTPStatus.BAD_REQUEST:
             return InvalidAnswer(f"{url.netloc} returned {response.status} instead of a file")
         if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return _range_outside(headers, url, start)
+            return RangeOutside(f"{url.netloc} has no byte {start:,} of this file", method="GET")
         content = b""
         with suppress(*BREAKS):
             async for piece in response.aiter_stream():
@@ -168,18 +167,6 @@ class Objects:
         """Close all connections; later reads are refused."""
         self._is_closed = True
         await self._network.aclose()
-
-
-def _checked_head(response: httpcore.Response, url: ObjectUrl, start: int, end: int | None) -> ObjectHead:
-    """Return the headers of a successful answer. Raises InvalidAnswer if they are of another range."""
-    head = _read_head(response.status, httpx.Headers(response.headers))
-    if head is None:
-        raise InvalidAnswer(f"{url.netloc} sent a different part of the file than it announced")
-    if head.is_partial and (
-        head.start != start or (end is not None and head.start + (head.length or 0) > end)
-    ):
-        raise InvalidAnswer(f"{url.netloc} sent a different part of the file than requested")
-    return head
 
 
 async def _pieces(
@@ -223,29 +210,32 @@ class ObjectHead:
     digest: str = ""
 
 
-def _read_head(status: int, headers: httpx.Headers) -> ObjectHead | None:
-    """Parse the headers of a successful answer; None if they contradict each other."""
+def _read_head(response: httpcore.Response, url: ObjectUrl, start: int, end: int | None) -> ObjectHead:
+    """Parse the headers of a successful answer. Raises InvalidAnswer if they are of another range."""
+    headers = httpx.Headers(response.headers)
     text = headers.get("content-length", "").strip()
     length = int(text) if _LENGTH.fullmatch(text) else None
-    start, span, total = 0, length, length
-    is_partial = status == HTTPStatus.PARTIAL_CONTENT
+    first, span, total = 0, length, length
+    is_partial = response.status == HTTPStatus.PARTIAL_CONTENT
     if is_partial:
         announced = _CONTENT_RANGE.fullmatch(headers.get("content-range", "").strip())
         if announced is None:
-            return None
-        start, last = int(announced[1]), int(announced[2])
+            raise InvalidAnswer(f"{url.netloc} sent a part of the file without saying which")
+        first, last = int(announced[1]), int(announced[2])
         total = None if announced[3] == "*" else int(announced[3])
-        span = last - start + 1
-        if last < start or length not in (None, span) or (total is not None and last >= total):
-            return None
+        span = last - first + 1
+        if last < first or length not in (None, span) or (total is not None and last >= total):
+            raise InvalidAnswer(f"{url.netloc} sent a different part of the file than it announced")
+        if first != start or (end is not None and last >= end):
+            raise InvalidAnswer(f"{url.netloc} sent a different part of the file than requested")
     return ObjectHead(
-        start=start,
+        start=first,
         length=span,
         total_bytes=total,
         is_partial=is_partial,
         version=(headers.get("etag") or headers.get("last-modified") or "").strip(),
         content_type=headers.get("content-type", "").strip().lower(),
-        digest=_digest_in(headers, is_whole=not is_partial or (start == 0 and span == total)),
+        digest=_digest_in(headers, is_whole=not is_partial or (first == 0 and span == total)),
     )
 
 
@@ -259,30 +249,21 @@ _TEMPORARY_CODES = frozenset({"RequestTimeout", "SlowDown", "InternalError", "Se
 
 
 class RangeOutside(InvalidAnswer):
-    """The range lies outside the object, which has ``total_bytes`` (None: unknown)."""
-
-    total_bytes: int | None = None
-
-
-def _range_outside(headers: httpx.Headers, url: ObjectUrl, start: int) -> RangeOutside:
-    error = RangeOutside(f"{url.netloc} has no byte {start:,} of this file", method="GET")
-    size = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
-    error.total_bytes = int(size[1]) if size else None
-    return error
+    """The object ends before the range."""
 
 
 def _from_answer(
     status: int, headers: httpx.Headers, content: bytes, url: ObjectUrl, now: datetime
 ) -> ErrorAnswer:
-    code, words = _server_message(content, url)
+    code, message = _server_message(content, url)
     is_temporary = code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     kind = ServerFault if is_temporary else _KINDS.get(status, BadRequest)
-    details = f"{status}" + (f" {code}" if code else "") + (f": {words}" if words else "")
+    details = f"{status}" + (f" {code}" if code else "") + (f": {message}" if message else "")
     return kind(
         f"{url.netloc} answered {details}",
         status=status,
         code=code,
-        server_message=words,
+        server_message=message,
         retry_after_s=parse_retry_after(headers.get("retry-after"), date=headers.get("date"), now=now),
         method="GET",
         path=url.path,
@@ -298,11 +279,11 @@ def element(text: str, name: str) -> str | None:
 def _server_message(content: bytes, url: ObjectUrl) -> tuple[str | None, str | None]:
     """Return the store's code and message; other XML elements may quote the signature."""
     text = content.decode("utf-8", errors="replace")
-    code, words = element(text, "Code"), element(text, "Message")
-    if code is None and words is None:
-        words = "HTML" if "<" in text else text
+    code, message = element(text, "Code"), element(text, "Message")
+    if code is None and message is None:
+        message = "HTML" if "<" in text else text
     store = keyless_remote(url)
-    shown = [clean(url.without_secrets(part or ""), store) or None for part in (code, words)]
+    shown = [clean(url.without_secrets(part or ""), store) or None for part in (code, message)]
     return shown[0], shown[1]
 
 

@@ -132,7 +132,7 @@ class PartFile:
         self.identity = listed
         self._root = root
         self._spans: list[Span] = []
-        self._part_name, self._journal_name = (each.name for each in part_paths(path))
+        self._part_name, self._journal_name = (file.name for file in part_paths(path))
         self._must_be_same_version = self._is_open = self._is_closed = self._is_finished = False
         self.starts = 0
         """Number of times that the file was begun anew; bytes that were requested before are not saved."""

@@ -294,10 +294,10 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     text = str(error).partition("\n\nDebug source:")[0]
     answer = _ANSWER.search(text)
     status = int(answer["status"] or HTTPStatus.OK) if answer else None
-    code = words = ""
+    code = message = ""
     if answer is not None:
-        code, words = element(answer["body"], "Code") or "", element(answer["body"], "Message") or ""
-        reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {words}".rstrip(": ")
+        code, message = element(answer["body"], "Code") or "", element(answer["body"], "Message") or ""
+        reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {message}".rstrip(": ")
     elif isinstance(error, UnicodeError) or text.startswith("Could not parse path"):
         reason = UNUSABLE_NAME
     elif "redirect" in text:

@@ -45,6 +45,9 @@ async def test_the_bytes_that_were_asked_for_and_no_signature_is_logged_at_any_l
     assert store.sent_bytes < 2000
     for _path, headers in store.requests:
         assert not {"authorization", "cookie"} & set(headers)
+    store.behaviour.answer = lambda _number: (302, {"Location": url}, b"")
+    with pytest.raises(RedirectRefused):
+        await objects.read(url, length=8)
     assert "5164ed" not in caplog.text
     assert "20260101" not in caplog.text
 
