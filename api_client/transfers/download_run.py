@@ -33,7 +33,7 @@ from api_client.transfers.records import (
 )
 
 PART_BYTES = 16 * 1024 * 1024  # size of one request for a larger file
-SAVE_BYTES = 1024 * 1024  # kept in memory until written: all that a killed process loses of a part
+SAVE_BYTES = 1024 * 1024  # kept in memory until they are written at once
 REQUESTS_AT_ONCE = 4  # limit for all files together; more were measured to be slower
 PARTS_AT_ONCE = 4  # on loopback one is as fast; distant stores need several
 FILES_AT_ONCE = 4
@@ -368,8 +368,9 @@ class _FileDownload:
 
     async def _request(self, url: str, start: int, end: int | None) -> tuple[int, RequestError | None]:
         """Send one request. Returns where its bytes end, and the error that interrupted them."""
-        part, position, waiting = self._part, start, bytearray()
-        starts = part.starts
+        part, starts = self._part, self._part.starts
+        position = saved = start
+        pieces: list[bytes] = []
         asks_range = start > 0 or end not in (None, part.size_bytes)
         try:
             async with (
@@ -380,12 +381,12 @@ class _FileDownload:
                 async for piece in answer.pieces:
                     if part.size_bytes is not None and position + len(piece) > part.size_bytes:
                         raise InvalidAnswer("the store sent more than the size of the file")
-                    waiting += piece
+                    pieces.append(piece)
                     position += len(piece)
                     self._run.meter.arrived(self._index, len(piece))
-                    if len(waiting) >= SAVE_BYTES:
-                        content, waiting = waiting, bytearray()
-                        await asyncio.to_thread(part.save, position - len(content), content, starts)
+                    if position - saved >= SAVE_BYTES:
+                        offset, content, saved, pieces = saved, pieces, position, []
+                        await asyncio.to_thread(part.save, offset, content, starts)
             if answer.head.total_bytes is None:
                 self._check_end(position, end)
         except RangeOutside:
@@ -393,9 +394,8 @@ class _FileDownload:
         except RequestError as error:
             return position, error
         finally:
-            if waiting:  # the thread finishes even if this task is canceled
-                offset = position - len(waiting)
-                await asyncio.shield(asyncio.to_thread(part.save, offset, waiting, starts))
+            if pieces:  # the thread finishes even if this task is canceled
+                await asyncio.shield(asyncio.to_thread(part.save, saved, pieces, starts))
         return position, None
 
     def _check_head(self, head: ObjectHead, asks_range: bool) -> None:

@@ -35,6 +35,7 @@ Span = tuple[NonNegativeInt, NonNegativeInt]  # start (inclusive) and end (exclu
 
 _JOURNAL_BYTES = 4096  # one page, which is written as a whole; longer ones only for very long names
 _MAX_JOURNAL_BYTES = 65_536
+SYNCED_BYTES = 8 * 1024 * 1024  # before it is recorded: all that a killed process loses of a file
 _HASHED_BYTES = 1024 * 1024  # read for a digest at a time: between two reads a cancellation is noticed
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
@@ -136,6 +137,7 @@ class PartFile:
         self._must_be_same_version = self._is_open = self._is_closed = self._is_finished = False
         self.starts = 0
         """Number of times that the file was begun anew; bytes that were requested before are not saved."""
+        self._unrecorded_bytes = 0
         self._lock = threading.Lock()
         self._descriptors = ExitStack()
 
@@ -209,28 +211,31 @@ class PartFile:
             for start in range(low, high, part_bytes)
         ]
 
-    def save(self, offset: int, content: bytes | bytearray, starts: int) -> None:
-        """Write bytes, and record them once they are on the disk; if it is full, those that found room.
+    def save(self, offset: int, pieces: Sequence[bytes], starts: int) -> None:
+        """Write bytes; if the disk is full, those that find room. ``close`` records them, too.
 
         ``starts`` is that of when they were requested: a thread may get here after its task was canceled.
         """
         with self._using():
             if starts != self.starts:
                 return
-            end, rest = offset, memoryview(content)
+            end, rest = offset, memoryview(b"".join(pieces))
             try:
                 while rest:
                     written = os.pwrite(self._part, rest, end)
                     end, rest = end + written, rest[written:]
             finally:
-                if end > offset:
-                    getattr(os, "fdatasync", os.fsync)(self._part)
-                    self._spans = _merged([*self._spans, (offset, end)])
-                    self._write_journal()
+                self._spans = _merged([*self._spans, (offset, end)])
+                self._unrecorded_bytes += end - offset
+            if self._unrecorded_bytes >= SYNCED_BYTES:
+                self._record()
 
-    def _write_journal(self) -> None:
+    def _record(self) -> None:
+        """Overwrite the journal, once the bytes of which it speaks are on the disk."""
+        getattr(os, "fdatasync", os.fsync)(self._part)
         content = _JOURNAL.dump_json(_Journal(self.identity, self._spans)) + b"\n"
         os.pwrite(self._journal, content.ljust(_JOURNAL_BYTES, b"\n"), 0)
+        self._unrecorded_bytes = 0
 
     def feed(self, hasher: hashlib._Hash, offset: int) -> int:
         """Add the next bytes to a digest. Returns their number; 0 at the end."""
@@ -256,16 +261,20 @@ class PartFile:
         """Close the file. Unless it is finished, its bytes are kept for the next run."""
         with self._lock:
             self._is_closed = True
-            if self._is_open and not self._is_finished and not self._spans:
-                _unlink(self._part_name, self._folder)
-                _unlink(self._journal_name, self._folder)
+            if self._is_open and not self._is_finished:
+                with suppress(OSError):
+                    if self._spans:
+                        self._record()
+                    else:
+                        os.unlink(self._part_name, dir_fd=self._folder)
+                        os.unlink(self._journal_name, dir_fd=self._folder)
             self._descriptors.close()
 
     def _clear(self, listed: FileIdentity) -> None:
         self.identity, self._spans, self._must_be_same_version = listed, [], False
         self.starts += 1
         os.ftruncate(self._part, 0)
-        self._write_journal()
+        self._record()
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from api_client.transfers import (
     FileState,
     NoRoom,
     download_run,
+    part_file,
 )
 from api_client.transfers.part_file import part_paths
 from support.fake_object_store import (
@@ -43,7 +44,8 @@ UNIT = 128 * 1024
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download_run, "PART_BYTES", 16 * UNIT)
-    monkeypatch.setattr(download_run, "SAVE_BYTES", 4 * UNIT)
+    monkeypatch.setattr(download_run, "SAVE_BYTES", UNIT // 2)
+    monkeypatch.setattr(part_file, "SYNCED_BYTES", 4 * UNIT)
 
 
 def some_bytes(size_bytes: int, seed: int = 1) -> bytes:

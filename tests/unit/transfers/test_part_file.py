@@ -21,9 +21,9 @@ def opened(folder: Path) -> PartFile:
 def test_bytes_of_before_are_not_saved_after_a_new_start(tmp_path: Path) -> None:
     part = opened(tmp_path)
     starts = part.starts
-    part.save(0, b"old", starts)
+    part.save(0, [b"old"], starts)
     part.start_over(LISTED)
-    part.save(3, b"old", starts)
+    part.save(3, [b"old"], starts)
     assert part.missing(8) == [(0, 8)]
     assert part_paths(part.path)[0].read_bytes() == b""
     part.close()
@@ -31,10 +31,10 @@ def test_bytes_of_before_are_not_saved_after_a_new_start(tmp_path: Path) -> None
 
 def test_closed_part_file_is_neither_written_nor_renamed(tmp_path: Path) -> None:
     part = opened(tmp_path)
-    part.save(0, b"1234", part.starts)
+    part.save(0, [b"1234"], part.starts)
     part.close()
     with pytest.raises(DownloadError):
-        part.save(4, b"5678", part.starts)
+        part.save(4, [b"5678"], part.starts)
     with pytest.raises(DownloadError):
         part.finish(None)
     with pytest.raises(DownloadError):
@@ -48,6 +48,6 @@ def test_closed_part_file_is_neither_written_nor_renamed(tmp_path: Path) -> None
 def test_ranges_that_touch_are_one_in_any_order(tmp_path: Path) -> None:
     part = opened(tmp_path)
     for offset in (6, 2, 4):
-        part.save(offset, b"..", part.starts)
+        part.save(offset, [b".."], part.starts)
     assert (part.done_bytes, part.missing(8)) == (6, [(0, 2)])
     part.close()
