@@ -21,7 +21,6 @@ from api_client.files import TEMPORARY_PREFIX
 
 MAX_COMPONENT_BYTES = 240  # file systems allow 255 bytes, and a suffix must fit
 MAX_PATH_BYTES = 2000
-MAX_DEPTH = 64
 _HASH_DIGITS = 8
 
 
@@ -77,8 +76,6 @@ def _path(name: ServerName, by_rank: bool) -> TargetPath:
         return TargetPath(reason="it has no name")
     if any(piece in ("..", "..\\") or ".." in piece.split("\\") for piece in pieces):
         return TargetPath(reason="its name points outside the folder")
-    if len(pieces) > MAX_DEPTH:
-        return TargetPath(reason="its path is too deep")
     parts = [safe_component(piece) for piece in pieces]
     if by_rank:
         parts.insert(0, f"rank-{name.node_rank}")

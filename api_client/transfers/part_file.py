@@ -212,7 +212,7 @@ class PartFile:
         ]
 
     def save(self, offset: int, pieces: Sequence[bytes], starts: int) -> None:
-        """Write bytes; if the disk is full, those that find room. ``close`` records them, too.
+        """Write bytes; if the disk is full, those that find room. Some later call or ``close`` records them.
 
         ``starts`` is that of when they were requested: a thread may get here after its task was canceled.
         """
