@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.template import MEASURES, Template
+from tui.analysis.progress.lines.template import MEASURES, Form
 
 BLOCK_LINES = 40
 """Lines below a count in which values without one of their own belong to it."""
@@ -71,19 +71,19 @@ class Belief:
         """Readings of other lines, which count only if they rise themselves."""
         self._blocks: dict[str, Block] = {}
 
-    def take(self, template: Template, told: Told) -> list[Told]:
+    def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._blocks.setdefault(told.replica, Block())
-        if not template.has_count:
-            return self._take_values(template, told, block)
-        if template.is_heading:
-            return self._take_heading(template, told, block)
-        key = template.key
-        is_plain = not template.is_prose and measures_of(told.reading) > 0
-        if template.is_clear or key in self._repeated or (self._trains and is_plain):
+        if not form.has_count:
+            return self._take_values(form, told, block)
+        if form.is_heading:
+            return self._take_heading(form, told, block)
+        key = form.key
+        is_plain = not form.is_prose and measures_of(told.reading) > 0
+        if form.is_clear or key in self._repeated or (self._trains and is_plain):
             return self._believe(told, block)
         waiting = (self._plain if is_plain else self._prose).setdefault(key, [])
-        if template.has_values and any(rises(before, told) for before in waiting):
+        if form.has_values and any(rises(before, told) for before in waiting):
             self._repeated.add(key)
             return [*self._prose.pop(key, ()), *self._believe(told, block)]
         _hold(waiting, told)
@@ -102,13 +102,13 @@ class Belief:
         is_of_heading = block.is_confirmed or told.reading.loss is not None or told.reading.from_bar
         return [*self.trains(), *(held if is_of_heading else []), told]
 
-    def _take_heading(self, template: Template, told: Told, block: Block) -> list[Told]:
+    def _take_heading(self, form: Form, told: Told, block: Block) -> list[Told]:
         reading = told.reading
-        before = block.headings.get(template.key)
+        before = block.headings.get(form.key)
         has_risen = before is not None and rises(before, told)
         has_total = reading.total_steps is not None or reading.total_epochs is not None
         if len(block.headings) < MAX_HELD:
-            block.headings[template.key] = told
+            block.headings[form.key] = told
         block.is_confirmed = block.is_confirmed or has_risen or has_total
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
@@ -122,14 +122,14 @@ class Belief:
         block.lines_left = BLOCK_LINES
         return believed
 
-    def _take_values(self, template: Template, told: Told, block: Block) -> list[Told]:
+    def _take_values(self, form: Form, told: Told, block: Block) -> list[Told]:
         reading = told.reading
         measures = measures_of(reading)
         has_loss = reading.loss is not None or reading.eval_loss is not None
         lines_left, block.lines_left = block.lines_left, max(0, block.lines_left - 1)
-        if template.is_prose:
+        if form.is_prose:
             return []
-        if template.is_clear:
+        if form.is_clear:
             return self._believe(told, block)
         if not measures:  # the total, which is announced before the training begins
             return [] if self._trains or lines_left else [told]
@@ -145,7 +145,7 @@ class Belief:
             return []
         if self._trains:
             return [told]
-        _hold(self._plain.setdefault(template.key, []), told)
+        _hold(self._plain.setdefault(form.key, []), told)
         return []
 
 

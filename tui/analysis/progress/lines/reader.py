@@ -98,7 +98,7 @@ class Reader:
             return []
         if rank is not None and reading.rank is None:
             reading = replace(reading, rank=rank)
-        return self._belief.take(template, Told(at_ns, replica, reading))
+        return self._belief.take(template.form, Told(at_ns, replica, reading))
 
     def _template(self, texts: tuple[str, ...], values: Sequence[str]) -> Template:
         template = self._templates.get(texts)
@@ -111,8 +111,8 @@ class Reader:
 
 def _with_save(save: ParsedMetrics, reading: ParsedMetrics | None, template: Template) -> ParsedMetrics:
     """Return a save with what else its line reports: only its counts, unless its form is clear."""
-    if reading is None or template.is_prose:
+    if reading is None or template.form.is_prose:
         return save
-    if not template.is_clear:
+    if not template.form.is_clear:
         reading = ParsedMetrics(step=reading.step, epoch=reading.epoch)
     return replace(reading, checkpoint=save.checkpoint)

@@ -31,7 +31,7 @@ def header(text: str) -> tuple[Template, int] | None:
             slots[told.field] = Slot(index, told.field, name, told.scale)
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
         return None
-    return Template(tuple(slots.values()), has_count=True, is_clear=True), len(names)
+    return Template(tuple(slots.values())), len(names)
 
 
 def row(text: str, table: tuple[Template, int]) -> ParsedMetrics | None:

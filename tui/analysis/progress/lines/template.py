@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,11 @@ _TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
 _FINITE = ("epoch", "learning_rate", "tokens_per_s", "samples_per_s", "step_time_s")
 _WHOLE = frozenset({"step", "total_steps", "rank"})
 
-MAX_UNNAMED_RATE = 100.0
+MAX_UNTITLED_RATE = 100.0
 """A bar without a title or a loss that moves faster than this, in steps per second, counts something else."""
+
+MAX_WORDS_AFTER = 4
+"""With more words after its last number, a line is a sentence."""
 
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
@@ -73,29 +76,48 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """The meaning of the numbers between fixed texts.
+class Counter:
+    """The number that counts steps, of a total or along a bar."""
 
-    ``is_clear``: its form alone shows that a training printed it. ``is_heading``: it only counts, as above a
-    block of values. ``is_prose``: words go on around its numbers.
-    """
-
-    slots: tuple[Slot, ...] = ()
-    counter: int | None = None
-    """Index of the number that counts steps, of a total or along a bar."""
+    index: int
     is_bar: bool = False
-    is_unnamed: bool = False
-    is_lightning: bool = False
+    is_titled: bool = True
+    """False for a bar without a title."""
     is_within: bool = False
-    """It counts within the epoch that the line names before it."""
+    """It counts within the epoch that the line, or one above, names."""
+    is_lightning: bool = False
+    """The epoch is counted from zero, and its total is the index of the last one."""
+
+    def moves_too_fast(self, found: Mapping[str, Any]) -> bool:
+        """Return True for a bar without a title or a loss that moves too fast for a training."""
+        step_time_s = found.get("step_time_s", 1.0)
+        return not self.is_titled and "loss" not in found and step_time_s * MAX_UNTITLED_RATE < 1
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What shows whether a training printed a line."""
+
     has_count: bool = False
     has_values: bool = False
     """It reports more than a count: a measure, a total, or another number with a name: ``reward: 0.4``."""
     is_clear: bool = False
+    """The form alone shows that a training printed it."""
     is_heading: bool = False
+    """It only counts, as above a block of values."""
     is_prose: bool = False
+    """Words go on around its numbers."""
     key: tuple[str, ...] = ()
     """What lines of one kind have in common: the names of their counts and losses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The meaning of the numbers between fixed texts."""
+
+    slots: tuple[Slot, ...] = ()
+    counter: Counter | None = None
+    form: Form = Form()
 
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
@@ -103,13 +125,14 @@ class Template:
         for slot in self.slots:
             _take(found, slot, values[slot.index])
         if self.counter is not None:
-            _take_count(found, values[self.counter], self)
+            _take_count(found, values[self.counter.index], self.counter)
         for name in _FINITE:
             if name in found and not math.isfinite(found[name]):
                 del found[name]
-        if self.is_unnamed and "loss" not in found and found.get("step_time_s", 1.0) * MAX_UNNAMED_RATE < 1:
+        if self.counter is not None and self.counter.moves_too_fast(found):
             return None
-        return ParsedMetrics(**found, from_bar=self.is_bar) if found.keys() - {"rank"} else None
+        is_bar = self.counter is not None and self.counter.is_bar
+        return ParsedMetrics(**found, from_bar=is_bar) if found.keys() - {"rank"} else None
 
 
 def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
@@ -130,7 +153,7 @@ def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
         found[_TOTAL_OF[slot.field]] = int(total) if slot.field == "step" else total
 
 
-def _take_count(found: dict[str, Any], text: str, template: Template) -> None:
+def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
     both = fraction(text)
     done, total = (to_float(both[0]), to_float(both[1])) if both else (to_float(text), None)
     if done is None or done != int(done) or not 0 <= done <= MAX_STEP:
@@ -138,19 +161,19 @@ def _take_count(found: dict[str, Any], text: str, template: Template) -> None:
     if total is None or total < done:
         found.setdefault("step", int(done))
         return
-    if "step" in found and not template.is_bar:
+    if "step" in found and not counter.is_bar:
         if abs(found["step"] - done) <= 1:
             found["total_steps"] = int(total)
         return
     found.pop("step", None)
     epoch, epochs = found.get("epoch"), found.get("total_epochs")
-    if epoch is None and template.is_within:
+    if epoch is None and counter.is_within:
         found |= {"epoch_step": int(done), "epoch_steps": int(total)}
         return
-    if epoch is None or epoch != int(epoch) or not template.is_within:
+    if epoch is None or epoch != int(epoch) or not counter.is_within:
         found |= {"step": int(done), "total_steps": int(total)}
         return
-    if template.is_lightning:  # counts epochs from zero; a total is the index of the last one
+    if counter.is_lightning:
         whole, epochs = int(epoch), epochs and epochs + 1
     else:
         whole = max(0, int(epoch) - 1)
@@ -184,112 +207,118 @@ class _Number:
         return self.meaning.field if self.meaning is not None else ""
 
 
+@dataclass(slots=True)
+class _Line:
+    """A line whose numbers have got their meanings."""
+
+    texts: Sequence[str]
+    numbers: Sequence[_Number]
+    counter: int | None
+
+    @property
+    def fields(self) -> set[str]:
+        return {one.field for one in self.numbers} - {""}
+
+    def known(self) -> list[int]:
+        """Return the indexes of the numbers that mean something."""
+        return [index for index, one in enumerate(self.numbers) if one.field or index == self.counter]
+
+    def counts(self) -> list[_Number]:
+        return [one for index, one in enumerate(self.numbers) if one.field in COUNTS or index == self.counter]
+
+
 def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     """Decide what the numbers of a line mean."""
     numbers = [_number(texts, values, index) for index in range(len(values))]
     _name_measures(numbers)
     _name_counts(numbers)
-    counter, is_bar = _counter(texts, values, numbers)
+    index, is_bar = _counter(texts, values, numbers)
     evaluates = _evaluates(texts, numbers)
     _scope(numbers, evaluates)
-    fields = {one.field for one in numbers} - {""}
-    if evaluates and ("eval_loss" not in fields or (counter is not None and numbers[counter].is_fraction)):
+    line = _Line(texts, numbers, index)
+    if evaluates and ("eval_loss" not in line.fields or (index is not None and numbers[index].is_fraction)):
         return Template()  # part of an evaluation, whose result comes later
-    is_unnamed = False
-    if is_bar:
-        assert counter is not None
-        title = _title(texts, counter)
-        evaluates = evaluates or not EVALUATION.isdisjoint(title)
-        is_unnamed = not title
-        if "loss" not in fields and (evaluates or not _trains(texts, counter, title, numbers)):
-            return Template()
-        if title in (["epoch"], ["epochs"]) and numbers[counter].meaning is None and "epoch" not in fields:
-            numbers[counter].meaning, counter = Meaning("epoch"), None
-            fields.add("epoch")
-    first = next(
-        (index for index, one in enumerate(numbers) if one.field not in ("", "rank") or index == counter), 0
+    title = _title(texts, index) if is_bar and index is not None else []
+    if is_bar and index is not None and not _trains(line, index, title, evaluates):
+        return Template()
+    if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
+        numbers[index].meaning, line.counter = Meaning("epoch"), None
+    form = _form(line, is_bar)
+    if not form.has_count and _is_setting(numbers):
+        return Template()
+    return Template(_slots(line), _counter_of(line, values, is_bar, bool(title)), form)
+
+
+def _slots(line: _Line) -> tuple[Slot, ...]:
+    """Return the numbers that are read: of several with one field, the one with the best name."""
+    best: dict[str, tuple[int, int]] = {}
+    for index, one in enumerate(line.numbers):
+        if one.meaning is not None:
+            best[one.field] = min(best.get(one.field, (one.meaning.rank, index)), (one.meaning.rank, index))
+    return tuple(
+        Slot(index, one.field, one.name, one.meaning.scale)
+        for index, one in enumerate(line.numbers)
+        if one.meaning is not None and best[one.field][1] == index != line.counter
     )
-    last = max((index for index, one in enumerate(numbers) if one.field or index == counter), default=0)
-    is_weak = (
-        counter is not None and not is_bar and numbers[counter].meaning is None and "epoch" not in fields
-    )
+
+
+def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: bool) -> Counter | None:
+    index = line.counter
+    if index is None:
+        return None
+    epoch = next((position for position, one in enumerate(line.numbers) if one.field == "epoch"), None)
+    if is_bar and not is_titled and epoch is None and not _is_timed(line.texts, values, index):
+        return Counter(index, is_within=True)  # Keras's bars, below a line that names the epoch
+    is_lightning = is_bar and epoch is not None
+    if is_lightning and epoch is not None and line.numbers[epoch].is_fraction:
+        is_lightning = "•" in "".join(line.texts)
+    return Counter(index, is_bar, is_titled, epoch is not None and epoch < index, is_lightning)
+
+
+def _form(line: _Line, is_bar: bool) -> Form:
+    numbers, fields, known = line.numbers, line.fields, line.known()
+    measures = len(fields & MEASURES)
+    has_count = bool(line.counts())
+    with_total = any(one.is_fraction for one in line.counts())
+    inner = [index for index in known if numbers[index].field != "rank"]
+    first, last = (inner[0], known[-1]) if inner else (0, 0)
+    ending = line.texts[-1]
     is_prose = not is_bar and (
         any(_is_prose(one.before) for one in numbers[first + 1 : last + 1])
         or any(one.extra > 1 for one in numbers[first + 1 :])
-        or len(_WORD.findall(texts[-1])) > 4
+        or len(_WORD.findall(ending)) > MAX_WORDS_AFTER
     )
-    best = _best(numbers) - {counter}
-    slots = tuple(
-        Slot(index, one.field, one.name, one.meaning.scale)
-        for index, one in enumerate(numbers)
-        if one.meaning and index in best
+    is_named = line.counter is None or is_bar or "epoch" in fields or bool(numbers[line.counter].field)
+    has_loss = bool(fields & LOSSES)
+    is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
+    is_known_object = is_object and (measures > 1 or ("epoch" in fields and has_loss))
+    is_row = is_bar or is_known_object or (is_object and {"step", "total_steps"} <= fields)
+    shows = is_row or (with_total and measures > 0) or measures > 2
+    is_clear = (has_count and not is_prose and is_named and shows) or (is_known_object and has_loss)
+    is_heading = has_count and not (is_clear or measures or is_prose or _WORD.search(ending))
+    if is_heading:
+        others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
+        is_heading = all(map(_heads, others))
+    names = sorted({one.name.lower() for one in line.counts()})
+    return Form(
+        has_count=has_count,
+        has_values=with_total or measures > 0 or any(map(_is_named_value, numbers)),
+        is_clear=is_clear,
+        is_heading=is_heading,
+        is_prose=is_prose,
+        key=(*names, *sorted(fields & LOSSES)) if measures or is_heading else tuple(line.texts),
     )
-    has_count = counter is not None or any(slot.field in COUNTS for slot in slots)
-    measures = len(fields & MEASURES)
-    with_total = (counter is not None and numbers[counter].is_fraction) or any(
-        numbers[slot.index].is_fraction for slot in slots if slot.field in COUNTS
-    )
-    is_object = "{" in texts[0] and texts[-1].rstrip().endswith("}")
-    is_row = is_object and bool(fields & LOSSES)
-    is_clear = (is_row and measures > 1) or bool(
-        has_count
-        and not is_prose
-        and not is_weak
-        and (
-            is_bar
-            or (
-                is_object
-                and (
-                    measures > 1
-                    or ("epoch" in fields and fields & LOSSES)
-                    or {"step", "total_steps"} <= fields
-                )
-            )
-            or (with_total and measures > 0)
-            or measures > 2
-        )
-    )
-    has_values = (
-        with_total
-        or measures > 0
-        or any(one.name and not one.field and one.before.rstrip()[-1:] in _SIGNS for one in numbers)
-    )
-    is_heading = (
-        has_count
-        and not is_clear
-        and not measures
-        and not is_prose
-        and not _WORD.search(texts[-1])
-        and all(index == counter or _heads(one) for index, one in enumerate(numbers) if index >= first)
-    )
-    names = {one.name.lower() for index, one in enumerate(numbers) if one.field in COUNTS or index == counter}
-    key = (*sorted(names), *sorted(fields & LOSSES)) if measures or is_heading else tuple(texts)
-    if (
-        not has_count
-        and "total_steps" in fields
-        and not measures
-        and not any(one.field == "total_steps" and one.name.lower().startswith("total") for one in numbers)
-    ):
-        return Template()  # a setting
-    begun = next((index for index, one in enumerate(numbers) if one.field == "epoch"), None)
-    is_within = counter is not None and begun is not None and begun < counter
-    if is_unnamed and counter is not None and begun is None and not _is_timed(texts, values, counter):
-        is_bar, is_within = False, True  # Keras's bars count within the epoch that a line above names
-    is_lightning = is_bar and begun is not None and (not numbers[begun].is_fraction or "•" in "".join(texts))
-    return Template(
-        slots,
-        counter,
-        is_bar,
-        is_unnamed,
-        is_lightning,
-        is_within,
-        has_count,
-        has_values,
-        is_clear,
-        is_heading,
-        is_prose,
-        key,
-    )
+
+
+def _is_setting(numbers: Sequence[_Number]) -> bool:
+    """Return True for a total in a configuration; a training announces it as ``Total … steps``."""
+    totals = [one for one in numbers if one.field == "total_steps"]
+    is_announced = any(one.name.lower().startswith("total") for one in totals)
+    return bool(totals) and not is_announced and not any(one.field in MEASURES for one in numbers)
+
+
+def _is_named_value(one: _Number) -> bool:
+    return bool(one.name) and not one.field and one.before.rstrip()[-1:] in _SIGNS
 
 
 def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
@@ -477,18 +506,18 @@ def _title(texts: Sequence[str], counter: int) -> list[str]:
     return [word.lower() for word in _WORD.findall(title)]
 
 
-def _trains(texts: Sequence[str], counter: int, title: Sequence[str], numbers: Sequence[_Number]) -> bool:
-    """Return True if a bar without a loss counts a training's steps, by its title and its other numbers."""
-    if any(word not in _BAR_TITLE for word in title):
+def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) -> bool:
+    """Return True if a bar counts a training's steps: it has a loss, or its title and numbers say so."""
+    if "loss" in line.fields:
+        return True
+    if evaluates or any(word not in _BAR_TITLE for word in title):
         return False
-    inside = "0".join(texts[counter + 1 :]).partition("]")[0]
+    inside = "0".join(line.texts[counter + 1 :]).partition("]")[0]
     if "<" not in inside or not _RATE.search(inside):
         return False
-    return not re.search(r"[A-Za-z]{3,}\s?[:=]", inside) or any(
-        (one.field and one.field != "step_time_s") or one.name
-        for one in numbers[counter + 1 :]
-        if one.meaning
-    )
+    others = [one for one in line.numbers[counter + 1 :] if one.meaning is not None]
+    has_measure = any(one.name or one.field != "step_time_s" for one in others)
+    return has_measure or not re.search(r"[A-Za-z]{3,}\s?[:=]", inside)
 
 
 def _is_prose(text: str) -> bool:
@@ -502,11 +531,3 @@ def _heads(one: _Number) -> bool:
     return one.is_time or (
         one.field in COUNTS and not one.extra and (one.is_fraction or not one.name.lower().endswith("s"))
     )
-
-
-def _best(numbers: Sequence[_Number]) -> set[int]:
-    best: dict[str, tuple[int, int]] = {}
-    for index, one in enumerate(numbers):
-        if one.meaning is not None and (one.field not in best or one.meaning.rank < best[one.field][0]):
-            best[one.field] = (one.meaning.rank, index)
-    return {index for _, index in best.values()}
