@@ -286,7 +286,7 @@ def _ranks(run: SimRun) -> int:
 def transformers(
     model: str, *, every: int = 1, evaluates: bool = False, metric: str = "", noise_s: float = 8.0
 ) -> RunLog:
-    """The Trainer's log: a dict and a bar every few steps, with evaluations and saves in between."""
+    """The Trainer's log: a bar and a dict every few steps, with evaluations and saves in between."""
 
     def evaluation(run: SimRun, step: int) -> str:
         loss = run.curves.eval_loss(step)
@@ -306,7 +306,7 @@ def transformers(
             (0.8, lambda run: f"  Num examples = {run.curves.steps_per_epoch * _ranks(run):,}"),
             (0.8, lambda run: f"  Total optimization steps = {run.curves.pace.total_steps:,}"),
         ),
-        steps=(_trainer_step, _bar),
+        steps=(_bar, _trainer_step),
         every=every,
         saving=lambda _run, step: f"Saving model checkpoint to /mnt/ckpts/checkpoint-{step}",
         evaluation=evaluation if evaluates else None,

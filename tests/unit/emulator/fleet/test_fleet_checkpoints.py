@@ -8,7 +8,10 @@ from fleet_worlds import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from api_client.checkpoints import parse_trainer_state
 from api_client.emulator.backend import StoredFile
+from api_client.models.logs import LogLine
+from tui.analysis.progress.fold import ProgressFold
 
 LIVE = "llama-70b-sft-v3"
 
@@ -65,3 +68,17 @@ def test_ranges_are_cut_from_one_file(still_world: World, data: st.DataObject) -
     assert len(whole) == end - start
     assert read(file, start, middle) + read(file, middle, end) == whole
     assert len(read(file, file.size_bytes - 5, file.size_bytes + 100)) == 5
+
+
+def test_loss_in_trainer_state_is_that_of_its_step_in_the_log(still_world: World) -> None:
+    name = "checkpoint-500/trainer_state.json"
+    (file,) = [file for file in files(still_world, LIVE) if file.relative_name == name]
+    kept = dict(parse_trainer_state(read(file, 0, file.size_bytes)).curve("loss"))
+    fold = ProgressFold()
+    fold.add(
+        LogLine(int(line["timestamp"]), line["message"], line["replica"], line["level"])
+        for line in still_world.lines(LIVE)
+    )
+    logged = dict(fold.snapshot().loss_by_step)
+    assert kept
+    assert {step: logged[step] for step in kept} == kept
