@@ -29,7 +29,7 @@ def fail() -> NoReturn:
 
 
 class Faulty(BtTuiApp):
-    """Fails at a moment of its life: when it is drawn, before, in a worker, or reading the keyboard."""
+    """Fails at a moment of its life: drawn, before that, in a worker or thread, or reading the keyboard."""
 
     moment = "ready"
 
@@ -38,8 +38,10 @@ class Faulty(BtTuiApp):
             fail()
         if self.moment == "worker":
             self.run_worker(self.work)
-        if self.moment == "thread":
+        if self.moment == "worker thread":
             self.run_worker(fail, thread=True)
+        if self.moment == "thread":
+            threading.Thread(target=fail).start()
 
     async def work(self) -> None:
         await asyncio.sleep(0)

@@ -12,7 +12,15 @@ from raw_terminal import DrawnTerminal
 
 from support.terminal import DASHBOARD_ENDS, ROOT
 
-MOMENTS = ("ready", "before the first picture", "worker", "thread", "keyboard", "never closed")
+MOMENTS = (
+    "ready",
+    "before the first picture",
+    "worker",
+    "worker thread",
+    "thread",
+    "keyboard",
+    "never closed",
+)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -55,6 +55,7 @@ from tui.app.terminal import (
     TerminalGone,
     drawn_on_stdout,
     watched_terminal,
+    watched_threads,
 )
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.app.tips import Tips
@@ -292,6 +293,10 @@ class BtTuiApp(App[WelcomeChoice]):
         """Exit because the terminal is gone; called from another thread."""
         self.shutdown.begin(EXIT_HUNG_UP)
         self.post_message(TerminalGone())
+
+    def crash(self, error: Exception) -> None:
+        """Report the error as a crash; called from another thread."""
+        self.call_later(self._handle_exception, error)
 
     def _handle_exception(self, error: Exception) -> None:
         """Report a crash and exit; ignore widgets that are missing because the app is ending."""
@@ -581,7 +586,7 @@ def run_dashboard(
         tips=True,
     )
     try:
-        with drawn_on_stdout(), watched_terminal(app.leave_terminal):
+        with drawn_on_stdout(), watched_terminal(app.leave_terminal), watched_threads(app.crash):
             choice = app.run()
     finally:
         app.restore_terminal()  # a second signal may have interrupted Textual

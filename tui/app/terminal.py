@@ -104,6 +104,21 @@ def drawn_on_stdout() -> Iterator[None]:
 
 
 @contextmanager
+def watched_threads(report: Callable[[Exception], object]) -> Iterator[None]:
+    """Call ``report`` with the error of a thread that fails; Python prints it, which Textual hides."""
+
+    def failed(thread: threading.ExceptHookArgs) -> None:
+        if isinstance(thread.exc_value, Exception):
+            report(thread.exc_value)
+
+    usual, threading.excepthook = threading.excepthook, failed
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
+
+
+@contextmanager
 def watched_terminal(leave: Callable[[], object]) -> Iterator[None]:
     """Call ``leave`` from another thread when the terminal on standard input is gone.
 
