@@ -15,7 +15,8 @@ class RequestEvent:
     ``sent``: attempt number ``attempt`` is being sent. ``answered``: it succeeded. ``waiting``: it failed
     and is sent again after ``delay_s`` seconds. ``failed``: it failed and is not retried; with a 4xx
     ``status`` the server itself works. ``at`` is timezone-aware, in UTC; ``reason`` is the error's
-    message (never a key); ``path`` has no host.
+    message (never a key); ``path`` has no host. ``server_time`` is the time by the server's clock, if an
+    answer has it.
     """
 
     kind: Literal["sent", "answered", "waiting", "failed"]
@@ -26,6 +27,7 @@ class RequestEvent:
     delay_s: float = 0.0
     reason: str = ""
     status: int | None = None
+    server_time: datetime | None = None
 
 
 RequestListener = Callable[[RequestEvent], None]  # called on the event loop; returns at once and never raises

@@ -150,13 +150,14 @@ def parse_retry_after(text: str | None, *, date: str | None = None, now: datetim
     text = (text or "").strip()
     if _SECONDS.fullmatch(text):
         return float(text)
-    moment = _http_date(text)
+    moment = http_date(text)
     if moment is None:
         return None
-    return max(0.0, (moment - (_http_date(date or "") or now)).total_seconds())
+    return max(0.0, (moment - (http_date(date or "") or now)).total_seconds())
 
 
-def _http_date(text: str) -> datetime | None:
+def http_date(text: str) -> datetime | None:
+    """Parse the time of a header; None if it is missing or invalid."""
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -20,7 +20,7 @@ from api_client.http import failures
 from api_client.http.connection import MAX_IN_FLIGHT, connect
 from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
 from api_client.http.failures import RequestLine
-from api_client.http.retry import RetryPolicy, retrying
+from api_client.http.retry import RetryPolicy, http_date, retrying
 from api_client.http.unpacking import MAX_BYTES
 from api_client.remotes import Remote, check_key
 from api_client.routes import Adapter, Route, Site
@@ -34,7 +34,7 @@ QueryValue = str | int | list[str] | None
 
 @dataclass
 class _Call:
-    """A request: the current attempt, if the server may have received it, and the status of its answer."""
+    """A request: the current attempt, if the server may have received it, status and date of its answer."""
 
     route: Route[Any]
     path: str
@@ -44,6 +44,7 @@ class _Call:
     attempt: int = 0
     arrived: bool = False
     status: int | None = None
+    date: str = ""
 
     @property
     def line(self) -> RequestLine:
@@ -162,7 +163,7 @@ class Transport:
         host = self._shown_host(call.route.site)
         problem: Exception | None = None
         answer: _Answer | None = None
-        call.arrived, call.status = False, None
+        call.arrived, call.status, call.date = False, None, ""
         async with self._in_flight:
             http = await self._opened(call.line)
             self._emit_event("sent", call)
@@ -194,6 +195,7 @@ class Transport:
             # If a login cannot be renewed, this raises, and the request had no effect.
             response = await http.send(_build(http, call, url, read_timeout_s), stream=True)
             call.arrived, call.status = True, response.status_code
+            call.date = response.headers.get("date", "")
             try:
                 self._note_address(response, site)
                 if response.is_redirect:
@@ -273,7 +275,8 @@ class Transport:
             method, path, attempt, _words = call.line
             reason = "" if problem is None else str(problem)
             now = self._clock.now()
-            self._on_event(RequestEvent(kind, method, path, attempt, now, delay_s, reason, call.status))
+            date = http_date(call.date)
+            self._on_event(RequestEvent(kind, method, path, attempt, now, delay_s, reason, call.status, date))
 
 
 def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float) -> httpx.Request:

@@ -6,12 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from api_client.clock import Clock, SystemClock
 from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, billed, job, line, project
 from support.fake_runs import iso, training_log
+from support.log_server import FastClock
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
+from tui.readers.session import Session
 from tui.screens.job.layout import TAB_IDS
 from tui.screens.job.screen import JobScreen
 
@@ -136,3 +139,18 @@ async def test_home_tells_of_a_broken_loss_though_metrics_checkpoints_and_a_job_
         async with app.run_test(size=SIZE) as pilot:
             await until(pilot, lambda: "loss is NaN" in text_of(app))
             assert "1 job left out: invalid data (node_count: Input should" in text_of(app)
+
+
+@pytest.mark.parametrize(
+    ("clock", "is_off"), [(SystemClock(), True), (FastClock(), False)], ids=["own", "other"]
+)
+async def test_only_the_clock_of_this_machine_is_compared_with_the_servers(
+    clock: Clock, is_off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = datetime.now(UTC) + timedelta(days=400)
+    monkeypatch.setattr(SystemClock, "now", lambda _clock: ahead)
+    with FakeBaseten() as server:
+        session = Session(remote_of(server), clock=clock)
+        await session.client.projects.list()
+        await session.aclose()
+    assert (session.connection.clock_ahead_s > 0) is is_off

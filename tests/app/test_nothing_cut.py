@@ -43,6 +43,7 @@ from tui.screens.welcome import WelcomeScreen
 from tui.screens.why import WhyScreen
 from tui.wizard.state import NO_SECRET, REVIEW
 
+CLOCK = "clock is 462d 23h ahead of the server's. Set it: ages, charts and alerts are wrong."
 SIZES = [(120, 40), (80, 24), (60, 20), (40, 12)]
 PULL = 'Failed to pull image "registry.example/team/trainer/llama-finetune:2.7-cu129": manifest unknown'
 LONG_PULL = f"Failed to pull image registry.example/{'team/' * 60}trainer:2.7: manifest unknown"
@@ -103,6 +104,7 @@ def broken(why: str) -> TrainingJob:
         (lambda: without_progress(broken(LONG_PULL), tab="details"), LONG_PULL, [(60, 40)]),
         (lambda: job_view(lines=(line(60, CAUSE, 0, "ERROR"),), tab="logs"), CAUSE, SIZES[:3]),
         (lambda: loading_home(Connection(ConnectionState.LOST, reason=LOST)), LOST, SIZES),
+        (lambda: loading_home(Connection(ConnectionState.LIVE, clock_ahead_s=4e7)), CLOCK, SIZES),
         (lambda: Dashboard(lambda: WelcomeScreen(NO_REMOTE)), NO_REMOTE, SIZES[:3]),
         (lambda: downloading(NO_ROOM), NO_ROOM.error, SIZES[:3]),
         (lambda: fed(partial(CacheScreen, "llama-sft"), CacheSnapshot(False, error=LOST)), LOST, SIZES),
@@ -120,6 +122,7 @@ def broken(why: str) -> TrainingJob:
             "details",
             "first error",
             "connection",
+            "clock",
             "no remote",
             "download",
         ),

@@ -1,6 +1,7 @@
 """The state of the connection: answering, retrying or refused; and how far the local clock is off.
 
-The clock's offset from the server's is estimated from the timestamps of the newest samples.
+The clock's offset from the server's is estimated from the timestamps of the newest samples. One that spoils
+what is shown is measured by the time of each answer.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from api_client.routes import Route
 LATE_S = 60.0
 """Samples may be this old without implying that the local clock is ahead, because they arrive with a delay.
 """
+
+CLOCK_OFF_S = 300.0
+"""The user hears of a clock that is off by more: the shortest charts are empty then."""
 
 LATE_STEPS = 2.0
 """The same tolerance as ``LATE_S``, in sampling intervals."""
@@ -119,8 +123,9 @@ class Connection:
     after it, ``retry_at`` of the next attempt, ``reason`` the error in the server's or the system's
     words. ``stale_resources`` are what feeds cannot get from a server that responds, so the screen shows
     stale data. ``failing_routes`` are routes that fail while others succeed; they may recover. The link is
-    lost only if no route has been answered since ``waiting_since``. For a recording, ``recorded`` returns its
-    name and the moment that is shown.
+    lost only if no route has been answered since ``waiting_since``. ``clock_ahead_s`` is how far the local
+    clock is ahead of the server's (negative: behind), 0 if that spoils nothing. For a recording, ``recorded``
+    returns its name and the moment that is shown.
     """
 
     link: ConnectionState = ConnectionState.CONNECTING
@@ -131,6 +136,7 @@ class Connection:
     stale_resources: tuple[StaleResource, ...] = ()
     failing_routes: tuple[FailingRoute, ...] = ()
     waiting_since: datetime | None = None
+    clock_ahead_s: float = 0.0
     recorded: Callable[[], str] | None = None
 
     @property
@@ -194,6 +200,7 @@ class Connection:
             answered_at=answered_at,
             stale_resources=self.stale_resources,
             failing_routes=failing_routes,
+            clock_ahead_s=_ahead_s(event),
             recorded=self.recorded,
         )
 
@@ -236,3 +243,8 @@ class Connection:
         return tuple(
             one for one in self.failing_routes if (now - one.retries_at).total_seconds() < FORGOTTEN_S
         )
+
+
+def _ahead_s(event: RequestEvent) -> float:
+    ahead_s = (event.at - event.server_time).total_seconds() if event.server_time is not None else 0.0
+    return ahead_s if abs(ahead_s) > CLOCK_OFF_S else 0.0

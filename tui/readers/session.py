@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
@@ -94,6 +95,8 @@ class Session:
             self._change(self.connection.without_resource(what))
 
     def _note(self, event: RequestEvent) -> None:
+        if not isinstance(self.clock, SystemClock):
+            event = replace(event, server_time=None)  # the clock of a recording is another on purpose
         self._change(self.connection.after(event))
 
     def _change(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""The notice that the server is unreachable or rejects requests."""
+"""The notice that the server is unreachable or rejects requests, or that the clock is off."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from textual.reactive import var
 from tui.analysis.connection import Connection, ConnectionState, StaleResource
 from tui.text.sanitize import sanitize
 from tui.text.times import TIME_OF_DAY, local_time
+from tui.text.units import duration
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
@@ -15,7 +16,7 @@ OTHER_KEY = " Replace the key where it comes from."
 
 
 class ConnectionNotice(WrappedText):
-    """Lines below the header while the server is unreachable or rejects requests."""
+    """Lines below the header while the server is unreachable, rejects requests or has another time."""
 
     DEFAULT_CSS = """
     ConnectionNotice {
@@ -32,6 +33,7 @@ class ConnectionNotice(WrappedText):
         trouble = (
             connection.link in (ConnectionState.LOST, ConnectionState.RETRYING, ConnectionState.UNAUTHORIZED)
             or connection.stale
+            or connection.clock_ahead_s
         )
         self.set_class(bool(trouble), "-visible")
         if trouble:
@@ -57,11 +59,24 @@ class ConnectionNotice(WrappedText):
             or (connection.link is ConnectionState.LOST and connection.stale_resources)
         ):
             return self._refused(stale)
+        if connection.link is ConnectionState.LIVE and connection.clock_ahead_s:
+            return self._wrong_clock(connection.clock_ahead_s)
         if connection.link in (ConnectionState.LIVE, ConnectionState.CONNECTING):
             return Text("", end="")  # painted once more before it is hidden, below another screen
         lead = "↻ No answer" if connection.link is ConnectionState.RETRYING else "✗ No answer"
         return Text.assemble(
             (f"{lead} since {since}: " if since else f"{lead}: ", tones["bad"]), f"{reason}.{kept}", end=""
+        )
+
+    def _wrong_clock(self, ahead_s: float) -> Text:
+        way = "ahead of" if ahead_s > 0 else "behind"
+        return Text.assemble(
+            (
+                f"▲ This machine's clock is {duration(abs(ahead_s))} {way} the server's. ",
+                tone_styles(self.app)["warn"],
+            ),
+            "Set it: ages, charts and alerts are wrong.",
+            end="",
         )
 
     def _refused(self, stale_resources: tuple[StaleResource, ...]) -> Text:

@@ -131,3 +131,13 @@ def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer
         connection = connection.after(event(kind, after_s=after_s, delay_s=1.0))
         assert connection.link is LOST
     assert connection.after(event("answered", after_s=30, status=200)).link is LIVE
+
+
+@pytest.mark.parametrize(("days", "is_off"), [(400, True), (-1, True), (0.003, False)])
+def test_clock_that_spoils_what_is_shown_is_noted(days: float, is_off: bool) -> None:
+    ahead = timedelta(days=days)
+    first = event("answered", status=200, server_time=NOON - ahead)
+    failed = event("waiting", after_s=1, reason="connection refused")
+    for connection in (fold(first), fold(first, failed)):
+        assert connection.clock_ahead_s == (ahead.total_seconds() if is_off else 0)
+    assert fold(first, event("answered", status=200, server_time=NOON)).clock_ahead_s == 0

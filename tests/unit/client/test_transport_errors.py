@@ -1,6 +1,7 @@
 """What errors say, and what they never say."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -135,3 +136,17 @@ async def test_graphql_errors_come_with_status_200() -> None:
     with pytest.raises(BadRequest, match=r"no model \[key\]") as caught:
         await world.client.graphql.execute("{ model }")
     assert caught.value.code == "RESOURCE_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("header", "time"),
+    [
+        ("Sun, 01 Mar 2026 12:00:00 GMT", datetime(2026, 3, 1, 12, tzinfo=UTC)),
+        ("yesterday", None),
+        ("Sun, 99 Mar 99999999 12:00:00 GMT", None),
+    ],
+)
+async def test_event_of_an_answer_has_the_servers_time(header: str, time: datetime | None) -> None:
+    world = World(httpx.Response(200, json={"training_projects": []}, headers={"date": header}))
+    await world.client.projects.list()
+    assert [event.server_time for event in world.events] == [None, time]
