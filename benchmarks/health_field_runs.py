@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from typing import Any
 
 from health_runs import HOUR, LOADED_S, busy, training
 from simulated_run import Level, Line, Node, Run, steady
@@ -35,48 +35,11 @@ def falling(step: int) -> float:
     return 1.6 + 3.2 / (1 + step / 80)
 
 
-def log(
-    seed: int,
-    hours: float,
-    form: str,
-    *,
-    every: float = 12.0,
-    begin: float = LOADED_S,
-    total: int = 20_000,
-    loss: Callable[[int], float] = falling,
-    noise: float = 0.03,
-    pace: Callable[[float], float] = lambda at: 1.0,
-    pauses: tuple[tuple[int, float], ...] = (),
-    print_every: int = 1,
-) -> list[Line]:
-    """Lines in a trainer's format, ``print_every`` steps apart."""
-    numbers = "{step} {total} {loss} {norm} {took}"
-    lines = training(
-        seed,
-        hours * HOUR,
-        every=every,
-        begin=begin,
-        total=total,
-        loss=loss,
-        noise=noise,
-        form=numbers,
-        pace=pace,
-        pauses=pauses,
-    )
-    written = []
-    for line in lines[print_every - 1 :: print_every]:
-        step, count, value, norm, took = line.text.split()
-        text = form.format(
-            step=int(step),
-            total=int(count),
-            loss=float(value),
-            norm=float(norm),
-            took=float(took),
-            ms=float(took) * 1000,
-            rate=1 / float(took),
-        )
-        written.append(Line(line.at, text))
-    return written
+def log(seed: int, hours: float, form: str, *, print_every: int = 1, **options: Any) -> list[Line]:
+    """Lines in a trainer's format, ``print_every`` steps apart; ``options`` are those of ``training``."""
+    usual = {"every": 12.0, "total": 20_000, "loss": falling, "noise": 0.03}
+    lines = training(seed, hours * HOUR, form=form, **(usual | options))
+    return lines[print_every - 1 :: print_every]
 
 
 def nodes(seed: int, count: int = 2, **level: float) -> list[Node]:

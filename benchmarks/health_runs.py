@@ -45,6 +45,8 @@ def training(
             norm=0.8 + draw.random() * 0.3,
             speed=40000 * every / took,
             took=took,
+            ms=took * 1000,
+            rate=1 / took,
         )
         lines.append(Line(at, text))
         at += waits.get(step, 0.0)
