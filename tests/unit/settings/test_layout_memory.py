@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,18 @@ def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, content: b
 
 
 @pytest.mark.parametrize(
-    "content", [b"[" * 100_000, b"9" * 5_000, b" " * (MAX_SMALL_FILE_BYTES + 1)], ids=range(3)
+    "spoil",
+    [
+        lambda file: file.write_bytes(b"[" * 100_000),
+        lambda file: file.write_bytes(b"9" * 5_000),
+        lambda file: file.write_bytes(b" " * (MAX_SMALL_FILE_BYTES + 1)),
+        os.mkfifo,
+    ],
+    ids=["nested", "number", "large", "pipe"],
 )
-def test_absurd_content_is_forgotten_at_the_next_save(file: Path, content: bytes) -> None:
+def test_absurd_file_is_replaced_at_the_next_save(file: Path, spoil: Callable[[Path], object]) -> None:
     file.parent.mkdir()
-    file.write_bytes(content)
+    spoil(file)
     memory = Memory(file)
     bookmark(memory, "new")
     memory.save()
@@ -89,15 +97,6 @@ def test_wrong_field_leaves_the_others_in_force(file: Path) -> None:
     file.parent.mkdir()
     file.write_text('{"home": {"sort": [1], "filter": "llama"}, "tips": {"home.filter": -1}, "job": 3}')
     assert Memory(file).state == DashboardState(home=HomeState(filter="llama"))
-
-
-def test_pipe_in_place_of_the_file_is_replaced(file: Path) -> None:
-    file.parent.mkdir()
-    os.mkfifo(file)
-    memory = Memory(file)
-    bookmark(memory, "new")
-    memory.save()
-    assert Memory(file).state.bookmarks.jobs == ["new"]
 
 
 def test_folder_in_place_of_the_file_is_left(file: Path) -> None:
