@@ -69,6 +69,7 @@ async def to_file(pilot: Pilot[Any], name: str) -> None:
 async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
     here: Path, demo: EmulatorChild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tui.app.typed_keys.SEEN_AFTER_S", 0.0)
     app = dashboard(demo)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await sees(pilot, "llama-70b-sft-v3")

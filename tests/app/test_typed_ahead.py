@@ -14,7 +14,7 @@ from textual.widgets import Input
 from support.dashboard import Dashboard, Heard, home, job_view, opened, settle, text_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
-from tui.screens.dialogs import ConfirmScreen, Dialog
+from tui.screens.dialogs import ConfirmScreen, Dialog, FileConflictScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import BatchRequested, OpenPage
@@ -98,3 +98,17 @@ async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
             await until(pilot, lambda: not app._typed._keys)
         lost.set_result("")
         await until(pilot, lambda: isinstance(app.screen, Dialog) and len(asked.messages) == 1 + in_time)
+
+
+async def test_dialog_that_opens_by_itself_takes_no_key_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.app.typed_keys.SEEN_AFTER_S", 60.0)
+    app = job_view()
+    async with opened(app, SIZE) as pilot:
+        asking = app.run_worker(app.push_screen_wait(FileConflictScreen("down", ["a"])))
+        await until(pilot, lambda: isinstance(app.screen, FileConflictScreen) and app.focused is not None)
+        await at_once(app, pilot, "o", "enter", "escape")
+        assert isinstance(app.screen, FileConflictScreen)
+        monkeypatch.setattr("tui.app.typed_keys.SEEN_AFTER_S", 0.0)
+        await at_once(app, pilot, "o")
+        await until(pilot, lambda: asking.is_finished)
+        assert asking.result == "overwrite"

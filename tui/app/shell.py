@@ -440,6 +440,10 @@ class BtTuiApp(App[WelcomeChoice]):
 
     # Keys, and actions that work on all screens
 
+    async def push_screen_wait(self, screen: Any, *, mode: str | None = None) -> Any:
+        self._typed.note_opening(screen)
+        return await super().push_screen_wait(screen, mode=mode)
+
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
         """Run the action of a key before the next key, unless it is text for a field.
 

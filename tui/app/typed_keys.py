@@ -4,6 +4,9 @@ Textual hands each key on at once: one typed right after a key that opens a scre
 screen below, or into a screen that has no widgets yet. Keys also wait for a dialog that opens after work in
 the background; if it does not open in time, they are dropped: elsewhere, an answer may be a dangerous key.
 And they wait while the screen's widgets change, such as from one question of a form to the next.
+
+A dialog that nobody waits for, such as when a download turns out to meet existing files, takes no keys until
+it can have been seen: they were meant for the screen below.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from tui.screens.base import is_settled
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""
 CHECK_EVERY_S = 0.02
+SEEN_AFTER_S = 0.5
+"""A dialog that opens by itself takes no keys for so long, as questions of a web browser do."""
 FIELD_WAIT_S = 0.2
 """A field that is being removed may never handle its text."""
 
@@ -45,6 +50,13 @@ class TypedKeys:
         self._begun_at_s = 0.0
         """When the last key was taken, or the first one began to wait."""
         self._check: Timer | None = None
+        self._unasked: Screen[Any] | None = None
+        self._unasked_at_s = 0.0
+
+    def note_opening(self, screen: Screen[Any]) -> None:
+        """Note a screen that opens after work in the background; call this before it opens."""
+        if self._opening is None:
+            self._unasked, self._unasked_at_s = screen, monotonic()
 
     def wait_for(self, opening: Worker[None]) -> None:
         """Take no key until the worker has opened a screen above the current one."""
@@ -80,8 +92,9 @@ class TypedKeys:
 
     async def _take_first(self) -> None:
         self._settling, self._begun_at_s = None, monotonic()
-        focused = self._app.focused
-        await self._take(self._keys.popleft())
+        key, focused = self._keys.popleft(), self._app.focused
+        if self._app.screen is not self._unasked or monotonic() - self._unasked_at_s >= SEEN_AFTER_S:
+            await self._take(key)
         if isinstance(focused, (Input, TextArea)):
             await _has_taken_text(focused)
         self._settle()
