@@ -28,6 +28,7 @@ from api_client.models import CheckpointFile
 from api_client.models.checkpoints import is_safetensors
 from api_client.resources.checkpoints import Checkpoints
 from api_client.transfers.objects import Objects
+from api_client.words import counted
 
 PREVIEW_BYTES = 1024 * 1024  # maximum number of bytes fetched for a preview
 _CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
@@ -116,7 +117,7 @@ class CheckpointContents:
         if len(content) < listed_bytes:
             # A proxy's error page, or a file that has changed: in either case not the listed file.
             raise InvalidAnswer(
-                f"the file ended after {start + len(content):,} bytes but is listed with "
+                f"the file ended after {counted(start + len(content), 'byte')} but is listed with "
                 f"{file.size_bytes:,}; list the files again"
             )
         return content

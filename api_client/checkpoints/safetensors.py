@@ -16,6 +16,7 @@ from typing import Any
 
 from api_client.errors import UnreadableFile
 from api_client.models import CheckpointFile
+from api_client.words import counted
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000  # limit set by the format
@@ -82,7 +83,7 @@ def header_length(first_bytes: bytes, file_bytes: int | None) -> int:
     ``file_bytes`` is the size of the file, if known.
     """
     if len(first_bytes) < LENGTH_BYTES:
-        raise UnreadableFile(f"too short for a safetensors file ({len(first_bytes)} bytes)")
+        raise UnreadableFile(f"too short for a safetensors file ({counted(len(first_bytes), 'byte')})")
     length = int.from_bytes(first_bytes[:LENGTH_BYTES], "little")
     if length > MAX_HEADER_BYTES:
         raise UnreadableFile(f"its header claims {length:,} bytes; the format allows 100,000,000")

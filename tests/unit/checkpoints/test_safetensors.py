@@ -74,6 +74,7 @@ def test_what_the_format_forbids_is_said_plainly(header: bytes, file_bytes: int 
     ("first", "file_bytes", "words"),
     [
         (b"1234567", 7, "too short"),
+        (b"1", 1, r"\(1 byte\)"),
         ((2**64 - 1).to_bytes(8, "little"), None, "the format allows"),
         ((MAX_HEADER_BYTES + 1).to_bytes(8, "little"), None, "the format allows"),
         ((500).to_bytes(8, "little"), 100, "truncated, or"),
