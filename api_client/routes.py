@@ -68,7 +68,7 @@ _ID = re.compile(r"\{(\w+)\}")
 
 
 class Adapter(Protocol[Read_co]):
-    """What reads an answer: a ``TypeAdapter``, or an object that reads in its own way."""
+    """A reader of answers: a ``TypeAdapter``, or an object that reads in its own way."""
 
     def validate_json(self, data: bytes, /) -> Read_co:
         """Raises ValidationError."""
@@ -86,7 +86,7 @@ class Route(Generic[Answer]):
     """Path with the names of its ids in braces."""
 
     purpose: str
-    """What a request does, as in "can't read job {job_id}"."""
+    """The purpose of a request, as in "can't read job {job_id}"."""
 
     kind: type[Answer]
     """Type of what the answer holds."""
@@ -127,7 +127,7 @@ class Route(Generic[Answer]):
 
     @cached_property
     def adapter(self) -> Adapter[Answer]:
-        """What reads an answer."""
+        """The reader of answers."""
         if self.reader is not None:
             return self.reader
         kind: Any = self.kind

@@ -165,7 +165,7 @@ class _ZipMember:
     method: int
     crc: int
     end: int = field(default=0, compare=False)
-    """Where the next member begins; 0 if it was not written or scanned."""
+    """Offset of the next member; 0 if it was not written or scanned."""
 
 
 class _Newest:

@@ -47,7 +47,7 @@ _LINK = re.compile(
     r"(?:[\[({]{1,3}[ \t]?)?(?:(?:(?!os\.|env|process)\w{1,30}\()?[brfu]{0,2}(?=\\{0,3}[\"'`]))?"
     r"(?P<open>(?P<quote>\\{0,3}[\"'`])(?:(?P=quote){2})?)?"
 )
-"""What may be between a name and its value in programs, shells, JSON, YAML, XML, addresses and sentences."""
+"""The text between a name and its value in programs, shells, JSON, YAML, XML, addresses and sentences."""
 
 _VOCABULARY = re.compile(
     r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|sos|eot|bot|im|image|img|audio|video|vision|special|start|end|begin|stop"

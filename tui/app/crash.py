@@ -1,4 +1,4 @@
-"""What a crash leaves behind: a few lines on the terminal, and a report that holds no data.
+"""The traces of a crash: a few lines on the terminal, and a report that holds no data.
 
 An error's message and the source around it may contain a key or text from a server, so a report names only
 the kinds of the errors and the places in the code.

@@ -120,7 +120,7 @@ def _parsed(content: bytes, kind: type[StateT]) -> StateT:
 
 
 class Memory:
-    """What one dashboard remembers, in a private file or only in memory.
+    """The state that one dashboard remembers, in a private file or only in memory.
 
     Other dashboards may change the file, too: ``save`` writes what changed here, and leaves the rest.
     """

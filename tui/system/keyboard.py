@@ -125,7 +125,7 @@ TICK_S = 0.1
 
 _SET_MODES = ("2004", "2048", "1000", "1003", "1015", "1006", "1004", "1049")
 RESTORED = ("\x1b[<u" + "".join(f"\x1b[?{mode}l" for mode in _SET_MODES) + "\x1b[?7h\x1b[?25h").encode()
-"""What ends all modes that Textual's driver begins, for when its own way is blocked."""
+"""Escape sequences that end all modes that Textual's driver begins, for when its own way is blocked."""
 
 
 class TerminalDriver(LinuxDriver):

@@ -1,4 +1,4 @@
-"""What a route of the API gets: the platform, the job in the path, parameters, and the client's base URL."""
+"""The arguments of a route: the platform, the job in the path, parameters, and the client's base URL."""
 
 from __future__ import annotations
 

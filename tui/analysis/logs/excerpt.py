@@ -7,7 +7,7 @@ with ``excerpt``, so that no expression ever meets more text than this.
 from __future__ import annotations
 
 MAX_CHARACTERS = 8192
-"""What a longer message says beyond these characters is shown, but not read."""
+"""Rules read only so many characters of a longer message; all of it is shown."""
 
 
 def excerpt(message: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether what a template reads is a training's.
+"""Decide whether a training printed what a template reads.
 
 A line whose form says so begins a training, and so does a count that rises in two lines. From then on, every
 plain line counts, also those before: they were held. Prose counts only where it is repeated with a count that
@@ -60,7 +60,7 @@ class Block:
 
 
 class Belief:
-    """What a log has shown so far."""
+    """The evidence for a training that a log has shown so far."""
 
     def __init__(self) -> None:
         self._trains = False

@@ -19,7 +19,7 @@ _SPLIT = re.compile(
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )
 BAR = "█"
-"""What a bar of any length and style becomes."""
+"""The character that stands for a bar of any length and style."""
 
 _GLYPHS = "█▏▎▍▌▋▊▉▇▆▅▄▃▂▁░▒▓━╸╺╍⠀-⣿"
 _BAR = re.compile(

@@ -1,4 +1,4 @@
-"""What the numbers of a line mean, decided once by the texts around them."""
+"""Decide what the numbers of a line mean, once for all lines with the same texts around them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What shows whether a training printed a line."""
+    """The features of a line that show whether a training printed it."""
 
     has_count: bool = False
     has_values: bool = False
@@ -108,7 +108,7 @@ class Form:
     is_prose: bool = False
     """Words go on around its numbers."""
     key: tuple[str, ...] = ()
-    """What lines of one kind have in common: the names of their counts and losses."""
+    """The names of counts and losses, which lines of one kind have in common."""
 
 
 @dataclass(frozen=True, slots=True)

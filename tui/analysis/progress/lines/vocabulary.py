@@ -1,4 +1,4 @@
-"""What the names mean that trainers give their numbers.
+"""The meanings of the names that trainers give their numbers.
 
 A name is split into words. A quantity is one of few words (loss, step, epoch, lr, norm, per second); every
 other word must be one that says whose or which: ``train/loss``, ``reduced_train_loss`` and ``Loss/total`` are
