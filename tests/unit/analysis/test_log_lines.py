@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from dataclasses import asdict
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,24 @@ def test_long_repetition_is_read_in_linear_time(piece: str) -> None:
 
 def test_huge_lines_are_not_read() -> None:
     assert Reader().read(CLEAR + "x" * 1_000_000) == []
+
+
+def test_lines_that_are_all_different_take_bounded_memory() -> None:
+    reader = Reader()
+    words = ("".join(letters) for letters in product("abcdefgh", repeat=5))
+
+    def held_after(lines: int) -> int:
+        for number, word in enumerate(islice(words, lines)):
+            reader.read(f"at step {number} of the {word} loop", word, number)
+            reader.read(f"step,{word}_loss", word)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        first = held_after(2_500)
+        assert held_after(5_000) - first < first / 4
+    finally:
+        tracemalloc.stop()
 
 
 def test_objects_printed_over_several_lines_are_read() -> None:

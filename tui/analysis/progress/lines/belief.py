@@ -19,6 +19,9 @@ BLOCK_LINES = 40
 MAX_HELD = 64
 """Readings of a kind that are held."""
 
+MAX_KINDS = 1024
+"""Kinds of readings that are held or believed, and replicas that are told apart."""
+
 
 class Told(NamedTuple):
     """A reading, and the time (epoch ns) and replica of its line."""
@@ -73,7 +76,9 @@ class Belief:
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
-        block = self._blocks.setdefault(told.replica, Block())
+        block = self._blocks.get(told.replica) or Block()
+        if len(self._blocks) < MAX_KINDS:
+            self._blocks[told.replica] = block
         if not form.has_count:
             return self._take_values(form, told, block)
         if form.is_heading:
@@ -82,9 +87,10 @@ class Belief:
         is_plain = not form.is_prose and measures_of(told.reading) > 0
         if form.is_clear or key in self._repeated or (self._trains and is_plain):
             return self._believe(told, block)
-        waiting = (self._plain if is_plain else self._prose).setdefault(key, [])
+        waiting = _of_kind(self._plain if is_plain else self._prose, key)
         if form.has_values and any(rises(before, told) for before in waiting):
-            self._repeated.add(key)
+            if len(self._repeated) < MAX_KINDS:
+                self._repeated.add(key)
             return [*self._prose.pop(key, ()), *self._believe(told, block)]
         _hold(waiting, told)
         return []
@@ -145,8 +151,15 @@ class Belief:
             return []
         if self._trains:
             return [told]
-        _hold(self._plain.setdefault(form.key, []), told)
+        _hold(_of_kind(self._plain, form.key), told)
         return []
+
+
+def _of_kind(kinds: dict[tuple[str, ...], list[Told]], key: tuple[str, ...]) -> list[Told]:
+    """Return the held readings of a kind; the kind that was begun first makes room for a new one."""
+    if key not in kinds and len(kinds) >= MAX_KINDS:
+        del kinds[next(iter(kinds))]
+    return kinds.setdefault(key, [])
 
 
 def _hold(held: list[Told], told: Told) -> None:

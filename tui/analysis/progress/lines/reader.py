@@ -14,7 +14,7 @@ import re2
 
 from tui.analysis.logs.excerpt import newest_states
 from tui.analysis.progress.lines import saves, tables
-from tui.analysis.progress.lines.belief import Belief, Told
+from tui.analysis.progress.lines.belief import MAX_KINDS, Belief, Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.reading import ParsedMetrics
@@ -88,7 +88,8 @@ class Reader:
         texts, values = split(text)
         if replica in self._tables and (row := tables.row(text, self._tables[replica])) is not None:
             return [Told(at_ns, replica, row)]
-        if not values and save is None and (table := tables.header(text)) is not None:
+        table = tables.header(text) if not values and save is None else None
+        if table is not None and len(self._tables) < MAX_KINDS:
             self._tables[replica] = table
         template = self._template(texts, values)
         reading = template.read(values)
