@@ -181,7 +181,7 @@ class PartFile:
         return _count_bytes(self._spans)
 
     def identify(self, *, size_bytes: int | None = None, version: str = "", digest: str = "") -> bool:
-        """Compare with an answer, and add what was unbefore. Returns False if this is another object."""
+        """Compare with an answer, and add what it says. Returns False if this is another object."""
         before = self.identity
         if None not in (size_bytes, before.size_bytes) and size_bytes != before.size_bytes:
             return False
@@ -201,7 +201,7 @@ class PartFile:
             self._clear(listed)
 
     def missing(self, part_bytes: int | None) -> list[tuple[int, int | None]]:
-        """Return the missing parts, at most ``part_bytes`` long; one without end if the size is unbefore."""
+        """Return the missing parts, at most ``part_bytes`` long; one without end if the size is unknown."""
         spans, size_bytes = self._spans, self.identity.size_bytes
         if not size_bytes or part_bytes is None:
             return [(next(gaps(spans, 2**63))[0], None)]
@@ -233,8 +233,11 @@ class PartFile:
     def _record(self) -> None:
         """Overwrite the journal, once the bytes of which it speaks are on the disk."""
         getattr(os, "fdatasync", os.fsync)(self._part)
-        content = _JOURNAL.dump_json(_Journal(self.identity, self._spans)) + b"\n"
-        os.pwrite(self._journal, content.ljust(_JOURNAL_BYTES, b"\n"), 0)
+        journal = _JOURNAL.dump_json(_Journal(self.identity, self._spans)) + b"\n"
+        content = journal.ljust(_JOURNAL_BYTES, b"\n")
+        written = 0
+        while written < len(content):  # a disk that becomes full takes a part before it refuses the rest
+            written += os.pwrite(self._journal, content[written:], written)
         self._unrecorded_bytes = 0
 
     def feed(self, hasher: hashlib._Hash, offset: int) -> int:
