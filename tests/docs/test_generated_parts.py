@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from generated import DOCUMENTS, PAGES, THRESHOLDS
@@ -18,9 +21,18 @@ HEALTH = (DOCUMENTS / "health.md").read_text(encoding="utf-8")
 @pytest.mark.proves("docs/keys.md", "Keys")
 @pytest.mark.proves("docs/health.md", "Progress: supported trainers")
 def test_generated_parts_match_the_code(name: str) -> None:
-    """``PYTHONPATH=. python tests/docs/generated.py`` rewrites them."""
+    """CONTRIBUTING.md has the command that rewrites them."""
     page = (DOCUMENTS / name).read_text(encoding="utf-8")
     assert PAGES[name](page) == page
+
+
+@pytest.mark.parametrize("script", ["generated.py", "pictures.py"])
+def test_the_commands_that_generate_find_what_they_import(script: str) -> None:
+    contributing = (DOCUMENTS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (path,) = re.findall(rf"PYTHONPATH=(\S+) \.venv/bin/python tests/docs/{script}", contributing)
+    loads = f"import runpy; runpy.run_path('tests/docs/{script}')"
+    environ = os.environ | {"PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", loads], cwd=DOCUMENTS.parent, env=environ, check=True)
 
 
 @pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")
