@@ -7,7 +7,8 @@ from textual.geometry import Region
 
 from tui.screens.home.columns import job_columns
 from tui.tables.checkpoints import CHECKPOINTS
-from tui.tables.column import Column
+from tui.tables.column import Column, chosen, fitted_columns
+from tui.tables.jobs import JOB_COLUMNS
 from tui.widgets.cursor_rows import HEADING_LINES
 from tui.widgets.row_table import RowTable
 
@@ -107,3 +108,12 @@ async def test_heading_of_every_sorted_column_is_whole_at_every_width(columns) -
                     for descending, arrow in enumerate("▴▾"):
                         table.sort_mark = (column.id, bool(descending))
                         assert f" {column.title.strip()}{arrow}" in table.render_line(0).text
+
+
+def test_every_column_of_a_job_with_a_title_has_room_on_a_screen() -> None:
+    shown = [column for column in JOB_COLUMNS if column.title]
+    assert [column.id for column in shown if not column.width] == []
+    widths = {
+        column.id: width for column, width in fitted_columns(chosen(shown, "status name project age"), 80)
+    }
+    assert widths["status"] >= len("✓ completed") and widths["name"] >= 20

@@ -28,11 +28,14 @@ def _spot(job: TrainingJob) -> list[Span]:
 
 
 JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
-    Column("id", "id", text_cell(lambda job: job.id), export=lambda job: job.id),
+    Column("id", "id", text_cell(lambda job: job.id), width=8, export=lambda job: job.id),
     Column(
         "name",
         "name",
         text_cell(lambda job: job.name or UNKNOWN, "strong"),
+        width=14,
+        flex=3,
+        keep=8,
         shrinks=True,
         export=lambda job: job.name,
     ),
@@ -40,6 +43,8 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         "status",
         "status",
         lambda job: status_cell(job.current_status),
+        width=15,
+        keep=9,
         shrinks=True,
         export=lambda job: job.current_status,
         field="current_status",
@@ -104,6 +109,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         "age",
         "age",
         text_cell(lambda job: age_of(job.created_at)),
+        width=4,
         align="right",
         keep=7,
         export=lambda job: job.created_at,
@@ -114,6 +120,8 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
         "message",
         "message",
         text_cell(lambda job: (job.error_message or "")[:ERROR_CELLS_LIMIT], "muted"),
+        width=12,
+        flex=2,
         shrinks=True,
         export=lambda job: job.error_message,
         field="error_message",
