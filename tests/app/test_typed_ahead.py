@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from textual import events
@@ -112,3 +113,17 @@ async def test_dialog_that_opens_by_itself_takes_no_key_at_once(monkeypatch: pyt
         await at_once(app, pilot, "o")
         await until(pilot, lambda: asking.is_finished)
         assert asking.result == "overwrite"
+
+
+async def test_keys_are_taken_if_a_screen_never_calls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        screen, call_later = app.screen, app.screen.call_later
+
+        def forget_the_queue_of_keys(*callback: Any) -> bool:
+            """Drop it as a screen does that is removed with the callback in its own queue."""
+            return True if app._typed._next in callback else call_later(*callback)
+
+        monkeypatch.setattr(screen, "call_later", forget_the_queue_of_keys)
+        await at_once(app, pilot, "S", "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))

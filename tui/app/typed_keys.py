@@ -93,11 +93,13 @@ class TypedKeys:
     async def _take_first(self) -> None:
         self._settling, self._begun_at_s = None, monotonic()
         key, focused = self._keys.popleft(), self._app.focused
-        if self._app.screen is not self._unasked or monotonic() - self._unasked_at_s >= SEEN_AFTER_S:
-            await self._take(key)
-        if isinstance(focused, (Input, TextArea)):
-            await _has_taken_text(focused)
-        self._settle()
+        try:
+            if self._app.screen is not self._unasked or monotonic() - self._unasked_at_s >= SEEN_AFTER_S:
+                await self._take(key)
+            if isinstance(focused, (Input, TextArea)):
+                await _has_taken_text(focused)
+        finally:
+            self._settle()
 
     def _check_again(self) -> None:
         self._check = self._app.set_timer(CHECK_EVERY_S, self._next)
@@ -105,6 +107,10 @@ class TypedKeys:
     def _settle(self) -> None:
         if self._app.screen_stack:
             self._settling = self._app.screen
+            if self._check is not None:
+                self._check.stop()
+            # A screen that is being removed may never call back.
+            self._check = self._app.set_timer(LONGEST_WAIT_S, self._next)
             if not self._settling.call_later(self._app.call_later, self._next):
                 self._app.call_later(self._next)
 
