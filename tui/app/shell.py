@@ -127,20 +127,20 @@ class BtTuiApp(App[WelcomeChoice]):
     ) -> None:
         self._settings = settings or Loaded()
         self._memory = memory if memory is not None else Memory()
-        wanted = self._settings.configuration
-        no_color = wanted.theme.no_color or bool(os.environ.get("NO_COLOR"))
+        configuration = self._settings.configuration
+        no_color = configuration.theme.no_color or bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if no_color else None)
         self._sanitizer = Sanitizer()
         for theme in THEMES:
             self.register_theme(theme)
         self.themes = Themes(self, self._settings, self._memory)
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
-        self._keys = changed_keys(wanted.keys)
+        self._keys = changed_keys(configuration.keys)
         self._bindings = rebound(self._bindings, self._keys)
         self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
         self._job_id = job_id
         self._tab = tab
-        self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
+        self._read_only_by = self._settings.origin("readonly") if configuration.readonly else ""
         changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
@@ -152,7 +152,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.tips = Tips(self, self._memory, self._keys, enabled=tips)
         self.alerts = Alerts(
             self,
-            wanted.notifications,
+            configuration.notifications,
             self._keys,
             write=self.write_to_terminal,
             share=partial(setattr, self, "snoozed"),

@@ -54,7 +54,7 @@ class JobStopper:
         (job,) = batch.jobs
         lost = await self._unsaved(job, run)
         waits = job.id in self._waiting
-        stalled = run is not None and any(one.kind is FindingKind.STALLED for one in run.findings)
+        stalled = run is not None and any(finding.kind is FindingKind.STALLED for finding in run.findings)
         about = [batch.consequence, lost, STALLED if stalled else "", WAITS if waits else ""]
         answer: StopAnswer = await self._app.push_screen_wait(
             StopScreen(batch.question, "\n".join(filter(None, about)), waits=waits)

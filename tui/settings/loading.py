@@ -31,7 +31,7 @@ def lines_of(text: str) -> dict[KeyPath, int]:
 
     An element of an array of tables has its index in the path.
     """
-    found: dict[KeyPath, int] = {}
+    lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
     arrays: dict[KeyPath, int] = {}
     for number, statement in _statements(text):
@@ -42,11 +42,11 @@ def lines_of(text: str) -> dict[KeyPath, int]:
             if is_array:
                 arrays[table] = arrays.get(table, -1) + 1
                 table = (*table, arrays[table])
-            found.setdefault(table, number)
+            lines.setdefault(table, number)
         else:
             for path in _paths(parsed):
-                found.setdefault((*table, *path), number)
-    return found
+                lines.setdefault((*table, *path), number)
+    return lines
 
 
 def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
@@ -184,7 +184,7 @@ def _parsed(text: str) -> dict[str, Any]:
     level: list[Any] = [values]
     for _ in range(10):
         level = [inner for outer in level for inner in _inside(outer)]
-        if any(isinstance(one, int) and not -(2**63) <= one < 2**63 for one in level):
+        if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in level):
             raise ValueError("a number is too large")
     if level:
         raise ValueError("nested too deeply")
@@ -245,7 +245,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
         configuration = validated(values)
     except ValidationError as error:  # values that are valid on their own may conflict
         errors = _errors(error, values)
-        wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in errors]
+        wheres = [origins.get(".".join(map(str, path_of(item))), "settings") for item in errors]
         raise ConfigurationBroken(problems_of(errors, Configuration, wheres)) from None
     return Loaded(configuration, origins, path)
 
@@ -317,8 +317,8 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
     try:
         validated(values)
     except ValidationError as invalid:
-        errors = sorted(_errors(invalid, values), key=lambda one: _line(lines, path_of(one)))[:MAX_PROBLEMS]
-        numbers = [_line(lines, path_of(one)) for one in errors]
+        errors = sorted(_errors(invalid, values), key=lambda item: _line(lines, path_of(item)))[:MAX_PROBLEMS]
+        numbers = [_line(lines, path_of(item)) for item in errors]
         return {}, {}, problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
     origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
     return values, origins, []
@@ -342,9 +342,9 @@ def _refused_line(text: str) -> int:
 
 
 def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
-    why, _, place = message.partition(" (at ")
-    if place.startswith("line "):
-        line = place.removeprefix("line ").partition(",")[0]
+    why, _, position = message.partition(" (at ")
+    if position.startswith("line "):
+        line = position.removeprefix("line ").partition(",")[0]
     else:
         line = str(max(1, line_count))
     return Problem(f"{path}:{line}", "", f"invalid TOML: {why[:1].lower()}{why[1:]}")
@@ -356,10 +356,10 @@ def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[P
     except ValidationError as invalid:
         errors = _errors(invalid, values)
         wheres = []
-        for one in errors:
-            setting = ".".join(map(str, path_of(one)))
-            known = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
-            wheres.append(origins[max(known, key=len)] if known else "environment")
+        for error in errors:
+            setting = ".".join(map(str, path_of(error)))
+            names = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
+            wheres.append(origins[max(names, key=len)] if names else "environment")
         return problems_of(errors, Configuration, wheres)
     return []
 
@@ -406,8 +406,8 @@ def _merge_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any]
 
 def _merge(into: Tree, over: Tree) -> None:
     for key, value in over.items():
-        known = into.get(key)
-        if isinstance(known, dict) and isinstance(value, dict):
-            _merge(known, value)
+        below = into.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            _merge(below, value)
         else:
             into[key] = value

@@ -86,7 +86,12 @@ class Keyboard:
         text = b"".join([*(self._pasted or ()), self._tail]).decode("utf-8", "ignore")
         self._pasted, self._tail = None, b""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        return Paste("".join(each if each.isprintable() or each == "\n" else _blank(each) for each in text))
+        return Paste(
+            "".join(
+                character if character.isprintable() or character == "\n" else _blank(character)
+                for character in text
+            )
+        )
 
     def _parsed(self, data: bytes) -> Iterator[Message]:
         for token in _TOKENS.finditer(data):
@@ -99,11 +104,11 @@ class Keyboard:
 
     def _usable(self, events: Iterable[Message]) -> Iterator[Message]:
         try:
-            found = list(events)
+            parsed = list(events)
         except Exception:  # noqa: BLE001 - no byte may end the dashboard
             self._restart_parser()
             return
-        for event in found:
+        for event in parsed:
             if isinstance(event, Key) and _UNUSABLE.search(f"{event.key}{event.character}"):
                 continue
             if isinstance(event, Resize) and not all(1 <= cells <= MOST_CELLS for cells in event.size):

@@ -92,7 +92,10 @@ class RunSnapshot:
     def server_now(self) -> datetime:
         """The current time by the server's clock, for comparison with timestamps of lines and samples."""
         now = self.at - timedelta(seconds=self.clock_ahead_s)
-        newest = max((one.at for one in (self.metrics, self.health_metrics) if one and one.at), default=None)
+        newest = max(
+            (metrics.at for metrics in (self.metrics, self.health_metrics) if metrics and metrics.at),
+            default=None,
+        )
         if self.progress is not None and self.progress.last_line_at_ns is not None:
             # A line may have any timestamp: it can only reduce the lead of the local clock, not show that it
             # is behind.
