@@ -84,12 +84,12 @@ def _words(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
         return []
     if kind != CHECKPOINTS:
         job_id = None
-    found = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
+    pairs = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
     if kind == PROJECTS:
-        found = [
-            (name, project_id) if _HARMLESS.match(name) else (project_id, name) for project_id, name in found
+        pairs = [
+            (name, project_id) if _HARMLESS.match(name) else (project_id, name) for project_id, name in pairs
         ]
-    return found
+    return pairs
 
 
 def _remote(settings: CommandSettings) -> Remote | None:
@@ -107,37 +107,39 @@ def _remote_names() -> Words:
 
 def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Words:
     """Return cached or fresh words; only ids and names are cached, in a private file for each remote."""
-    place = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
-    path = state_path(f"completion-{place}.json")
-    kept: CachedWords = getattr(read_state(path, CachedCompletions), topic)
-    if kept.job_id != job_id:
-        kept = CachedWords()
+    remote_hash = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
+    path = state_path(f"completion-{remote_hash}.json")
+    cached: CachedWords = getattr(read_state(path, CachedCompletions), topic)
+    if cached.job_id != job_id:
+        cached = CachedWords()
     now_s = time.time()
-    if not 0 <= now_s - kept.asked_s < FRESH_S:
-        found = _asked(remote, topic, job_id)
-        if found is not None:
-            words = [list(one) for one in found[:MAX_COMPLETIONS] if len(one[0]) <= MAX_COMPLETION_CHARACTERS]
-            kept = CachedWords(asked_s=now_s, job_id=job_id, words=words)
+    if not 0 <= now_s - cached.asked_s < FRESH_S:
+        fresh = _asked(remote, topic, job_id)
+        if fresh is not None:
+            pairs = [
+                list(pair) for pair in fresh[:MAX_COMPLETIONS] if len(pair[0]) <= MAX_COMPLETION_CHARACTERS
+            ]
+            cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs)
             with suppress(OSError):
-                change = partial(CachedCompletions.model_copy, update={topic: kept})
+                change = partial(CachedCompletions.model_copy, update={topic: cached})
                 change_state(path, CachedCompletions, change)
-    return [(word, about) for word, about in kept.words]
+    return [(word, about) for word, about in cached.words]
 
 
 def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
     """Query the server; None if it does not answer in time or refuses."""
     client = TrainingClient(remote, retry=RetryPolicy(max_attempts=1))
-    found: list[Words] = []
+    answers: list[Words] = []
 
     def ask() -> None:
         with suppress(Exception):  # tab completion has nowhere to report errors
-            found.append(asyncio.run(_ask(client, topic, job_id)))
+            answers.append(asyncio.run(_ask(client, topic, job_id)))
 
     # A pending name lookup cannot be canceled, so its thread is left behind.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(ASK_TIMEOUT_S)
-    return found[0] if found else None
+    return answers[0] if answers else None
 
 
 async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
@@ -147,7 +149,10 @@ async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
         if topic == PROJECTS:
             return [(project.id, _about(project.name)) for project in await client.projects.list()]
         job = await client.jobs.find(job_id or "")
-        return [(one.checkpoint_id, "") for one in await client.checkpoints.list(job.project_id, job.id)]
+        return [
+            (checkpoint.checkpoint_id, "")
+            for checkpoint in await client.checkpoints.list(job.project_id, job.id)
+        ]
 
 
 def _about(name: str | None) -> str:
