@@ -60,7 +60,7 @@ def test_a_stored_checkpoint_goes_before_one_of_the_log(cli: RunCli, baseten: Fa
     assert "checkpoint-20, " in cli("progress run1").out
 
 
-SAVED = "step 3 | loss 2.0 | lr 1e-4\nhello\nSaving model checkpoint to out/checkpoint-3\n"
+SAVED = "step 3 | loss 2.0 | lr 1e-4 | kl nan\nhello\nSaving model checkpoint to out/checkpoint-3\n"
 
 
 def test_a_saved_log_is_read_line_by_line(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_saved_log_is_read_line_by_line(cli: RunCli, baseten: FakeBaseten, tmp
     path.write_text(SAVED)
     each_line = ("progress", "--file", str(path), "--each-line", "-o", "ndjson")
     result = cli(*each_line)
-    step = {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4}
+    step = {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4, "metrics": {"kl": "NaN"}}
     assert (result.code, result.ndjson) == (0, [step, {"line": 2, "checkpoint": "checkpoint-3"}])
     settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
     path.write_text("hello 4.5\n")

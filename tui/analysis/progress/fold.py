@@ -22,6 +22,7 @@ from tui.analysis.progress.inputs import MAX_SKIPPED, announced_input_length, an
 from tui.analysis.progress.lines.belief import Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
+from tui.analysis.progress.metrics import MetricCurves
 from tui.analysis.progress.phases import (
     MovingCounts,
     Pauses,
@@ -179,6 +180,7 @@ class ProgressFold:
         self._announced_restarts: list[float] = []
         self._skipped_steps: list[float] = []
         self._input_lengths = ThinnedPoints("input length", max_points)
+        self._metrics = MetricCurves(max_points)
         self._moving_target = False
         self._save_every: int | None = None
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
@@ -251,6 +253,9 @@ class ProgressFold:
             if reading.is_save:
                 return  # it may be reported some steps later
         self._stream(replica, reading.rank).add(at_ns / NS_PER_S, reading)
+        if reading.metrics:
+            key = (replica, -1 if reading.rank is None else reading.rank)
+            self._metrics.add(key, at_ns / NS_PER_S, reading.metrics)
 
     def choose(self, stream: str | None) -> None:
         """Show the stream with that key (see ``ProgressSnapshot.streams``); None for the default choice."""
@@ -378,6 +383,8 @@ class ProgressFold:
             streams=_views(streams),
             stream=_stream_key(key),
             replica=key[0] or None,
+            metrics=self._metrics.shown(key),
+            refused_metrics=self._metrics.refused_count,
         )
 
     def _restarts(self, marks: ThinnedPoints | None) -> tuple[float, ...]:

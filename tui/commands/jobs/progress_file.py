@@ -28,7 +28,7 @@ from tui.commands.support.tables import Cell, print_facts, table_of
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import count, number, percent
 
-_FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name != "from_bar")
+_FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name not in ("from_bar", "metrics"))
 _SUMMARY = (
     "step",
     "total_steps",
@@ -139,15 +139,22 @@ def _fields(reading: ParsedMetrics) -> dict[str, Any]:
     return {name: _plain(value) for name, value in found if value is not None}
 
 
+def _metrics(reading: ParsedMetrics) -> dict[str, Any]:
+    return {name: json_number(value) for name, value in reading.metrics}
+
+
+def _document(line_number: int, reading: ParsedMetrics) -> dict[str, Any]:
+    metrics = _metrics(reading)
+    return {"line": line_number, **_fields(reading), **({"metrics": metrics} if metrics else {})}
+
+
 def _plain(value: Any) -> Any:
     return json_number(value) if isinstance(value, float) else value
 
 
 def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str) -> None:
     if output_format in (JSON, NDJSON):
-        documents = [
-            {"line": read.number, **_fields(read.reading)} for read in reads if read.reading is not None
-        ]
+        documents = [_document(read.number, read.reading) for read in reads if read.reading is not None]
         if output_format == JSON:
             output.json(documents)
             return
@@ -167,7 +174,8 @@ def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str)
 def _read_cell(read: _Read) -> list[Span]:
     if read.reading is None:
         return [("–", "muted")]
-    return [(", ".join(f"{name} {_text(value)}" for name, value in _fields(read.reading).items()), "strong")]
+    values = {**_metrics(read.reading), **_fields(read.reading)}
+    return [(", ".join(f"{name} {_text(value)}" for name, value in values.items()), "strong")]
 
 
 _LINE_COLUMNS: tuple[Column[_Read], ...] = (

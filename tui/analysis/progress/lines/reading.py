@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 WHOLE = frozenset({"step", "total_steps", "rank"})
@@ -22,6 +22,7 @@ class ParsedMetrics:
     within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
     ``whole_epochs`` completed before. ``from_bar`` marks a progress bar, which may count something else
     (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
+    ``metrics`` are the line's other values, by their names as printed.
     """
 
     step: int | None = None
@@ -41,6 +42,7 @@ class ParsedMetrics:
     whole_epochs: int | None = None
     from_bar: bool = False
     rank: int | None = None
+    metrics: tuple[tuple[str, float], ...] = field(default=(), compare=False)
 
     @property
     def is_save(self) -> bool:
@@ -97,18 +99,17 @@ def from_groups(groups: Mapping[str, str | None]) -> ParsedMetrics | None:
     """Build a reading from the named groups of a match; None if no group contains a number."""
     found: dict[str, Any] = {}
     for group, text in groups.items():
-        field = FIELD_OF_GROUP[group]
-        value = None if text is None else (to_step if field in WHOLE else to_float)(text.strip())
+        name = FIELD_OF_GROUP[group]
+        value = None if text is None else (to_step if name in WHOLE else to_float)(text.strip())
         if value is not None:
-            found[field] = value / 1000 if group == "step_time_ms" else value
+            found[name] = value / 1000 if group == "step_time_ms" else value
     return ParsedMetrics(**found) if found.keys() - {"rank"} else None
 
 
-_FIELDS = tuple(each.name for each in fields(ParsedMetrics) if each.name != "from_bar")
+_FIELDS = tuple(each.name for each in fields(ParsedMetrics) if each.name not in ("from_bar", "metrics"))
 
 
 def merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:
     """Return the reading with all values of the other."""
-    return replace(
-        reading, **{name: value for name in _FIELDS if (value := getattr(other, name)) is not None}
-    )
+    changes = {name: value for name in _FIELDS if (value := getattr(other, name)) is not None}
+    return replace(reading, metrics=reading.metrics + other.metrics, **changes)

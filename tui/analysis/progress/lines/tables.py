@@ -24,14 +24,18 @@ def header(text: str) -> tuple[Template, int] | None:
     if not 2 <= len(names) <= _MAX_COLUMNS:
         return None
     slots: dict[str, Slot] = {}
+    metrics: dict[str, int] = {}
     for index, name in enumerate(names):
         unit = _UNIT.search(name)
         told = meaning(_UNIT.sub("", name), unit[1].lower() if unit is not None else "")
         if told is not None and told.field not in slots:
             slots[told.field] = Slot(index, told.field, name, told.scale)
+        elif name and told is None:
+            metrics.setdefault(name, index)
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
         return None
-    return Template(tuple(slots.values())), len(names)
+    others = tuple((index, name) for name, index in metrics.items())
+    return Template(tuple(slots.values()), metrics=others), len(names)
 
 
 def row(text: str, table: tuple[Template, int]) -> ParsedMetrics | None:

@@ -10,7 +10,14 @@ from typing import Any
 
 from tui.analysis.progress.lines.line import BAR, fraction, to_float
 from tui.analysis.progress.lines.reading import MAX_STEP, ParsedMetrics
-from tui.analysis.progress.lines.vocabulary import EVALUATION, LEADS, TRAINING, Meaning, meaning
+from tui.analysis.progress.lines.vocabulary import (
+    EVALUATION,
+    LEADS,
+    TRAINING,
+    Meaning,
+    meaning,
+    names_evaluation,
+)
 
 MEASURES = frozenset(
     {"loss", "eval_loss", "learning_rate", "grad_norm", "tokens_per_s", "samples_per_s", "step_time_s"}
@@ -26,6 +33,9 @@ MAX_UNTITLED_RATE = 100.0
 
 MAX_WORDS_AFTER = 4
 """With more words after its last number, a line is a sentence."""
+
+MAX_NAME = 100
+"""Characters of a metric's name."""
 
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
@@ -118,6 +128,8 @@ class Template:
     slots: tuple[Slot, ...] = ()
     counter: Counter | None = None
     form: Form = Form()
+    metrics: tuple[tuple[int, str], ...] = ()
+    """The index and the name of each other number."""
 
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
@@ -132,7 +144,11 @@ class Template:
         if self.counter is not None and self.counter.moves_too_fast(found):
             return None
         is_bar = self.counter is not None and self.counter.is_bar
-        return ParsedMetrics(**found, from_bar=is_bar) if found.keys() - {"rank"} else None
+        if not found.keys() - {"rank"}:
+            return None
+        others = ((name, to_float(values[index])) for index, name in self.metrics)
+        metrics = tuple((name, number) for name, number in others if number is not None)
+        return ParsedMetrics(**found, from_bar=is_bar, metrics=metrics)
 
 
 def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
@@ -198,9 +214,12 @@ class _Number:
     is_fraction: bool
     is_whole: bool
     is_time: bool
+    is_numeral: bool
+    """False for a word such as "nan" before another one."""
     meaning: Meaning | None = None
     extra: int = 0
     """Words before the name of a count that are not part of it."""
+    is_of_evaluation: bool = False
 
     @property
     def field(self) -> str:
@@ -246,7 +265,9 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     form = _form(line, is_bar)
     if not form.has_count and _is_setting(numbers):
         return Template()
-    return Template(_slots(line), _counter_of(line, values, is_bar, bool(title)), form)
+    counter = _counter_of(line, values, is_bar, bool(title))
+    slots = _slots(line)
+    return Template(slots, counter, form, () if form.is_prose else _metrics(line, slots))
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -260,6 +281,29 @@ def _slots(line: _Line) -> tuple[Slot, ...]:
         for index, one in enumerate(line.numbers)
         if one.meaning is not None and best[one.field][1] == index != line.counter
     )
+
+
+def _metrics(line: _Line, slots: Sequence[Slot]) -> tuple[tuple[int, str], ...]:
+    """Return the other numbers that have a name, but none of what a logger puts before a line."""
+    taken = {line.counter} | {slot.index for slot in slots}
+    objects = [index for index, text in enumerate(line.texts) if "{" in text]
+    names: dict[str, int] = {}
+    for index in range(min([*line.known(), *objects[:1]], default=0), len(line.numbers)):
+        one = line.numbers[index]
+        is_measure = index not in taken and one.field in MEASURES | {""} and not one.is_fraction
+        if is_measure and _has_own_name(one):
+            prefix = "eval/" if one.is_of_evaluation and not names_evaluation(one.name) else ""
+            names.setdefault(prefix + one.name, index)
+    return tuple((index, name) for name, index in names.items())
+
+
+def _has_own_name(one: _Number) -> bool:
+    """Return True for ``reward: 0.4`` and ``| reward 0.4 |``, but not for a share or a line of code."""
+    before = one.before.rstrip(" \"'")
+    is_next = before[-1:] in _SIGNS or (one.is_numeral and len(_DELIMITER.split(before)) > 1)
+    is_code = one.name.endswith(".py") or one.after.startswith("%|")
+    is_name = len(one.name) <= MAX_NAME and 0 < len(_WORD.findall(one.name)) <= MAX_WORDS_AFTER
+    return is_next and is_name and not is_code
 
 
 def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: bool) -> Counter | None:
@@ -339,6 +383,7 @@ def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
         is_fraction=both is not None and to_float(both[0]) is not None,
         is_whole=value.isdecimal(),
         is_time=":" in value,
+        is_numeral=not (value.isalpha() and after.lstrip()[:1].isalpha()),
     )
 
 
@@ -480,6 +525,7 @@ def _scope(numbers: Sequence[_Number], evaluates: bool) -> None:
                 within = True
             elif word in TRAINING:
                 within = False
+        one.is_of_evaluation = within
         if within and one.meaning is not None and one.field == "loss":
             one.meaning = one.meaning._replace(field="eval_loss")
         if (
