@@ -63,13 +63,13 @@ TRAINERS: tuple[tuple[str, str], ...] = (
         " iteration  4120/  9000 | learning rate: 1.5E-04 | lm loss: 9.132E-01 | grad norm: 5.41 |",
     ),
     ("torchtitan", "step: 4120  loss:  0.9132  grad_norm:  0.7100  memory: 40.14GiB(50.70%)  tps: 1,234"),
-    ("verl", "step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - perf/throughput:812.1"),
+    ("verl", "step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - critic/score/mean:0.51"),
     ("JSON, on one line or several", '{"step": 40, "loss": 1.2, "lr": 1e-4}'),
     ("checkpoints", "Saving model checkpoint to /mnt/ckpts/checkpoint-4000"),
 )
 """Trainers, each with a line as it prints it."""
 
-_INNER = ("from_bar", "rank", "whole_epochs")  # how a reading was read, rather than what it tells
+_INNER = ("from_bar", "rank", "whole_epochs", "metrics")  # how a reading was read, rather than what it tells
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
 _MADE = re.compile(
     r"<!-- (thresholds: [\w-]+|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL
@@ -173,13 +173,15 @@ def trainers() -> str:
 
 
 def groups() -> str:
-    return "Groups that count: " + ", ".join(f"`{name}`" for name in GROUPS) + ".\n"
+    return "Groups with a meaning: " + ", ".join(f"`{name}`" for name in GROUPS) + ".\n"
 
 
 def _read(line: str) -> str:
     reading = read_line(line)
     assert reading is not None, line
-    told = {field.name: getattr(reading, field.name) for field in fields(ParsedMetrics)}
+    told = {field.name: getattr(reading, field.name) for field in fields(ParsedMetrics)} | dict(
+        reading.metrics
+    )
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in told.items()

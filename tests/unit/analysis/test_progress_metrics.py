@@ -10,6 +10,7 @@ import pytest
 
 from api_client.models.logs import LogLine
 from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.metrics import MAX_CURVES, MAX_METRICS, MetricCurves
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 
@@ -83,6 +84,15 @@ def test_metrics_of_a_table_are_curves() -> None:
 
 def test_metrics_of_lines_that_are_no_progress_are_not_believed() -> None:
     assert values(fold("the reward: 0.5", "step 3 of the plan: reward = 4", "curl: (7) port=443")) == {}
+
+
+def test_any_group_of_a_pattern_is_a_metric() -> None:
+    pattern = ProgressPattern("mine", r"it (?P<step>\d+): R (?P<reward>\S+)")
+    folding = ProgressFold(patterns=[pattern])
+    folding.add(LogLine((START_S + n) * 10**9, f"it {n}: R {n / 2}", "node-0", None) for n in (1, 2))
+    folding.add([LogLine((START_S + 9) * 10**9, "it 3: R none", "node-0", None)])
+    assert folding.snapshot().step == 3
+    assert values(folding.snapshot()) == {"reward": (0.5, 1.0)}
 
 
 def test_ranks_that_print_the_same_give_one_curve() -> None:

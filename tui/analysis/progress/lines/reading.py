@@ -92,18 +92,27 @@ FIELD_OF_GROUP = {
     "step_time_ms": "step_time_s",
     "rank": "rank",
 }
-"""The named groups of an expression that reads a line, and the fields that they fill."""
+"""The named groups of an expression that reads a line, and the fields that they fill.
+
+Any other group is a metric."""
 
 
 def from_groups(groups: Mapping[str, str | None]) -> ParsedMetrics | None:
-    """Build a reading from the named groups of a match; None if no group contains a number."""
+    """Build a reading from the named groups of a match; None if no group contains a number.
+
+    Groups that are no field's are metrics.
+    """
     found: dict[str, Any] = {}
+    metrics: list[tuple[str, float]] = []
     for group, text in groups.items():
-        name = FIELD_OF_GROUP[group]
+        name = FIELD_OF_GROUP.get(group)
+        if name is None:
+            metrics += [(group, number)] if (number := to_float((text or "").strip())) is not None else []
+            continue
         value = None if text is None else (to_step if name in WHOLE else to_float)(text.strip())
         if value is not None:
             found[name] = value / 1000 if group == "step_time_ms" else value
-    return ParsedMetrics(**found) if found.keys() - {"rank"} else None
+    return ParsedMetrics(**found, metrics=tuple(metrics)) if metrics or found.keys() - {"rank"} else None
 
 
 _FIELDS = tuple(each.name for each in fields(ParsedMetrics) if each.name not in ("from_bar", "metrics"))
