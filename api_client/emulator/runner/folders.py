@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path
 
 from api_client.definitions.job_request import JobRequest
 from api_client.emulator.data_folder import remove_tree
@@ -35,26 +36,21 @@ class JobFolders:
         self.root = root
         self.script = root / "start.sh"
         self.loaded_checkpoints = root / "loaded_checkpoints"
-        self._weights = root / "weights"
-
-    def weights(self, index: int) -> Path:
-        return self._weights / str(index)
+        self.weights = root / "weights"
 
     def node(self, rank: int) -> NodeFolders:
         return NodeFolders(self.root / f"node-{rank}")
 
     def make(self, request: JobRequest) -> None:
         for node in map(self.node, range(request.node_count)):
-            for folder in (node.workspace, node.scratch, node.mounts):
+            optional = [node.checkpoints] if request.checkpointing else []
+            for folder in (node.workspace, node.scratch, node.mounts, *optional):
                 folder.mkdir(parents=True, exist_ok=True)
-            if request.checkpointing:
-                node.checkpoints.mkdir(parents=True, exist_ok=True)
 
     def wipe(self) -> None:
         """Delete what a job does not keep: scratch space and delivered weights."""
-        remove_tree(self._weights)
-        for node in self.root.glob("node-*"):
-            remove_tree(NodeFolders(node).scratch)
+        for folder in (self.weights, *self.root.glob("node-*/scratch")):
+            remove_tree(folder)
 
 
 class CacheFolders:
@@ -74,27 +70,21 @@ class CacheFolders:
             self.team.symlink_to(self._shared, target_is_directory=True)
 
 
-def contained(path: str) -> PurePosixPath:
-    """Make a container path relative and drop ``..``, so that it is safe to join to another path."""
-    parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..", ".") and "\0" not in part]
-    return PurePosixPath(*parts) if parts else PurePosixPath("root")
-
-
+@dataclass(frozen=True)
 class DataFolders:
-    """The runner's part of the data folder."""
+    """The runner's part of the data folder; ``team_of`` returns the team of a project."""
 
-    def __init__(self, data_dir: Path, team_of: Callable[[str], str]) -> None:
-        self._data_dir = data_dir.absolute()
-        self._team_of = team_of
+    data_dir: Path
+    team_of: Callable[[str], str]
 
     def job(self, job_id: str) -> JobFolders:
-        return JobFolders(self._data_dir / "jobs" / job_id)
+        return JobFolders(self.data_dir / "jobs" / job_id)
 
     def caches(self, project_id: str) -> CacheFolders:
-        shared = self._data_dir / "team_caches" / self._team_of(project_id)
-        return CacheFolders(self._data_dir / "caches" / project_id, shared)
+        shared = self.data_dir / "team_caches" / self.team_of(project_id)
+        return CacheFolders(self.data_dir / "caches" / project_id, shared)
 
     @property
     def weights(self) -> Path:
         """Folder that keeps fetched weights for later jobs."""
-        return self._data_dir / "weights"
+        return self.data_dir / "weights"
