@@ -59,7 +59,7 @@ def deploy_lines(run: SimRun) -> list[LineSource]:
             steps += [
                 (0.6, "Image pulled"),
                 (0.8, "Weights placed at /app/models from the node-local cache"),
-                (0.97, f"Node {node} of {plan.node_count} ready, leader is node-0"),
+                (0.97, f"Node {node} of {plan.nodes} ready, leader is node-0"),
             ]
         late = 0.02 * uniform(run.seed, node)
         lines = [(ready_s * (share + late), text) for share, text in steps]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from types import MappingProxyType
 
 from api_client.emulator.fleet.plans import Load, Saves, Scenario
@@ -207,7 +208,7 @@ SPEECH_RESTARTS = Scenario(
         gpu=0.88,
         gpu_memory=0.7,
         cpu=0.4,
-        breaks=tuple((n * ATTEMPT_S - BREAK_S, n * ATTEMPT_S + 50.0) for n in range(1, 13)),
+        idle=tuple((n * ATTEMPT_S - BREAK_S, n * ATTEMPT_S + 50.0) for n in range(1, 13)),
     ),
     Saves(None, 200),
 )
@@ -345,7 +346,7 @@ IDLE = Scenario(
         "session: client connected from the proxy, latency {ms} ms",
         "session: heartbeat {n}",
     ),
-    Load(gpu=0.6, gpu_memory=0.3, idle_after_s=860),
+    Load(gpu=0.6, gpu_memory=0.3, idle=((860.0, inf),)),
 )
 NEVER_STARTED = Scenario("never started", IDLE.curves, IDLE.log)
 IMAGE = "registry.demo.example/research/trainer:2.7-cu129"

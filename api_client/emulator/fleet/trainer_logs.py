@@ -280,7 +280,7 @@ def _trainer_summary(run: SimRun) -> str:
 
 
 def _ranks(run: SimRun) -> int:
-    return run.plan.node_count * max(1, run.machine.gpu_count)
+    return run.plan.nodes * max(1, run.machine.gpu_count)
 
 
 def transformers(
@@ -295,7 +295,7 @@ def transformers(
         return str({"eval_loss": round(loss, 4), **extra, **rates, "epoch": round(run.curves.epoch(step), 2)})
 
     def ranks_line(run: SimRun) -> str:
-        return f"torchrun: {run.plan.node_count} nodes, {_ranks(run)} ranks, rendezvous at node-0:29500"
+        return f"torchrun: {run.plan.nodes} nodes, {_ranks(run)} ranks, rendezvous at node-0:29500"
 
     return TrainerLog(
         opening=(

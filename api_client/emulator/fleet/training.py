@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import cos, floor, nan, pi
+from math import cos, nan, pi
 
 from api_client.emulator.fleet.clock import NS_PER_S
 
@@ -42,21 +42,13 @@ def centered(seed: int, index: int = 0) -> float:
     return uniform(seed, 2 * index) - uniform(seed, 2 * index + 1)
 
 
-def smooth(seed: int, place: float) -> float:
-    """Return a number in (-1, 1) that drifts: ``centered`` at integer places, interpolated between them."""
-    cell = floor(place)
-    part = place - cell
-    low, high = centered(seed, cell), centered(seed, cell + 1)
-    return low + (high - low) * part * part * (3 - 2 * part)
-
-
 @cache
 def _table() -> tuple[float, ...]:
     return tuple(centered(0xB7, index) for index in range(TABLE_SIZE))
 
 
 def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
-    """Return noise in (-1, 1) at many times at once, linear between values ``cell_s`` apart.
+    """Return noise in (-1, 1) that drifts, at many times: linear between values ``cell_s`` apart.
 
     Metrics need tens of thousands of values at once, so this reads a table instead of hashing. The noise
     repeats after ``TABLE_SIZE`` cells.
@@ -65,11 +57,15 @@ def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
     offset = seed * _SEED_STRIDE
     values = []
     for time_s in times_s:
-        place = time_s / cell_s
-        cell = int(place)
-        low = table[(offset + cell) & last]
-        values.append(low + (table[(offset + cell + 1) & last] - low) * (place - cell))
+        cell, part = divmod(time_s / cell_s, 1)
+        low = table[(offset + int(cell)) & last]
+        values.append(low + (table[(offset + int(cell) + 1) & last] - low) * part)
     return values
+
+
+def smooth(seed: int, position: float) -> float:
+    """Return noise in (-1, 1) that drifts, linear between integer positions."""
+    return track(seed, [position], 1.0)[0]
 
 
 JITTER_SHARE = 0.2
@@ -129,8 +125,8 @@ class StepSchedule:
 WARMUP_SHARE = 0.03
 """Share of the steps in which the learning rate rises; after it the rate falls along a cosine."""
 _DRIFT_STEPS = 40.0
-_EXPLOSION_A_STEP = 1.05
-_MAX_EXPLOSION = 60.0
+BLOW_UP_STEPS = 6
+"""Steps in which the loss blows up before it becomes NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,28 +150,23 @@ class TrainingCurves:
 
     def loss(self, step: int) -> float:
         """Return the training loss at a step; NaN from ``nan_from`` on."""
-        if self.nan_from is not None:
-            if step >= self.nan_from:
-                return nan
-            if step >= self.nan_from - 6:  # the loss blows up before it becomes NaN
-                return self._clean_loss(step) * 1.9 ** (step - self.nan_from + 7)
-        return self._clean_loss(step) * self._explosion(step)
+        noise = centered(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS)
+        return self._level(step) * (1 + self.noise * noise) * self._explosion(step)
+
+    def _level(self, step: int) -> float:
+        return self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
 
     def _explosion(self, step: int) -> float:
-        if self.explodes_from is None or step < self.explodes_from:
-            return 1.0
-        return min(_MAX_EXPLOSION, _EXPLOSION_A_STEP ** (step - self.explodes_from))
-
-    def _clean_loss(self, step: int) -> float:
-        level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
-        return level * (
-            1 + self.noise * (centered(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS))
-        )
+        if self.nan_from is not None and step >= self.nan_from:
+            return nan
+        if self.nan_from is not None and step >= self.nan_from - BLOW_UP_STEPS:
+            return float(1.9 ** (step - self.nan_from + BLOW_UP_STEPS + 1))
+        exploding_steps = 0 if self.explodes_from is None else max(0, step - self.explodes_from)
+        return min(60.0, float(1.05 ** min(exploding_steps, 1000)))
 
     def eval_loss(self, step: int) -> float:
         """Return the held-out loss at a step: slightly above the training loss, with less noise."""
-        level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
-        return level * 1.04 + 0.004 * smooth(self.seed + 2, step / _DRIFT_STEPS)
+        return self._level(step) * 1.04 + 0.004 * smooth(self.seed + 2, step / _DRIFT_STEPS)
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""
@@ -187,14 +178,8 @@ class TrainingCurves:
         return self.peak_learning_rate * (0.1 + 0.9 * (1 + cos(pi * done)) / 2)
 
     def grad_norm(self, step: int) -> float:
-        if self.nan_from is not None and step >= self.nan_from:
-            return nan
-        blow_up = 40.0 if self.nan_from is not None and step >= self.nan_from - 6 else 1.0
-        return (
-            self._explosion(step) ** 2
-            * blow_up
-            * (0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step))
-        )
+        calm = 0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step)
+        return self._explosion(step) ** 2 * calm
 
     def epoch(self, step: int) -> float:
         return step / self.steps_per_epoch
