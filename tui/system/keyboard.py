@@ -137,6 +137,7 @@ class TerminalDriver(LinuxDriver):
     """Reads the terminal with ``Keyboard``, and gives it back only once; everything else is Textual's."""
 
     _has_terminal = False
+    _is_suspended = False
     _has_left = False
 
     def start_application_mode(self) -> None:
@@ -148,6 +149,19 @@ class TerminalDriver(LinuxDriver):
         if self._has_terminal:
             super().stop_application_mode()
             self._has_terminal = False  # else ``restore`` does the rest
+
+    def suspend_application_mode(self) -> None:
+        super().suspend_application_mode()
+        self._is_suspended = True
+
+    def resume_application_mode(self) -> None:
+        """Continue only what was suspended: a terminal that is closed sends SIGCONT after SIGHUP.
+
+        Textual would start its threads once more, of which the process waits for the first ones forever.
+        """
+        if self._is_suspended:
+            self._is_suspended = False
+            super().resume_application_mode()
 
     def write(self, data: str) -> None:
         if not self._has_left:
