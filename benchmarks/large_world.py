@@ -25,9 +25,9 @@ from api_client.emulator.fleet.demo_jobs import (
     RUNNING_JOBS,
 )
 from api_client.emulator.fleet.log_lines import LineSource, periodic_lines
+from api_client.emulator.fleet.logs import TORCHTITAN
 from api_client.emulator.fleet.plans import JobPlan, Load, Saves, Scenario, SimRun
 from api_client.emulator.fleet.scenarios import TITAN, curves
-from api_client.emulator.fleet.trainer_logs import TORCHTITAN
 from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild

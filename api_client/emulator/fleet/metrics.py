@@ -108,7 +108,9 @@ class SampleTimes:
 
     def storage(self, share: Sequence[float], seed: int, whole: int) -> StorageMetrics:
         used = self.shares(share, 0.001, seed, whole)
-        utilization = [MetricSample(each.timestamp, round((each.value or 0.0) / whole, 5)) for each in used]
+        utilization = [
+            MetricSample(sample.timestamp, round((sample.value or 0.0) / whole, 5)) for sample in used
+        ]
         return StorageMetrics.model_construct(usage_bytes=used, utilization=utilization)
 
 
@@ -160,9 +162,9 @@ def run_metrics(
     """Build the answer, without nodes that no longer report."""
     reported = {node: times.until(scenario.load.vanishes.get(node)) for node in range(node_count)}
     nodes = {
-        node: node_series(scenario, machine, node, seed, known)
-        for node, known in reported.items()
-        if known.stamps or not times.stamps
+        node: node_series(scenario, machine, node, seed, own_times)
+        for node, own_times in reported.items()
+        if own_times.stamps or not times.stamps
     }
     cache = None
     if scenario.cache_share is not None:

@@ -10,9 +10,9 @@ from api_client.emulator.backend import StoredFile, job_metrics
 from api_client.emulator.fleet.checkpoint_files import FAMILIES, FileSpec
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock
 from api_client.emulator.fleet.log_lines import LineSource
+from api_client.emulator.fleet.logs import closing_lines, deploy_lines, stop_lines
 from api_client.emulator.fleet.metrics import run_metrics, sample_times
 from api_client.emulator.fleet.plans import STOPPED_EXIT_CODE, JobPlan, Phase, SimRun, moment_of
-from api_client.emulator.fleet.run_log import closing_lines, deploy_lines, stop_lines
 from api_client.emulator.fleet.training import TrainingCurves
 from api_client.emulator.fleet.world import demo_id
 from api_client.models import (
@@ -88,7 +88,7 @@ class SimJob:
         plan, entry, sim_clock = self._plan, self._entry, self._sim_clock
         now, project, saved = self.phases[-1], demo_id("project", plan.project), self.saved_steps()
         failed = now.status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED, JobStatus.PREEMPTED)
-        is_syncing = any(each.synced_ns > self._now_ns for each in saved)
+        is_syncing = any(step.synced_ns > self._now_ns for step in saved)
         return TrainingJob(
             id=entry.job_id,
             current_status=now.status,
@@ -188,30 +188,30 @@ class SimJob:
         family = FAMILIES[saves.family]
         return [
             Checkpoint(
-                checkpoint_id=each.name,
-                created_at=self._sim_clock.stamp(each.created_ns),
+                checkpoint_id=step.name,
+                created_at=self._sim_clock.stamp(step.created_ns),
                 checkpoint_type=family.kind,
                 base_model=family.model.name,
                 lora_adapter_config=family.adapter_config(),
-                size_bytes=sum(file.size_bytes for file in each.files),
-                sync_status=SYNCING if each.synced_ns > self._now_ns else COMPLETE,
+                size_bytes=sum(file.size_bytes for file in step.files),
+                sync_status=SYNCING if step.synced_ns > self._now_ns else COMPLETE,
                 training_job_id=self._entry.job_id,
             )
-            for each in self.saved_steps()
+            for step in self.saved_steps()
         ]
 
     def checkpoint_files(self) -> list[StoredFile]:
         """Return the files of all checkpoints, named ``checkpoint/file`` unless the checkpoint is ``.``."""
         return [
             StoredFile(
-                relative_name=file.name if each.name == "." else f"{each.name}/{file.name}",
+                relative_name=file.name if step.name == "." else f"{step.name}/{file.name}",
                 node_rank=file.node_rank,
                 size_bytes=file.size_bytes,
-                modified=self._sim_clock.stamp(each.created_ns).isoformat(),
+                modified=self._sim_clock.stamp(step.created_ns).isoformat(),
                 generate=file.read,
             )
-            for each in self.saved_steps()
-            for file in each.files
+            for step in self.saved_steps()
+            for file in step.files
         ]
 
 

@@ -36,7 +36,7 @@ class ProjectPlan:
 def demo_id(kind: str, name: str) -> str:
     """Return a platform-style short id, always the same for the same object."""
     number = int.from_bytes(sha256(f"{kind}:{name}".encode()).digest()[:8])
-    return "".join(ID_ALPHABET[number // 30**place % len(ID_ALPHABET)] for place in range(ID_LENGTH))
+    return "".join(ID_ALPHABET[number // 30**digit % len(ID_ALPHABET)] for digit in range(ID_LENGTH))
 
 
 PROJECTS: tuple[ProjectPlan, ...] = (
