@@ -330,11 +330,11 @@ class LocalBackend:
     def _entered(self, job_id: str, outcome: Outcome) -> None:
         """Record a status of a running job; called in its thread."""
         with self._lock:
+            self._enter(job_id, outcome)
             if is_finished(outcome.status):
                 self._checkpoints.forget(job_id)
                 self._runs.pop(job_id)
-            self._enter(job_id, outcome)
-            self._admit()
+                self._admit()
 
     def _enter(self, job_id: str, outcome: Outcome) -> None:
         self._jobs.set_status(

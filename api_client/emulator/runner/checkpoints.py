@@ -158,7 +158,9 @@ class CheckpointStore:
         """Find what a source refers to: the newest matching checkpoint of the newest job that has any."""
         for row in reversed(self._stores.jobs.all()):
             if row.job.id != job.id and self._is_candidate(row.job, source, job):
-                matches = [each for each in self.of(row) if source.name in (None, each.name)]
+                matches = [
+                    checkpoint for checkpoint in self.of(row) if source.name in (None, checkpoint.name)
+                ]
                 if matches:
                     return matches[-1]
         selectors = (

@@ -130,10 +130,9 @@ class JobRun(Thread):
         nodes = counted(spec.node_count, "node as a process", "nodes as processes")
         self._log(f"[emulator] INFO running {nodes} of this machine, unsandboxed, in {folders.root}")
         if spec.gpu_count:
-            found = counted(len(self._services.gpus.names()), "GPU")
-            self._log(
-                f"[emulator] INFO {spec.gpu_count} × {spec.gpu_type} a node declared, {found} on this machine"
-            )
+            local_gpus = counted(len(self._services.gpus.names()), "GPU")
+            declared = f"{spec.gpu_count} × {spec.gpu_type} a node declared"
+            self._log(f"[emulator] INFO {declared}, {local_gpus} found on this machine")
         mounts = self._make_folders()
         self._deliver_weights()
         self._enter(JobStatus.DEPLOYING)
@@ -167,7 +166,10 @@ class JobRun(Thread):
             folders.make(spec)
             if self._caches is not None:
                 self._caches.make()
-            lines = [list(link_mounts(folders.node(rank).mounts, each)) for rank, each in enumerate(mounts)]
+            lines = [
+                list(link_mounts(folders.node(rank).mounts, node_mounts))
+                for rank, node_mounts in enumerate(mounts)
+            ]
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't create the job's folders: {error}") from error
         self._job_log.write(0, lines[0])
@@ -225,12 +227,12 @@ class JobRun(Thread):
                 self._job,
                 folders,
                 rank,
-                each,
+                node_mounts,
                 inherited=self._services.environ,
                 secret=self._secret,
                 visible_gpus=",".join(self._gpu_names(rank)) or None,
             )
-            for rank, each in enumerate(mounts)
+            for rank, node_mounts in enumerate(mounts)
         ]
         # Not a login shell: /etc/profile resets PATH on many systems, which would hide the Python environment
         # that the emulator was started from.

@@ -59,8 +59,8 @@ class LineSplitter:
         self._pending += data
         lines: list[str] = []
         if b"\n" in data:
-            *whole, self._pending = self._pending.split(b"\n")
-            lines = _decoded(whole)
+            *ended, self._pending = self._pending.split(b"\n")
+            lines = _decoded(ended)
         return lines + (self.finish() if len(self._pending) >= MAXIMUM_LINE_BYTES else [])
 
     def overdue(self, now_s: float) -> list[str]:

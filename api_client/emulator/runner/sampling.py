@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from api_client.clock import Clock
-from api_client.emulator.store.job_streams import GpuMetric, MetricStore, NodeMetric, NodeReading
+from api_client.emulator.store.job_streams import MetricStore, NodeReading
 
 _BLOCK_BYTES = 512
 
@@ -39,9 +39,6 @@ def disk_usage(folder: Path) -> tuple[int, float]:
     return total, total / size if size else 0.0
 
 
-_PERCENT = 100.0
-
-
 class Gpus:
     """GPUs by the names used in CUDA_VISIBLE_DEVICES. NVML is opened on first use, which may be slow."""
 
@@ -52,18 +49,18 @@ class Gpus:
         """Return indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
         return list(self._handles)
 
-    def read(self, names: Sequence[str]) -> dict[int, dict[GpuMetric, float]]:
+    def read(self, names: Sequence[str]) -> dict[str, float]:
         """Return what each GPU reports, by its place in ``names``, without unknown GPUs."""
-        readings = {}
+        values: dict[str, float] = {}
         for rank, name in enumerate(names):
             if name in self._handles:
-                handle, measured = self._handles[name], dict[GpuMetric, float]()
-                with contextlib.suppress(self._nvml.NVMLError):
-                    measured["memory_bytes"] = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
-                with contextlib.suppress(self._nvml.NVMLError):
-                    measured["utilization"] = self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / _PERCENT
-                readings[rank] = measured
-        return readings
+                nvml, handle = self._nvml, self._handles[name]
+                with contextlib.suppress(nvml.NVMLError):
+                    values[f"gpu_memory_usage_bytes.{rank}"] = nvml.nvmlDeviceGetMemoryInfo(handle).used
+                with contextlib.suppress(nvml.NVMLError):
+                    used = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+                    values[f"gpu_utilization.{rank}"] = used / 100
+        return values
 
     @cached_property
     def _nvml(self) -> Any:
@@ -126,27 +123,28 @@ class SampledNode:
         self._job_id = job_id
         self._rank = rank
         self._supervisor_pid = supervisor_pid
-        self._folder = folder
-        self._cache = cache
+        self._volumes = {"ephemeral_storage": folder} | ({"cache": cache} if cache else {})
         self._gpu_names = gpu_names
         self._sampled_at_s: float | None = None
         self._cpu_s: dict[psutil.Process, float] = {}
         self._next_disk_scan_s = 0.0
-        self._storage: dict[NodeMetric, float] = {}
+        self._storage: dict[str, float] = {}
 
-    def read(self, clock: Clock, gpus: Gpus) -> NodeReading:
+    def read(self, clock: Clock, gpus: Gpus) -> NodeReading | None:
+        """Take a sample; return None if the node's processes have ended."""
         now_s, at_ms = clock.monotonic(), int(clock.now().timestamp() * 1000)
         cores, resident_bytes = self._read_processes(now_s)
+        if not self._cpu_s:
+            return None
         if now_s >= self._next_disk_scan_s:
-            with contextlib.suppress(OSError):
-                self._storage["disk_bytes"], self._storage["disk_fraction"] = disk_usage(self._folder)
-                if self._cache is not None:
-                    self._storage["cache_bytes"], self._storage["cache_fraction"] = disk_usage(self._cache)
+            for name, folder in self._volumes.items():
+                with contextlib.suppress(OSError):
+                    used_bytes, share = disk_usage(folder)
+                    self._storage |= {f"{name}.usage_bytes": used_bytes, f"{name}.utilization": share}
             pause_s = DISK_INTERVAL_FACTOR * (clock.monotonic() - now_s)
             self._next_disk_scan_s = now_s + max(DISK_INTERVAL_S, pause_s)
-        measured: dict[NodeMetric, float] = {"cpu_cores": cores, "memory_bytes": resident_bytes}
-        read_gpus = gpus.read(self._gpu_names) if self._gpu_names else {}
-        return NodeReading(self._job_id, at_ms, self._rank, measured | self._storage, read_gpus)
+        values = {"cpu_usage": cores, "cpu_memory_usage_bytes": resident_bytes, **self._storage}
+        return NodeReading(self._job_id, at_ms, self._rank, values | gpus.read(self._gpu_names))
 
     def _read_processes(self, now_s: float) -> tuple[float, int]:
         """Return the mean cores used since the last call and the resident bytes now.
@@ -174,7 +172,7 @@ def sample_until(
     """Store a sample of each node every second."""
     while not ended.wait(SAMPLE_INTERVAL_S):
         try:
-            store.append([node.read(clock, gpus) for node in nodes])
+            store.append(filter(None, [node.read(clock, gpus) for node in nodes]))
         except (sqlite3.Error, psutil.Error, OSError):
             # A lost sample is only a gap in a chart; the next one is taken a second later.
             _logger.exception("a sample was lost")
