@@ -390,7 +390,7 @@ def nan_loss(run: SimRun) -> list[LineSource]:
     """Return warnings about clipped gradients, then about inf/nan gradients once the loss is NaN."""
 
     def message_of(step: int) -> str:
-        if step < (run.curves.nan_from or 0):
+        if step < run.curves.nan_from:
             return f"gradient norm {run.curves.grad_norm(step):.2f}, limit 1.0"
         return "WARNING: found inf/nan in gradients, optimizer step skipped"
 

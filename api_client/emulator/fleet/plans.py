@@ -192,10 +192,8 @@ class SimRun:
     def last_line_ns(self) -> int:
         """When the run stops logging: at its last step, when it hangs, or when the script ends it."""
         pace = self.curves.pace
-        ends_ns = [self.start_ns + pace.finished_ns(pace.total_steps)]
-        if pace.halts_after_s is not None:
-            ends_ns.append(self.start_ns + int(pace.halts_after_s * NS_PER_S))
-        return min([*ends_ns, *([] if self.end_ns is None else [self.end_ns])])
+        last_ns = self.start_ns + min(pace.finished_ns(pace.total_steps), pace.halts_after_s * NS_PER_S)
+        return int(last_ns if self.end_ns is None else min(last_ns, self.end_ns))
 
 
 def moment_of(phases: Sequence[Phase], status: JobStatus) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from api_client.emulator.fleet.logs import (
     MEGATRON,
     TORCHTITAN,
@@ -22,29 +24,26 @@ def curves(
     step_s: float,
     warmup_s: float,
     *,
-    pause: tuple[int, float] = (0, 0.0),
+    pause: tuple[int, float] = (sys.maxsize, 0.0),
     loss: tuple[float, float] = (2.1, 0.82),
     half: float = 300,
     noise: float = 0.04,
     rate: float = 2e-5,
     epoch: int = 3000,
-    nan_from: int | None = None,
-    explodes_from: int | None = None,
-    halts_after_s: float | None = None,
+    explodes_from: int = sys.maxsize,
 ) -> TrainingCurves:
     """Build curves: ``pause`` is (every so many steps, seconds), ``loss`` (start, floor)."""
     every, pause_s = pause
     seed = steps + int(half)
     return TrainingCurves(
-        StepSchedule(steps, step_s, warmup_s, every, pause_s, halts_after_s, seed),
+        StepSchedule(steps, step_s, warmup_s, every, pause_s, seed=seed),
         *loss,
         half,
         noise,
         rate,
         epoch,
-        nan_from,
-        explodes_from,
-        seed,
+        explodes_from=explodes_from,
+        seed=seed,
     )
 
 

@@ -6,11 +6,12 @@ be computed without the rest.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import cos, nan, pi
+from math import cos, inf, nan, pi
 
 from api_client.emulator.fleet.clock import NS_PER_S
 
@@ -83,9 +84,9 @@ class StepSchedule:
     total_steps: int
     step_s: float
     warmup_s: float = 90.0
-    pause_every: int = 0
+    pause_every: int = sys.maxsize
     pause_s: float = 0.0
-    halts_after_s: float | None = None
+    halts_after_s: float = inf
     seed: int = 0
     first_step: int = 0
 
@@ -93,32 +94,27 @@ class StepSchedule:
         """Return the time at which step ``step`` (1-based) is done; it increases with ``step``."""
         step -= self.first_step
         step_ns = int(self.step_s * NS_PER_S)
-        pauses = (step - 1) // self.pause_every if self.pause_every and step > 0 else 0
+        pauses_ns = max(0, step - 1) // self.pause_every * int(self.pause_s * NS_PER_S)
         jitter_ns = mix(self.seed, step) % max(1, int(step_ns * JITTER_SHARE))
-        return (
-            int(self.warmup_s * NS_PER_S) + step * step_ns + pauses * int(self.pause_s * NS_PER_S) + jitter_ns
-        )
+        return int(self.warmup_s * NS_PER_S) + step * step_ns + pauses_ns + jitter_ns
 
     def steps_done(self, since_start_ns: int) -> int:
-        if self.halts_after_s is not None:
-            since_start_ns = min(since_start_ns, int(self.halts_after_s * NS_PER_S))
         steps = range(self.first_step + 1, self.total_steps + 1)
-        return self.first_step + bisect_right(steps, since_start_ns, key=self.finished_ns)
+        until_ns = min(since_start_ns, self.halts_after_s * NS_PER_S)
+        return self.first_step + bisect_right(steps, until_ns, key=self.finished_ns)
 
     def is_pausing(self, since_start_s: float) -> bool:
-        past_warmup_s = since_start_s - self.warmup_s
-        if not self.pause_every or past_warmup_s < 0 or self.has_halted(since_start_s):
-            return False
         steps_s = self.pause_every * self.step_s
-        return past_warmup_s % (steps_s + self.pause_s) > steps_s
+        past_warmup_s = max(0.0, since_start_s - self.warmup_s)
+        return not self.has_halted(since_start_s) and past_warmup_s % (steps_s + self.pause_s) > steps_s
 
     def has_halted(self, since_start_s: float) -> bool:
-        return self.halts_after_s is not None and since_start_s >= self.halts_after_s
+        return since_start_s >= self.halts_after_s
 
     @property
     def duration_s(self) -> float:
         """Duration of the whole run if it never hangs."""
-        pauses = self.total_steps // self.pause_every if self.pause_every else 0
+        pauses = self.total_steps // self.pause_every
         return self.warmup_s + self.total_steps * self.step_s + pauses * self.pause_s
 
 
@@ -144,8 +140,8 @@ class TrainingCurves:
     noise: float = 0.04
     peak_learning_rate: float = 2e-5
     steps_per_epoch: int = 3000
-    nan_from: int | None = None
-    explodes_from: int | None = None
+    nan_from: int = sys.maxsize
+    explodes_from: int = sys.maxsize
     seed: int = 1
 
     def loss(self, step: int) -> float:
@@ -157,12 +153,10 @@ class TrainingCurves:
         return self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
 
     def _explosion(self, step: int) -> float:
-        if self.nan_from is not None and step >= self.nan_from:
+        if step >= self.nan_from:
             return nan
-        if self.nan_from is not None and step >= self.nan_from - BLOW_UP_STEPS:
-            return float(1.9 ** (step - self.nan_from + BLOW_UP_STEPS + 1))
-        exploding_steps = 0 if self.explodes_from is None else max(0, step - self.explodes_from)
-        return min(60.0, float(1.05 ** min(exploding_steps, 1000)))
+        blown_up, exploded = step - self.nan_from + BLOW_UP_STEPS, min(step - self.explodes_from, 1000)
+        return float(1.9 ** (blown_up + 1) if blown_up >= 0 else min(60.0, 1.05 ** max(0, exploded)))
 
     def eval_loss(self, step: int) -> float:
         """Return the held-out loss at a step: slightly above the training loss, with less noise."""

@@ -282,9 +282,9 @@ class LocalBackend:
     def _admit(self) -> None:
         """Start the waiting jobs that fit, by priority and then by age.
 
-        Each takes its nodes and GPUs before later ones, also while it waits: none overtakes, so that small
-        jobs can't starve a large one. Only a job above a team's limit takes none until that is raised. Spot
-        jobs need no GPUs of a limit: they may push usage above it.
+        Each takes its GPUs and then its nodes before later ones, also while it waits for them: none
+        overtakes, so that small jobs can't starve a large one. Only a job above a team's limit takes none
+        until that is raised. Spot jobs need no GPUs of a limit: they may push usage above it.
         """
         with self._lock:
             nodes, gpus = 0, Counter[str]()
@@ -296,10 +296,10 @@ class LocalBackend:
                 if waits and self._is_hopeless(spec):
                     self._begin(row)
                 elif not (waits and any(spec.total_gpus > limit for limit in limits.values())):
-                    nodes += spec.node_count
                     gpus.update(dict.fromkeys(limits, spec.total_gpus))
-                    fits = all(gpus[pool] <= limit for pool, limit in limits.items())
-                    if waits and fits and nodes <= self._services.max_nodes:
+                    has_gpus = all(gpus[pool] <= limit for pool, limit in limits.items())
+                    nodes += spec.node_count if has_gpus else 0
+                    if waits and has_gpus and nodes <= self._services.max_nodes:
                         self._begin(row)
 
     def _is_hopeless(self, spec: JobRequest) -> bool:
