@@ -1,113 +1,36 @@
-"""The wizard of ``bt-tui deploy_checkpoints`` at a terminal, and the command's output."""
+"""Deploy at a terminal: ask the form, carry out the chosen action, and print the result."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.deployment import DeploymentResult, calls, follow, serves_nothing
+from api_client.deployment import Calls, DeploymentResult, calls, follow, serves_nothing
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.models.logs import LogLine
-from api_client.remotes import Remote
-from api_client.submission.findings import Finding
 from tui.analysis.deployments import startup_text
 from tui.commands.deploy.options import DeployOptions
 from tui.commands.jobs.push import finding_text
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import JSON
 from tui.commands.support.output import Output, cannot_write
-from tui.commands.support.questions import WizardMove, ask, ask_text, ask_yes_no
+from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
-from tui.readers.deployment import SentDeployment, load_checkpoints, send
+from tui.forms.deployment import DeployForm
+from tui.forms.question import Answer, Question
+from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, REVIEW, SAVE, Review
+from tui.readers.deployment import SentDeployment, read_checkpoints, send
 from tui.readers.deployments import read_startups
 from tui.system.saved_files import own_path
 from tui.text.sanitize import sanitize
-from tui.wizard.progress import WizardProgress, questions
-from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, Review, review
-from tui.wizard.state import CHECKPOINTS, GPU, JOB, WizardState
-from tui.wizard.step import Answer
-
-
-def print_findings(output: Output, findings: Sequence[Finding]) -> None:
-    for finding in findings:
-        output.remark(finding_text(finding))
-
-
-def dry_run_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
-    return {
-        "dry_run": True,
-        "config": review.config.model_dump(mode="json"),
-        "findings": [asdict(finding) for finding in review.findings],
-        "command": review.forms["command"],
-        "truss_config": _parsed(sent.result.truss_config),
-        "truss_config_path": str(sent.written_to) if sent.written_to else None,
-    }
-
-
-def print_dry_run(output: Output, review: Review, path: Path | None) -> None:
-    facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
-    facts.append(("truss config", Cell(str(path) if path else "none was returned")))
-    output.data(render_facts(facts, paint=output.paint))
-
-
-def deployed_document(
-    remote: Remote,
-    state: WizardState,
-    review: Review,
-    sent: SentDeployment,
-    status: str,
-) -> dict[str, Any]:
-    """Return the deployment and how to call it as data; ``status`` is empty if it was not followed."""
-    result = sent.result
-    document: dict[str, Any] = {
-        "dry_run": False,
-        "model_id": result.model_id,
-        "deployment_id": result.version_id,
-        "name": result.name,
-        "model_name": review.config.model_name,
-        "link": result.link,
-        "status": status or None,
-        "config": review.config.model_dump(mode="json"),
-        "findings": [asdict(finding) for finding in review.findings],
-        "truss_config_path": str(sent.written_to) if sent.written_to else None,
-    }
-    return document | _calls(remote, state, result)
-
-
-def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
-    names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
-    facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
-    output.data(render_facts(facts, paint=output.paint))
-    for name in ("curl", "python"):
-        if name in document:
-            lines = "".join(f"{sanitize(line)}\n" for line in document[name].splitlines())
-            output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
-
-
-def _calls(remote: Remote, state: WizardState, result: DeploymentResult) -> dict[str, Any]:
-    found = calls(remote, result, state.chosen)
-    if found is None:
-        return {}
-    models = [each.checkpoint_id for each in state.chosen]
-    return {"url": found.url, "models": models, "curl": found.curl, "python": found.python}
-
-
-def _parsed(truss_config: str) -> Any:
-    try:
-        return json.loads(truss_config) if truss_config else None
-    except ValueError:
-        return truss_config
-
 
 KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
 DEFAULT_FILE = "deploy.py"
@@ -119,10 +42,9 @@ class TerminalDeployer:
         self._output = output
         self._cli_options = cli_options
         self._done_something = False
-        self._code = ExitCode.OK
         self._is_asking = False
 
-    async def ask(self, wizard: WizardProgress) -> ExitCode:
+    async def ask(self, form: DeployForm) -> ExitCode:
         """Ask the open questions and return the exit code. Raises CommandFailed, and KeyboardInterrupt."""
         self._is_asking = True
         # At the review, the action that the options decide is run without asking, if it is possible.
@@ -130,50 +52,50 @@ class TerminalDeployer:
         if decided is None:
             self.remark(KEYS_HELP)
         while True:
-            if wizard.state.needs_checkpoints:
-                wizard = await self._load(wizard)
+            if form.needs_checkpoints:
+                form = await self._with_checkpoints(form)
                 continue
-            step = wizard.step
-            if step.refusal:
-                wizard = self._refused(wizard)
+            question = form.question
+            if question.refusal:
+                form = self._refused(form)
                 continue
-            if step.kind == "review":
-                self._present(wizard)
-            answer: Answer | WizardMove
-            if step.kind == "review" and decided is not None and not step.problem(decided):
+            if question.id == REVIEW:
+                self._present(form.review)
+            answer: Answer | FormMove
+            if question.id == REVIEW and decided is not None and not question.problem(decided):
                 answer, decided = decided, None
             else:
-                answer = await ask(step, wizard.place, self.remark)
-            if answer is WizardMove.LEAVE:
+                answer = await ask(_spoken(question), form.place, self.remark)
+            if answer is FormMove.LEAVE:
                 if await ask_yes_no("Leave without deploying?"):
                     return self._left()
-            elif answer is WizardMove.BACK:
-                wizard = wizard.back()
-            elif step.kind == "review":
-                continued = await self.act(wizard, str(answer))
-                if continued is None:
-                    return self._code
-                wizard = continued
-            elif not isinstance(answer, WizardMove):
-                wizard = wizard.answered(answer)
+            elif answer is FormMove.BACK:
+                form = form.back()
+            elif question.id == REVIEW:
+                outcome = await self.act(form, str(answer))
+                if isinstance(outcome, ExitCode):
+                    return outcome
+                form = outcome
+            elif not isinstance(answer, FormMove):
+                form = form.answered(answer)
 
-    def _refused(self, wizard: WizardProgress) -> WizardProgress:
+    def _refused(self, form: DeployForm) -> DeployForm:
         """Go back from a question that has no answer. Raises CommandFailed if it is the first."""
-        if not wizard.can_go_back:
-            raise CommandFailed(wizard.step.refusal, ExitCode.USAGE)
-        self.remark(wizard.step.refusal)
-        return wizard.back()
+        before = form.back()
+        if before is form:
+            raise CommandFailed(form.question.refusal, ExitCode.USAGE)
+        self.remark(form.question.refusal)
+        return before
 
-    async def finish(self, state: WizardState) -> ExitCode:
+    async def finish(self, form: DeployForm) -> ExitCode:
         """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
-        review = _review(state)
-        print_findings(self._output, review.findings)
+        review = form.review
+        self._print_findings(review)
         if review.errors:
             raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
         if self._cli_options.dry_run:
-            await self._run_dry_run(review)
-            return ExitCode.OK
-        return await self._deploy(state, review)
+            return await self._dry_run(review)
+        return await self._deploy(form, review)
 
     def remark(self, text: str) -> None:
         """Print a line to stderr: dimmed between questions, as a plain remark otherwise."""
@@ -182,11 +104,13 @@ class TerminalDeployer:
         else:
             self._output.remark(text)
 
-    def _present(self, wizard: WizardProgress) -> None:
-        review = _review(wizard.state)
-        facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
-        click.echo(render_facts(facts, paint=lambda text, _tone: text), err=True)
-        print_findings(self._output, review.findings)
+    def _present(self, review: Review) -> None:
+        click.echo(render_facts(_answer_facts(review), paint=lambda text, _tone: text), err=True)
+        self._print_findings(review)
+
+    def _print_findings(self, review: Review) -> None:
+        for finding in review.findings:
+            self._output.remark(finding_text(finding))
 
     def _left(self) -> ExitCode:
         if self._done_something:
@@ -194,94 +118,117 @@ class TerminalDeployer:
         self.remark("nothing was deployed")
         return ExitCode.INTERRUPTED
 
-    async def _load(self, wizard: WizardProgress) -> WizardProgress:
+    async def _with_checkpoints(self, form: DeployForm) -> DeployForm:
         """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
         try:
-            state = await with_health(self._client, await load_checkpoints(self._client, wizard.state))
+            jobs = [form.job] if form.job else []
+            facts = await read_checkpoints(self._client, form.facts, jobs)
         except RequestError as error:
-            if JOB in wizard.state.given:
+            if "job_id" in form.given:
                 raise
             self.remark(explain(error)[0])
-            answers = replace(wizard.state.answers, job_id=None)
-            return replace(wizard, state=replace(wizard.state, answers=answers)).at(JOB)
-        return replace(wizard, state=state).started()
+            return replace(form, answers=replace(form.answers, job_id=None), at="job_id")
+        return await self.with_health(replace(form, facts=facts))
 
-    async def act(self, wizard: WizardProgress, action: str) -> WizardProgress | None:
-        """Run the chosen action; return where to continue, or None to end.
+    async def with_health(self, form: DeployForm) -> DeployForm:
+        """Check the checkpoints of the chosen job by the losses in its log."""
+        if form.job is None:
+            return form
+        evidence = await read_evidence(self._client, form.job, form.checkpoints)
+        return replace(form, facts=form.facts.with_evidence(evidence.run, evidence.problem))
+
+    async def act(self, form: DeployForm, action: str) -> DeployForm | ExitCode:
+        """Run the chosen action; return where to continue, or the exit code.
 
         Errors are shown and no answer is lost.
         """
         if action.startswith(CHANGE):
-            return wizard.at(action.removeprefix(CHANGE))
+            return replace(form, at=action.removeprefix(CHANGE))
         if action == LEAVE:
-            self._code = self._left()
-            return None
-        review = _review(wizard.state)
+            return self._left()
+        review, options = form.review, self._cli_options
         try:
-            if action == DRY_RUN or (self._cli_options.dry_run and action == DEPLOY):
-                await self._run_dry_run(review)
+            if action == DRY_RUN or (options.dry_run and action == DEPLOY):
+                code = await self._dry_run(review)
                 self._done_something = True
-                return None if self._cli_options.dry_run else wizard
+                return code if options.dry_run else form
             if action == DEPLOY:
-                if self._cli_options.assume_yes or await ask_yes_no(_last_question(review)):
-                    self._code = await self._deploy(wizard.state, review)
-                    return None
+                if options.assume_yes or await ask_yes_no(_last_question(review)):
+                    return await self._deploy(form, review)
             elif action == SAVE:
                 await self._save(review)
             else:
-                self._show(review)
+                for text in review.forms.values():
+                    click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
         except (ApiClientError, CommandFailed, OSError) as error:
             self.remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
-        return wizard
+        return form
 
-    async def _run_dry_run(self, review: Review) -> None:
+    async def _dry_run(self, review: Review) -> ExitCode:
         sent = await self._send(review, dry_run=True)
-        path = sent.written_to
+        path = sent.written_to or "none was returned"
         if not self._cli_options.dry_run:
-            self.remark(f"truss config: {path or 'none was returned'}")  # stdout is for the requested output
+            self.remark(f"truss config: {path}")  # stdout is for the requested output
         elif self._cli_options.output_format == JSON:
-            self._output.json(dry_run_document(review, sent))
+            truss_config = sent.result.truss_config
+            self._output.json(
+                {"dry_run": True}
+                | _sent_document(review, sent)
+                | {"command": review.forms["command"], "truss_config": _parsed(truss_config)}
+            )
         else:
-            print_dry_run(self._output, review, path)
+            facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
+            self._output.data(render_facts(facts, paint=self._output.paint))
         self.remark("dry run: nothing was created")
+        return ExitCode.OK
 
-    async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
+    async def _deploy(self, form: DeployForm, review: Review) -> ExitCode:
         self.remark(f"deploying {review.config.model_name}")
         sent = await self._send(review, dry_run=False)
-        result = sent.result
+        result, remote = sent.result, self._client.remote
         self.remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
-        status = ""
-        code = ExitCode.OK
-        if self._cli_options.wait:
-            status, code = await self._follow(result)
-        document = deployed_document(self._client.remote, state, review, sent, status)
+        status, code = await self._follow(result) if self._cli_options.wait else ("", ExitCode.OK)
+        example = calls(remote, result, form.chosen)
+        document: dict[str, Any] = {
+            "dry_run": False,
+            "model_id": result.model_id,
+            "deployment_id": result.version_id,
+            "name": result.name,
+            "model_name": review.config.model_name,
+            "link": result.link,
+            "status": status or None,
+        } | _sent_document(review, sent)
+        if example is not None:
+            document |= asdict(example) | {"models": [each.checkpoint_id for each in form.chosen]}
         if self._cli_options.output_format == JSON:
             self._output.json(document)
         else:
-            print_deployed(self._output, document)
-        if serves_nothing(self._client.remote):
+            names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
+            facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
+            self._output.data(render_facts(facts, paint=self._output.paint))
+            print_calls(self._output, example)
+        if serves_nothing(remote):
             self.remark("on Baseten you would call it like this")
         if result.version_id:
-            show = self._client.remote.command_line("deployments", "show", result.version_id)
+            show = remote.command_line("deployments", "show", result.version_id)
             self.remark(f"its phases, log and changes: {show}")
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
         """Print status and log to stderr until it serves or fails; return the last status and code."""
         status, code = "", ExitCode.DEPLOY_FAILED
+        ids = result.model_id or "", result.version_id or ""
         try:
-            async for update in follow(self._client, result.model_id or "", result.version_id or ""):
+            async for update in follow(self._client, *ids):
                 if update.status != status:
                     status = update.status
                     self.remark(f"status: {status}")
                 for entry in update.lines:
-                    if isinstance(entry, LogLine):
-                        for line in entry.message.splitlines():
-                            self.remark(f"  {line}")
+                    for line in entry.message.splitlines() if isinstance(entry, LogLine) else ():
+                        self.remark(f"  {line}")
                 if update.is_finished and update.is_serving:
                     code = ExitCode.OK
-            startups = await read_startups(self._client, result.model_id or "", result.version_id or "")
-            if text := startup_text(startups):
+            if text := startup_text(await read_startups(self._client, *ids)):
                 self.remark(f"last start: {text}")
         except asyncio.CancelledError:
             self.remark(f"the deployment continues: {result.link}")
@@ -313,33 +260,56 @@ class TerminalDeployer:
             self.remark(f"can't write {path}: {why_not_written(error)}")
             return
         self._done_something = True
-        deploy = ("deploy_checkpoints", "--config", str(path))
-        self.remark(
-            f"saved {path}; deploy it with: {self._client.remote.command_line(*deploy, changes=True)}"
-        )
-
-    def _show(self, review: Review) -> None:
-        for text in review.forms.values():
-            click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
+        command = self._client.remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
+        self.remark(f"saved {path}; deploy it with: {command}")
 
 
-def _review(state: WizardState) -> Review:
-    return review(state, questions(state))
+def _spoken(question: Question) -> Question:
+    """Return the question with each change of an answer named as an action."""
+    options = (
+        replace(option, label=f"Change {_inside_a_sentence(option.label)}")
+        if option.value.startswith(CHANGE)
+        else option
+        for option in question.options
+    )
+    return replace(question, options=tuple(options)) if question.id == REVIEW else question
+
+
+def _inside_a_sentence(title: str) -> str:
+    """Lowercase a title unless it begins with a name such as ``GPU`` or ``LoRA``."""
+    return title.lower() if title.split(maxsplit=1)[0][1:].islower() else title
+
+
+def _answer_facts(review: Review) -> list[tuple[str, Cell]]:
+    return [(title.lower(), Cell(text)) for title, text in review.answers.items()]
 
 
 def _last_question(review: Review) -> str:
     """Return the final question, which names the model and GPUs that will cost money."""
-    words = {step: text for step, _title, text in review.lines}
-    what = f" ({words[CHECKPOINTS]})" if CHECKPOINTS in words else ""
-    warned = sum(found.severity == "warning" for found in review.findings)
+    checkpoints = review.answers.get("Checkpoints")
+    what = f" ({checkpoints})" if checkpoints else ""
+    warned = sum(finding.severity == "warning" for finding in review.findings)
     despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
-    return sanitize(f"Deploy {review.config.model_name}{what} on {words[GPU]}{despite}?")
+    return sanitize(f"Deploy {review.config.model_name}{what} on {review.answers['GPU']}{despite}?")
 
 
-async def with_health(client: TrainingClient, state: WizardState) -> WizardState:
-    """Check the checkpoints of the only or the chosen job by the losses in its log."""
-    facts = state.facts
-    if facts.checkpoints_of is None or state.job is None:
-        return state
-    evidence = await read_evidence(client, state.job, facts.checkpoints)
-    return replace(state, facts=facts.with_evidence(evidence.run, evidence.problem))
+def _sent_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
+    return {
+        "config": review.config.model_dump(mode="json"),
+        "findings": [asdict(finding) for finding in review.findings],
+        "truss_config_path": str(sent.written_to) if sent.written_to else None,
+    }
+
+
+def _parsed(truss_config: str) -> Any:
+    try:
+        return json.loads(truss_config) if truss_config else None
+    except ValueError:
+        return truss_config
+
+
+def print_calls(output: Output, example: Calls | None) -> None:
+    """Print how to call a deployment, if it is known."""
+    for name, text in (("curl", example.curl), ("python", example.python)) if example else ():
+        lines = "".join(f"{sanitize(line)}\n" for line in text.splitlines())
+        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
