@@ -20,8 +20,8 @@ from api_client import models
 from support.fake_baseten import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, machine, to
+from tui.commands.deploy.deployer import Deployer
 from tui.commands.deploy.options import DeployOptions
-from tui.commands.deploy.terminal import TerminalDeployer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
 from tui.commands.support.questions import FormMove, ask
@@ -94,8 +94,8 @@ def asked(question: Question, keys: str) -> None:
         return
 
 
-def deployer() -> TerminalDeployer:
-    return TerminalDeployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
+def deployer() -> Deployer:
+    return Deployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
 
 
 GOOD = {
@@ -136,7 +136,7 @@ def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works(
 )
 def test_where_nothing_can_be_chosen_it_says_why(facts: Facts, why: str) -> None:
     with pytest.raises(CommandFailed, match=why):
-        asyncio.run(deployer().ask(DeployForm(facts)))
+        asyncio.run(deployer().run(DeployForm(facts)))
 
 
 @pytest.mark.parametrize("name", ["~nobody-is-called-so/x.py", "no/such/folder/x.py"])

@@ -103,6 +103,10 @@ class DeployForm(DeployDraft):
             at=None,
         )
 
+    @property
+    def can_go_back(self) -> bool:
+        return self.back() is not self
+
     def back(self) -> DeployForm:
         """Move to the previous question; return this form if there is none.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tui.text.names import listed
+from tui.text.sanitize import sanitize, sanitize_multiline
 
 QuestionKind = Literal["choice", "choices", "text", "number", "pairs", "review"]
 
@@ -23,7 +24,7 @@ _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option. ``label`` and ``hint`` may contain server text: sanitize them before showing."""
+    """An option. Only ``value`` is not sanitized: the others are made safe to show here."""
 
     value: str
     label: str
@@ -33,10 +34,13 @@ class Option:
     warning: str = ""
     """A word or two against choosing it."""
 
+    def __post_init__(self) -> None:
+        _sanitize(self, "label", "hint", "disabled_reason", "warning")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question of a form."""
+    """A question of a form. Its texts and problems are safe to show."""
 
     id: str
     title: str
@@ -57,9 +61,19 @@ class Question:
     must_ask: bool = False
     """True if a person must see the question even though there is a proposal."""
 
+    def __post_init__(self) -> None:
+        _sanitize(self, "text", "remark", "refusal")
+
     @property
     def default(self) -> Answer:
         return self.proposed if self.answer in (None, ()) else self.answer
+
+    @property
+    def default_text(self) -> str:
+        """The default as a user would type it, a pair on each line."""
+        if self.kind == "pairs":
+            return "\n".join(f"{name}={value}" for name, value in pairs_of(self.default))
+        return "" if self.default is None or isinstance(self.default, tuple) else sanitize(str(self.default))
 
     @property
     def proposal(self) -> Answer:
@@ -86,7 +100,7 @@ class Question:
 
     def problem(self, answer: Answer) -> str:
         """Return why the answer is invalid, as a sentence; empty if it is valid. Numbers may be text."""
-        return self.refusal or self.check(self.read(answer))
+        return self.refusal or sanitize(self.check(self.read(answer)))
 
     def read(self, answer: Answer) -> Answer:
         """Return the value of an answer as it was typed; of pairs, the first line that is none."""
@@ -101,6 +115,11 @@ class Question:
         return answer.strip() if self.kind == "text" else answer
 
 
+def _sanitize(texts: Option | Question, *names: str) -> None:
+    for name in names:
+        object.__setattr__(texts, name, sanitize_multiline(getattr(texts, name)))
+
+
 def read_number(text: str) -> int | str:
     """Return a whole number as one, other text as it is, so that a check refuses it."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else text
@@ -110,6 +129,23 @@ def read_pair(text: str) -> tuple[str, str] | None:
     """Split ``NAME=value`` at the first ``=``; None if there is none."""
     name, equals, value = text.partition("=")
     return (name.strip(), value) if equals else None
+
+
+def with_line(pairs: Pairs, line: str) -> Pairs:
+    """Return the pairs with ``NAME=value`` set, or with NAME removed for ``-NAME``."""
+    pair = None if line.startswith("-") else read_pair(line)
+    name = pair[0] if pair else line[1:].strip()
+    others = tuple(other for other in pairs if other[0] != name)
+    return (*others, pair) if pair else others
+
+
+def line_problem(question: Question, pairs: Pairs, line: str) -> str:
+    """Return why this line changes nothing, or makes the pairs invalid; empty if it is fine."""
+    if line.startswith("-"):
+        return "" if with_line(pairs, line) != pairs else f"{line[1:]} is not set"
+    if line and read_pair(line) is None:
+        return "expected NAME=value"
+    return question.problem(with_line(pairs, line)) if line else ""
 
 
 def pairs_of(answer: Answer) -> Pairs:

@@ -11,8 +11,8 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.submission.config_file import load_deploy_checkpoints_config
+from tui.commands.deploy.deployer import Deployer
 from tui.commands.deploy.options import DeployOptions, deploy_options, given_options
-from tui.commands.deploy.terminal import TerminalDeployer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.lookups import project_id_of
 from tui.commands.support.options import CommandSettings, examples, remote_option, selected_project
@@ -95,7 +95,7 @@ async def _deploy(
 ) -> ExitCode:
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
-    deployer = TerminalDeployer(client, output, cli_options)
+    deployer = Deployer(client, output, cli_options)
     project = selected_project(cli_options.project, cli_options.project_id)
     facts = await read_facts(client, form, await project_id_of(client, project))
     form = replace(form, facts=facts)
@@ -112,7 +112,7 @@ async def _deploy(
             _refuse(missing)
         if not missing and (cli_options.assume_yes or cli_options.dry_run):
             return await deployer.finish(form)
-    return await deployer.ask(form)
+    return await deployer.run(form)
 
 
 def _check_checkpoints(form: DeployForm) -> None:

@@ -1,267 +1,62 @@
-"""Deploy at a terminal: ask the form, carry out the chosen action, and print the result."""
+"""Ask the deploy form at a terminal."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import click
 
-from api_client.client import TrainingClient
-from api_client.deployment import Calls, DeploymentResult, calls, follow, serves_nothing
-from api_client.errors import ApiClientError, RequestError
-from api_client.files import why_not_written, write_file
-from api_client.models.logs import LogLine
-from tui.analysis.deployments import startup_text
-from tui.commands.deploy.options import DeployOptions
-from tui.commands.jobs.push import finding_text
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
-from tui.commands.support.options import JSON
-from tui.commands.support.output import Output, cannot_write
-from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
-from tui.commands.support.run_options import read_evidence
-from tui.commands.support.tables import Cell, render_facts
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.questions import FormMove, ask, ask_yes_no
 from tui.forms.deployment import DeployForm
-from tui.forms.question import Answer, Question
-from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, REVIEW, SAVE, Review
-from tui.readers.deployment import SentDeployment, read_checkpoints, send
-from tui.readers.deployments import read_startups
-from tui.system.saved_files import own_path
+from tui.forms.question import Question
+from tui.forms.review import CHANGE, LEAVE, REVIEW, Review
 from tui.text.sanitize import sanitize
 
-KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
-DEFAULT_FILE = "deploy.py"
+
+async def ask_form(
+    form: DeployForm,
+    read: Callable[[DeployForm], Awaitable[DeployForm]],
+    present: Callable[[Review], None],
+    decided: str,
+) -> tuple[DeployForm, str]:
+    """Ask the open questions; return the form, and the action that was chosen at the review.
+
+    ``read`` adds the checkpoints of a newly chosen job, ``present`` shows the review. ``decided`` is the
+    action at the review, if it is possible; otherwise it is asked for.
+
+    Raises CommandFailed if the first question has no answer.
+    """
+    while True:
+        if form.needs_checkpoints:
+            form = await read(form)
+            continue
+        question = form.question
+        if question.id == REVIEW:
+            present(form.review)
+            if decided and not question.problem(decided):
+                return form, decided
+        if question.refusal:
+            if not form.can_go_back:
+                raise CommandFailed(question.refusal, ExitCode.USAGE)
+            remark(question.refusal)
+        answer = FormMove.BACK if question.refusal else await ask(_spoken(question), form.place, remark)
+        if answer is FormMove.LEAVE:
+            if await ask_yes_no("Leave without deploying?"):
+                return form, LEAVE
+        elif answer is FormMove.BACK:
+            form = form.back()
+        elif question.id == REVIEW:
+            return form, str(answer)
+        elif not isinstance(answer, FormMove):
+            form = form.answered(answer)
 
 
-class TerminalDeployer:
-    def __init__(self, client: TrainingClient, output: Output, cli_options: DeployOptions) -> None:
-        self._client = client
-        self._output = output
-        self._cli_options = cli_options
-        self._done_something = False
-        self._is_asking = False
-
-    async def ask(self, form: DeployForm) -> ExitCode:
-        """Ask the open questions and return the exit code. Raises CommandFailed, and KeyboardInterrupt."""
-        self._is_asking = True
-        # At the review, the action that the options decide is run without asking, if it is possible.
-        decided = DRY_RUN if self._cli_options.dry_run else DEPLOY if self._cli_options.assume_yes else None
-        if decided is None:
-            self.remark(KEYS_HELP)
-        while True:
-            if form.needs_checkpoints:
-                form = await self._with_checkpoints(form)
-                continue
-            question = form.question
-            if question.refusal:
-                form = self._refused(form)
-                continue
-            if question.id == REVIEW:
-                self._present(form.review)
-            answer: Answer | FormMove
-            if question.id == REVIEW and decided is not None and not question.problem(decided):
-                answer, decided = decided, None
-            else:
-                answer = await ask(_spoken(question), form.place, self.remark)
-            if answer is FormMove.LEAVE:
-                if await ask_yes_no("Leave without deploying?"):
-                    return self._left()
-            elif answer is FormMove.BACK:
-                form = form.back()
-            elif question.id == REVIEW:
-                outcome = await self.act(form, str(answer))
-                if isinstance(outcome, ExitCode):
-                    return outcome
-                form = outcome
-            elif not isinstance(answer, FormMove):
-                form = form.answered(answer)
-
-    def _refused(self, form: DeployForm) -> DeployForm:
-        """Go back from a question that has no answer. Raises CommandFailed if it is the first."""
-        before = form.back()
-        if before is form:
-            raise CommandFailed(form.question.refusal, ExitCode.USAGE)
-        self.remark(form.question.refusal)
-        return before
-
-    async def finish(self, form: DeployForm) -> ExitCode:
-        """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
-        review = form.review
-        self._print_findings(review)
-        if review.errors:
-            raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
-        if self._cli_options.dry_run:
-            return await self._dry_run(review)
-        return await self._deploy(form, review)
-
-    def remark(self, text: str) -> None:
-        """Print a line to stderr: dimmed between questions, as a plain remark otherwise."""
-        if self._is_asking:
-            click.secho(f"  {sanitize(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
-        else:
-            self._output.remark(text)
-
-    def _present(self, review: Review) -> None:
-        click.echo(render_facts(_answer_facts(review), paint=lambda text, _tone: text), err=True)
-        self._print_findings(review)
-
-    def _print_findings(self, review: Review) -> None:
-        for finding in review.findings:
-            self._output.remark(finding_text(finding))
-
-    def _left(self) -> ExitCode:
-        if self._done_something:
-            return ExitCode.OK
-        self.remark("nothing was deployed")
-        return ExitCode.INTERRUPTED
-
-    async def _with_checkpoints(self, form: DeployForm) -> DeployForm:
-        """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
-        try:
-            jobs = [form.job] if form.job else []
-            facts = await read_checkpoints(self._client, form.facts, jobs)
-        except RequestError as error:
-            if "job_id" in form.given:
-                raise
-            self.remark(explain(error)[0])
-            return replace(form, answers=replace(form.answers, job_id=None), at="job_id")
-        return await self.with_health(replace(form, facts=facts))
-
-    async def with_health(self, form: DeployForm) -> DeployForm:
-        """Check the checkpoints of the chosen job by the losses in its log."""
-        if form.job is None:
-            return form
-        evidence = await read_evidence(self._client, form.job, form.checkpoints)
-        return replace(form, facts=form.facts.with_evidence(evidence.run, evidence.problem))
-
-    async def act(self, form: DeployForm, action: str) -> DeployForm | ExitCode:
-        """Run the chosen action; return where to continue, or the exit code.
-
-        Errors are shown and no answer is lost.
-        """
-        if action.startswith(CHANGE):
-            return replace(form, at=action.removeprefix(CHANGE))
-        if action == LEAVE:
-            return self._left()
-        review, options = form.review, self._cli_options
-        try:
-            if action == DRY_RUN or (options.dry_run and action == DEPLOY):
-                code = await self._dry_run(review)
-                self._done_something = True
-                return code if options.dry_run else form
-            if action == DEPLOY:
-                if options.assume_yes or await ask_yes_no(_last_question(review)):
-                    return await self._deploy(form, review)
-            elif action == SAVE:
-                await self._save(review)
-            else:
-                for text in review.forms.values():
-                    click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
-        except (ApiClientError, CommandFailed, OSError) as error:
-            self.remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
-        return form
-
-    async def _dry_run(self, review: Review) -> ExitCode:
-        sent = await self._send(review, dry_run=True)
-        path = sent.written_to or "none was returned"
-        if not self._cli_options.dry_run:
-            self.remark(f"truss config: {path}")  # stdout is for the requested output
-        elif self._cli_options.output_format == JSON:
-            truss_config = sent.result.truss_config
-            self._output.json(
-                {"dry_run": True}
-                | _sent_document(review, sent)
-                | {"command": review.forms["command"], "truss_config": _parsed(truss_config)}
-            )
-        else:
-            facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
-            self._output.data(render_facts(facts, paint=self._output.paint))
-        self.remark("dry run: nothing was created")
-        return ExitCode.OK
-
-    async def _deploy(self, form: DeployForm, review: Review) -> ExitCode:
-        self.remark(f"deploying {review.config.model_name}")
-        sent = await self._send(review, dry_run=False)
-        result, remote = sent.result, self._client.remote
-        self.remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
-        status, code = await self._follow(result) if self._cli_options.wait else ("", ExitCode.OK)
-        example = calls(remote, result, form.chosen)
-        document: dict[str, Any] = {
-            "dry_run": False,
-            "model_id": result.model_id,
-            "deployment_id": result.version_id,
-            "name": result.name,
-            "model_name": review.config.model_name,
-            "link": result.link,
-            "status": status or None,
-        } | _sent_document(review, sent)
-        if example is not None:
-            document |= asdict(example) | {"models": [each.checkpoint_id for each in form.chosen]}
-        if self._cli_options.output_format == JSON:
-            self._output.json(document)
-        else:
-            names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
-            facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
-            self._output.data(render_facts(facts, paint=self._output.paint))
-            print_calls(self._output, example)
-        if serves_nothing(remote):
-            self.remark("on Baseten you would call it like this")
-        if result.version_id:
-            show = remote.command_line("deployments", "show", result.version_id)
-            self.remark(f"its phases, log and changes: {show}")
-        return code
-
-    async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
-        """Print status and log to stderr until it serves or fails; return the last status and code."""
-        status, code = "", ExitCode.DEPLOY_FAILED
-        ids = result.model_id or "", result.version_id or ""
-        try:
-            async for update in follow(self._client, *ids):
-                if update.status != status:
-                    status = update.status
-                    self.remark(f"status: {status}")
-                for entry in update.lines:
-                    for line in entry.message.splitlines() if isinstance(entry, LogLine) else ():
-                        self.remark(f"  {line}")
-                if update.is_finished and update.is_serving:
-                    code = ExitCode.OK
-            if text := startup_text(await read_startups(self._client, *ids)):
-                self.remark(f"last start: {text}")
-        except asyncio.CancelledError:
-            self.remark(f"the deployment continues: {result.link}")
-            raise
-        return status, code
-
-    async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
-        """Send the config; after a deployment an error of writing the truss config is only reported."""
-        sent = await send(
-            self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
-        )
-        if sent.not_written is not None:
-            failure = cannot_write("the truss config", sent.not_written)
-            if dry_run:
-                raise failure from sent.not_written
-            self.remark(str(failure))
-        return sent
-
-    async def _save(self, review: Review) -> None:
-        typed = await ask_text("Save as", DEFAULT_FILE)
-        if not typed:
-            return
-        path = own_path(typed)
-        if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
-            return
-        try:
-            write_file(path, review.forms["python"].encode())
-        except OSError as error:
-            self.remark(f"can't write {path}: {why_not_written(error)}")
-            return
-        self._done_something = True
-        command = self._client.remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
-        self.remark(f"saved {path}; deploy it with: {command}")
+def remark(text: str) -> None:
+    """Print a dimmed line between questions."""
+    click.secho(f"  {sanitize(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
 
 
 def _spoken(question: Question) -> Question:
@@ -278,38 +73,3 @@ def _spoken(question: Question) -> Question:
 def _inside_a_sentence(title: str) -> str:
     """Lowercase a title unless it begins with a name such as ``GPU`` or ``LoRA``."""
     return title.lower() if title.split(maxsplit=1)[0][1:].islower() else title
-
-
-def _answer_facts(review: Review) -> list[tuple[str, Cell]]:
-    return [(title.lower(), Cell(text)) for title, text in review.answers.items()]
-
-
-def _last_question(review: Review) -> str:
-    """Return the final question, which names the model and GPUs that will cost money."""
-    checkpoints = review.answers.get("Checkpoints")
-    what = f" ({checkpoints})" if checkpoints else ""
-    warned = sum(finding.severity == "warning" for finding in review.findings)
-    despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
-    return sanitize(f"Deploy {review.config.model_name}{what} on {review.answers['GPU']}{despite}?")
-
-
-def _sent_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
-    return {
-        "config": review.config.model_dump(mode="json"),
-        "findings": [asdict(finding) for finding in review.findings],
-        "truss_config_path": str(sent.written_to) if sent.written_to else None,
-    }
-
-
-def _parsed(truss_config: str) -> Any:
-    try:
-        return json.loads(truss_config) if truss_config else None
-    except ValueError:
-        return truss_config
-
-
-def print_calls(output: Output, example: Calls | None) -> None:
-    """Print how to call a deployment, if it is known."""
-    for name, text in (("curl", example.curl), ("python", example.python)) if example else ():
-        lines = "".join(f"{sanitize(line)}\n" for line in text.splitlines())
-        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
 
-from tui.forms.question import Answer, Option, Pairs, Question, pairs_of, possible_values, read_pair
+from tui.forms.question import Answer, Option, Question, line_problem, pairs_of, possible_values, with_line
 from tui.text.sanitize import sanitize
 
 T = TypeVar("T")
@@ -45,8 +45,7 @@ async def ask(question: Question, place: tuple[int, int], say: Say) -> Answer | 
         return await _ask_choice(title, question, say)
     if question.options:
         say(f"One of {', '.join(possible_values(question.options))}.")
-    default = "" if question.default is None else str(question.default)
-    return await _run(_text(title, default, question.problem), str)
+    return await _run(_text(title, question.default_text, question.problem), str)
 
 
 async def _ask_choice(title: str, question: Question, say: Say) -> Answer | FormMove:
@@ -76,7 +75,7 @@ async def ask_yes_no(question: str) -> bool:
 
 
 async def ask_text(question: str, default: str) -> str:
-    answer = await _run(_text(question, default, lambda _text: ""), str)
+    answer = await _run(_text(sanitize(question), sanitize(default), lambda _text: ""), str)
     return "" if isinstance(answer, FormMove) else answer.strip()
 
 
@@ -99,29 +98,12 @@ async def _ask_pairs(title: str, question: Question, say: Say) -> Answer | FormM
         problem = question.problem(pairs)
         if problem:
             say(problem)
-        line = await _run(_text(title, "", partial(_pair_problem, question, pairs)), str)
+        line = await _run(_text(title, "", partial(line_problem, question, pairs)), str)
         if isinstance(line, FormMove):
             return line
         if not line and not problem:
             return pairs
-        pairs = _with_line(pairs, line)
-
-
-def _pair_problem(question: Question, pairs: Pairs, answer: Answer) -> str:
-    line = str(answer)
-    if not line:
-        return ""
-    if line.startswith("-"):
-        return "" if any(name == line[1:].strip() for name, _value in pairs) else f"{line[1:]} is not set"
-    return question.problem(_with_line(pairs, line)) if read_pair(line) else "expected NAME=value"
-
-
-def _with_line(pairs: Pairs, line: str) -> Pairs:
-    """Return the pairs with ``NAME=value`` set, or with NAME removed for ``-NAME``."""
-    pair = None if line.startswith("-") else read_pair(line)
-    name = pair[0] if pair else line[1:].strip()
-    others = tuple(other for other in pairs if other[0] != name)
-    return (*others, pair) if pair else others
+        pairs = with_line(pairs, line)
 
 
 def _select(title: str, question: Question) -> Any:
@@ -137,7 +119,7 @@ def _select(title: str, question: Question) -> Any:
     choices = [_choice(option, index, blocked=not is_long) for index, option in enumerate(options)]
     possible = zip(options, choices, strict=True)
     return questionary.select(
-        sanitize(title),
+        title,
         choices=choices,
         default=next((choice for option, choice in possible if option.value == question.proposal), None),
         instruction=FILTER_HELP if is_long else NO_HELP,
@@ -152,7 +134,7 @@ def _checkbox(title: str, question: Question, marked: Answer | FormMove) -> Any:
 
     names = marked if isinstance(marked, tuple) else ()
     return questionary.checkbox(
-        sanitize(title),
+        title,
         choices=[
             _choice(option, index, checked=option.value in names)
             for index, option in enumerate(question.options)
@@ -162,25 +144,21 @@ def _checkbox(title: str, question: Question, marked: Answer | FormMove) -> Any:
     )
 
 
-def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
+def _text(title: str, default: str, problem: Callable[[str], str]) -> Any:
     import questionary
 
     return questionary.text(
-        sanitize(title),
-        default=sanitize(default),
-        validate=_checked(problem),
-        validate_while_typing=False,
-        output=_stderr(),
+        title, default=default, validate=_checked(problem), validate_while_typing=False, output=_stderr()
     )
 
 
-def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
+def _checked(problem: Callable[[str], str]) -> Callable[[str], str | bool]:
     """Return a validator for questionary that rejects surrogates, which it passes on for invalid UTF-8."""
 
     def validate(text: str) -> str | bool:
         if _SURROGATES.search(text):
             return "not UTF-8; check the terminal's encoding and try again"
-        return sanitize(problem(text)) or True
+        return problem(text) or True
 
     return validate
 
@@ -188,9 +166,9 @@ def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
 def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool = True) -> Any:
     import questionary
 
-    reason = sanitize(option.disabled_reason)
+    reason = option.disabled_reason
     warning = f"  ▲ {option.warning}" if option.warning else ""
-    title = sanitize(option.label + warning + (f"  {option.hint}" if option.hint else ""))
+    title = option.label + warning + (f"  {option.hint}" if option.hint else "")
     if reason and not blocked:
         title, reason = f"- {title} ({reason})", ""
     return questionary.Choice(

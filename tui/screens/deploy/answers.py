@@ -18,11 +18,10 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option as ListOption
 
-from tui.forms.question import Answer, Option, Question, pairs_of
+from tui.forms.question import Answer, Option, Question
 from tui.forms.review import CHANGE
 from tui.screens.base import key_on
 from tui.screens.dialogs import ChoiceList
-from tui.text.sanitize import sanitize
 
 REASON_CELLS = 44
 """Wrap reasons to this width, so that they fit beside the list of questions at 80 columns."""
@@ -114,7 +113,7 @@ class QuestionPane(Vertical):
             case "choices":
                 yield CheckboxList(question.options, _names(question.proposal))
             case "pairs":
-                yield TextArea(_text(question), id="pairs", show_line_numbers=False, compact=True)
+                yield TextArea(question.default_text, id="pairs", show_line_numbers=False, compact=True)
                 key = key_on(self, "deploy.next")
                 yield Static(f"One {question.remark} per line; {key} continues", classes="hint")
             case kind:
@@ -123,14 +122,14 @@ class QuestionPane(Vertical):
                 if question.options and kind != "choice":
                     yield Static("Choose above or type one:", classes="hint")
                 if kind != "choice":
-                    yield Input(_text(question), id="text", compact=True)
+                    yield Input(question.default_text, id="text", compact=True)
 
     @property
     def is_changed(self) -> bool:
         """True if the user has typed or marked something that is not answered yet."""
         typed = [field.value for field in self.query(Input)] + [area.text for area in self.query(TextArea)]
         is_marked = any(marks.is_changed for marks in self.query(CheckboxList))
-        return is_marked or any(text != _text(self.question) for text in typed)
+        return is_marked or any(text != self.question.default_text for text in typed)
 
     def revise(self, question: Question) -> bool:
         """Show newer facts for the same question; return False if it must be asked again."""
@@ -211,7 +210,7 @@ def _answer_row(option: Option) -> ListOption:
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(width=TITLE_CELLS, no_wrap=True)
     row.add_column(overflow="fold")
-    row.add_row(Text(sanitize(option.label), "dim"), Text(sanitize(option.hint)))
+    row.add_row(Text(option.label, "dim"), Text(option.hint))
     return ListOption(row, id=option.value)
 
 
@@ -221,23 +220,16 @@ def _list_option(option: Option) -> ListOption:
 
 def option_text(option: Option) -> Text:
     """Return label and hint; the whole reason if disabled, as the cursor cannot move there to read on."""
-    text = Text(sanitize(option.label))
+    text = Text(option.label)
     if option.disabled_reason:
-        lines = textwrap.wrap(sanitize(option.disabled_reason), REASON_CELLS, break_on_hyphens=False)
+        lines = textwrap.wrap(option.disabled_reason, REASON_CELLS, break_on_hyphens=False)
         text.append("".join(f"\n    {line}" for line in lines), "italic")
     elif option.hint:
-        text.append(f"  {sanitize(option.hint)}", "dim")
+        text.append(f"  {option.hint}", "dim")
     if option.warning:
-        text.append(f"\n    ▲ {sanitize(option.warning)}", "bold")
+        text.append(f"\n    ▲ {option.warning}", "bold")
     return text
 
 
 def _names(value: Answer) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, tuple) else ()
-
-
-def _text(question: Question) -> str:
-    value = question.default
-    if question.kind == "pairs":
-        return "\n".join(f"{name}={value}" for name, value in pairs_of(value))
-    return "" if value is None or isinstance(value, tuple) else sanitize(str(value))

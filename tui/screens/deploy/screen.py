@@ -35,7 +35,7 @@ from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import CopyRequested
-from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.sanitize import sanitize
 from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -138,10 +138,10 @@ class DeployScreen(AppScreen):
     def _show_question(self, form: DeployForm) -> None:
         question = form.question
         self.query_one("#steps", WrappedText).update(self._question_list(form))
-        self.query_one("#question", WrappedText).update(sanitize(question.text))
+        self.query_one("#question", WrappedText).update(question.text)
         remark = self.query_one("#remark", WrappedText)
         remark.display = bool(question.remark)
-        remark.update(sanitize_multiline(question.remark))
+        remark.update(question.remark)
         self.set_class(question.id == REVIEW, "-review")
         self.unhinted = frozenset({"next"} if question.kind != "pairs" else ())  # enter does it
         self.labels = {"back": "review"} if self._was_reviewed else {}
@@ -280,7 +280,7 @@ class DeployScreen(AppScreen):
             return self.snapshot.stage == "asking"
         if action == "previous":
             form, stage = self.snapshot.form, self.snapshot.stage
-            return stage == "tried" or (stage == "asking" and form is not None and form.back() is not form)
+            return stage == "tried" or (stage == "asking" and form is not None and form.can_go_back)
         return True
 
     def _confirm_change(self, verb: DeploymentVerb) -> None:
