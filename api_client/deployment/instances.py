@@ -15,7 +15,6 @@ from api_client.errors import BadRequest, InvalidAnswer, NotFound
 from api_client.models import InstanceType
 
 _MILLICPU_PER_CPU = 1000
-_BYTES_PER_MIB = 1024**2
 
 
 class ListedInstance(InstanceType):
@@ -29,11 +28,6 @@ class ListedInstance(InstanceType):
         """GPUs as config files spell them: ``A100_40GB:1``; empty without GPUs."""
         has_gpu = self.gpu_type and self.gpu_count > 0
         return f"{normal_gpu_type(self.gpu_type or '')}:{self.gpu_count}" if has_gpu else ""
-
-    @property
-    def gpu_memory_bytes(self) -> int:
-        """Memory of all GPUs; 0 if unknown."""
-        return (self.gpu_memory_limit_mib or 0) * _BYTES_PER_MIB * self.gpu_count
 
 
 Machine = TypeVar("Machine", bound=InstanceType)
