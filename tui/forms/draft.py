@@ -165,22 +165,16 @@ class DeployDraft:
     @property
     def job_ids(self) -> tuple[str, ...]:
         """The jobs whose checkpoints are chosen: a config file may name several."""
-        in_config = {each.training_job_id: None for each in self.details.checkpoints}
-        if self.answers.job_id in in_config and self.keeps_config_checkpoints:
-            return tuple(in_config)
+        if self.keeps_config_checkpoints:
+            return tuple(dict.fromkeys(each.training_job_id for each in self.details.checkpoints))
         return (self.answers.job_id,) if self.answers.job_id is not None else ()
 
     @property
     def keeps_config_checkpoints(self) -> bool:
-        """True if the checkpoints and the rank are still those of the config file."""
-        checkpoints, answers = self.details.checkpoints, self.answers
-        ranks = config_ranks(self.details)
-        return (
-            bool(checkpoints)
-            and {each.checkpoint_name for each in checkpoints} == set(answers.checkpoint_names)
-            and checkpoints[0].training_job_id == answers.job_id
-            and (not ranks or answers.lora_rank == max(ranks))
-        )
+        """True if the checkpoints are still those of the config file."""
+        names = [each.checkpoint_name for each in self.details.checkpoints]
+        jobs = [each.training_job_id for each in self.details.checkpoints]
+        return jobs[:1] == [self.answers.job_id] and set(names) == set(self.answers.checkpoint_names)
 
     @cached_property
     def proposed_checkpoints(self) -> tuple[str, ...]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from api_client.definitions import CheckpointList, DeployCheckpointsConfig
+from api_client.definitions import (
+    Checkpoint,
+    CheckpointList,
+    DeployCheckpointsConfig,
+    LoRACheckpoint,
+    LoRADetails,
+)
 from api_client.deployment import DeployAnswers, build_config, equivalent_command, render_python, validate
 from api_client.errors import ConfigurationError
 from api_client.submission.findings import Finding, most_severe_first
-from tui.forms.draft import DeployDraft, parse_gpu
+from tui.forms.draft import DeployDraft, config_ranks, parse_gpu
 from tui.forms.question import Option, Question, option_problem, pairs_of
 from tui.forms.questions import price_an_hour
 
@@ -34,7 +40,8 @@ class Review:
     findings: tuple[Finding, ...]
     """Problems and remarks about the config, errors first."""
     forms: Mapping[str, str]
-    """The config as a file for the official SDK (``python``), as ``json`` and as a ``command`` line."""
+    """The config as a file for the official SDK (``python``), as ``json`` and, if options can name all
+    of its checkpoints, as a ``command`` line."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -49,12 +56,18 @@ def review(draft: DeployDraft, asked: tuple[Question, ...]) -> Review:
         config=config,
         answers={question.title: answer_text(draft, question) for question in asked},
         findings=findings(draft, config),
-        forms={
-            "python": render_python(config),
-            "json": json.dumps(config.model_dump(mode="json"), indent=2),
-            "command": equivalent_command(_deploy_answers(draft), draft.facts.command_options),
-        },
+        forms=_forms(draft, config),
     )
+
+
+def _forms(draft: DeployDraft, config: DeployCheckpointsConfig) -> dict[str, str]:
+    forms = {
+        "python": render_python(config),
+        "json": json.dumps(config.model_dump(mode="json"), indent=2),
+    }
+    if len(draft.job_ids) == 1:  # options name only one
+        forms["command"] = equivalent_command(_deploy_answers(draft), draft.facts.command_options)
+    return forms
 
 
 def _deploy_answers(draft: DeployDraft) -> DeployAnswers:
@@ -81,20 +94,27 @@ def deploy_config(draft: DeployDraft) -> DeployCheckpointsConfig:
 
     Raises ValueError while answers are missing, and ConfigurationError if they make no valid config.
     """
-    built = build_config(_deploy_answers(draft), draft.chosen)
+    answers, details = _deploy_answers(draft), draft.details
+    if draft.keeps_config_checkpoints:
+        answers = replace(answers, checkpoint_names=())  # the file's may belong to several jobs
+    built = build_config(answers, draft.chosen)
+    new = built.checkpoint_details or CheckpointList()
     if draft.config is None:
         return built
-    return built.model_copy(
-        update={"checkpoint_details": _details(draft, built), "compute": _compute(draft.config, built)}
-    )
+    if not draft.serves_loops:
+        checkpoints = [_with_rank(each, draft) for each in details.checkpoints]
+        checkpoints = checkpoints if draft.keeps_config_checkpoints else new.checkpoints
+        update = {"base_model_id": new.base_model_id, "checkpoints": checkpoints}
+        details = details.model_copy(update=update)
+    return built.model_copy(update={"checkpoint_details": details, "compute": _compute(draft.config, built)})
 
 
-def _details(draft: DeployDraft, built: DeployCheckpointsConfig) -> CheckpointList | None:
-    details, new = draft.details, built.checkpoint_details
-    if new is None or draft.serves_loops:
-        return details
-    checkpoints = details.checkpoints if draft.keeps_config_checkpoints else new.checkpoints
-    return details.model_copy(update={"base_model_id": new.base_model_id, "checkpoints": checkpoints})
+def _with_rank(checkpoint: Checkpoint, draft: DeployDraft) -> Checkpoint:
+    """Return a checkpoint of the config file, with the rank if it was changed."""
+    is_changed = draft.lora_rank != max(config_ranks(draft.details), default=None)
+    if not isinstance(checkpoint, LoRACheckpoint) or not isinstance(draft.lora_rank, int) or not is_changed:
+        return checkpoint
+    return checkpoint.model_copy(update={"lora_details": LoRADetails(rank=draft.lora_rank)})
 
 
 def _compute(config: DeployCheckpointsConfig, built: DeployCheckpointsConfig) -> object:

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
+from api_client.definitions import (
+    CheckpointList,
+    Compute,
+    DeployCheckpointsConfig,
+    FullCheckpoint,
+    LoRACheckpoint,
+    LoRADetails,
+)
 from api_client.models import Checkpoint, CheckpointFile
 from support.wizard_facts import (
     BASE,
@@ -31,6 +38,7 @@ from tui.forms.deployment import (
     conflict,
     filled_form,
     unanswered_questions,
+    with_defaults,
 )
 from tui.forms.draft import Answers, Facts
 from tui.forms.review import DEPLOY, REVIEW, deploy_config, findings
@@ -249,6 +257,30 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
     made = deploy_config(form)
     assert made.checkpoint_details.download_folder == "/models"
     assert (made.compute.cpu_count, made.compute.memory, str(made.compute.accelerator)) == (7, "9Gi", "L4")
+
+
+@pytest.mark.parametrize(("rank", "saved"), [(None, [16, 32]), (64, [64, 64])])
+def test_config_file_with_adapters_of_two_jobs_deploys_both(rank: int | None, saved: list[int]) -> None:
+    adapters = [
+        LoRACheckpoint(training_job_id=job_id, checkpoint_name=name, lora_details=LoRADetails(rank=own))
+        for job_id, name, own in (("job1", "a", 16), ("job2", "b", 32))
+    ]
+    gpu = Compute.model_validate({"accelerator": "H100"})
+    details = CheckpointList(base_model_id=BASE, checkpoints=adapters)
+    config = DeployCheckpointsConfig(model_name="m", checkpoint_details=details, compute=gpu)
+    form = filled_form(Answers(lora_rank=rank), config, NOW)
+    assert form.job_ids == ("job1", "job2")
+    listed = [lora("a"), lora("b", training_job_id="job2")]
+    form, missing, _remarks = with_defaults(
+        replace(form, facts=form_of().facts.with_checkpoints("job1", listed, None))
+    )
+    assert (missing, form.review.errors) == ((), ())
+    made = form.review.config.checkpoint_details.checkpoints
+    assert [(each.training_job_id, each.lora_details.rank) for each in made] == [
+        ("job1", saved[0]),
+        ("job2", saved[1]),
+    ]
+    assert set(form.review.forms) == {"python", "json"}, "no option names a second job"
 
 
 def test_variables_of_options_go_before_those_of_the_file() -> None:

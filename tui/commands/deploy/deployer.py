@@ -141,7 +141,7 @@ class Deployer:
             self._output.json(
                 {"dry_run": True}
                 | _sent_document(review, sent)
-                | {"command": review.forms["command"], "truss_config": _parsed(truss_config)}
+                | {"command": review.forms.get("command"), "truss_config": _parsed(truss_config)}
             )
         else:
             facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]

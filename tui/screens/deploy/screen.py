@@ -19,7 +19,6 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
 
-from api_client.errors import ConfigurationError
 from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry
 from api_client.submission.findings import Finding
@@ -190,7 +189,7 @@ class DeployScreen(AppScreen):
         self.query_one("#desk").anchor(line.display)  # in sight on a low terminal, too, however it is resized
 
     def _show_review(self, form: DeployForm) -> None:
-        review = self._review(form) if form.question.id == REVIEW else None
+        review = form.review if form.current == REVIEW else None
         is_shown = review is not None and bool(self.config_form)
         self.query_one("#made-pane").display = is_shown
         self.set_class(is_shown, "-config")
@@ -208,13 +207,6 @@ class DeployScreen(AppScreen):
         sign, tone = signs.get(finding.severity, ("·", "muted"))
         remedy = f"; {sanitize(finding.remedy)}" if finding.remedy else ""
         return Text(f"{sign} {sanitize(finding.problem)}{remedy}", tone_styles(self.app)[tone])
-
-    @staticmethod
-    def _review(form: DeployForm) -> Review | None:
-        try:
-            return form.review
-        except (ValueError, ConfigurationError):
-            return None
 
     # Answers
 
@@ -238,16 +230,15 @@ class DeployScreen(AppScreen):
             self._refuse(form, "")
 
     def _act(self, action: str, form: DeployForm) -> None:
-        review = self._review(form)
+        review = form.review
         if action.startswith(CHANGE):
             self._feed.show(replace(self._feed.form, at=action.removeprefix(CHANGE)))
         elif action == LEAVE:
             self._leave()
-        elif review is None:
-            self._refuse(form, "Answer all steps first.")
         elif action == SHOW:
-            following = dict(zip(("", *review.forms), (*review.forms, next(iter(review.forms))), strict=True))
-            self.config_form = following[self.config_form]
+            forms = list(review.forms)
+            position = forms.index(self.config_form) + 1 if self.config_form else 0
+            self.config_form = forms[position % len(forms)]
         elif action == SAVE:
             stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
             name = FILE_NAME.format(job_id=form.answers.job_id or "checkpoints", time=stamp)
@@ -318,9 +309,9 @@ class DeployScreen(AppScreen):
             text = self.query_one(DeploymentPane).to_copy
             if text:
                 self.post_message(CopyRequested(text, "call", lines=True))
-        elif form is not None and form.current == REVIEW and (review := self._review(form)) is not None:
+        elif form is not None and form.current == REVIEW:
             name = self.config_form or "python"
-            self.post_message(CopyRequested(review.forms[name], name, lines=True))
+            self.post_message(CopyRequested(form.review.forms[name], name, lines=True))
 
     def action_refresh(self) -> None:
         if self.snapshot.form is None:
