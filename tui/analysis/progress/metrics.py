@@ -6,8 +6,9 @@ Like the loss, a metric is shown as one stream of lines printed it: several rank
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from tui.analysis.progress.snapshot import ThinnedPoints
+from tui.analysis.progress.snapshot import ProgressSnapshot, ThinnedPoints
 from tui.analysis.series import Series
 
 StreamKey = tuple[str, int]
@@ -69,3 +70,26 @@ class MetricCurves:
         for other in (one for of_stream in self._curves.values() for one in of_stream.values()):
             other.limit = limit
         return points
+
+
+class Curve(NamedTuple):
+    """A curve with its name and the unit of its values."""
+
+    name: str
+    unit: str
+    series: Series
+
+
+def curves_of(progress: ProgressSnapshot) -> list[Curve]:
+    """Return the curves of a run that have points: those with a meaning first, then by name."""
+    curves = [
+        Curve("loss", "", progress.loss_series),
+        Curve("eval_loss", "", progress.eval_loss_series),
+        Curve("learning_rate", "", progress.learning_rate_series),
+        Curve("grad_norm", "", progress.grad_norm_series),
+        Curve("tokens_per_s", "tok/s", progress.tokens_per_s_series),
+        Curve("samples_per_s", "samples/s", progress.samples_per_s_series),
+        Curve("steps_per_s", "it/s", progress.rate_series),
+        *(Curve(name, "", series) for name, series in progress.metrics.items()),
+    ]
+    return [curve for curve in curves if len(curve.series)]

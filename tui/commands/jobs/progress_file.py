@@ -20,6 +20,7 @@ from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics, merged
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.commands.jobs.curves import chosen_curves, print_curves
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
 from tui.commands.support.output import Output, ascii_json
@@ -73,6 +74,7 @@ def show_lines(
     output_format: str,
     *,
     each_line: bool,
+    metrics: Sequence[str] = (),
     patterns: Sequence[ProgressPattern],
 ) -> ExitCode:
     """Print what is read in log lines: in each of them, or in total."""
@@ -82,6 +84,10 @@ def show_lines(
         return ExitCode.OK
     fold = ProgressFold(patterns=patterns)
     fold.add(_shown_while_read(lines))
+    if metrics:
+        progress = fold.snapshot()
+        print_curves(output, chosen_curves(progress, metrics, "the log"), progress, output_format)
+        return ExitCode.OK
     document = _summary(fold.snapshot(), len(lines), fold.lines_read)
     if output_format in (JSON, NDJSON):
         output.json(document)
@@ -190,6 +196,7 @@ def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> di
     for name in _SUMMARY:
         document[name] = _plain(getattr(progress, name))
     document["losses_read"] = len(progress.loss_series)
+    document["metrics"] = list(progress.metrics)
     document["checkpoints"] = [name for name, _ in progress.saves]
     return document
 

@@ -25,6 +25,7 @@ from tui.commands.support.official import translated
 from tui.commands.support.options import (
     CHECKPOINTS,
     JOBS,
+    METRICS,
     PROJECT_IDS,
     PROJECTS,
     REMOTES,
@@ -129,6 +130,7 @@ KINDS: Mapping[str, str] = {
     "project-id": PROJECT_IDS,
     "checkpoint": CHECKPOINTS,
     "checkpoint-name": CHECKPOINTS,
+    "metric": METRICS,
     "remote": REMOTES,
 }
 """What the server has for an option with this name, and for an argument that is shown as it (JOB_ID)."""
@@ -160,7 +162,8 @@ class ServerWord(click.types.StringParamType):
             for parameter in ctx.command.params
             if kind_of(parameter) == JOBS
         )
-        job_id = next((parameter for parameter in jobs if isinstance(parameter, str)), None)
+        # before an option's value is typed, click has not parsed the arguments
+        job_id = next((word for word in (*jobs, *ctx.args) if isinstance(word, str)), None)
         settings = ctx.find_object(CommandSettings) or CommandSettings()
         try:
             completions = fetch_completions(self._kind, settings, job_id)

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
@@ -20,12 +20,17 @@ from typing import Annotated
 from pydantic import Field
 
 from api_client import RetryPolicy, TrainingClient
+from api_client.models import TrainingJob
 from api_client.remotes import Remote, resolve_remote
 from api_client.remotes.trussrc import read_sections, trussrc_path
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.metrics import curves_of
+from tui.analysis.series import latest
 from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remote
 from tui.commands.support.options import (
     CHECKPOINTS,
     JOBS,
+    METRICS,
     PROJECT_IDS,
     PROJECTS,
     REMOTES,
@@ -34,6 +39,7 @@ from tui.commands.support.options import (
 from tui.commands.support.session import remote_name
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
+from tui.text.units import number
 
 ASK_TIMEOUT_S = 2.0
 """Maximum time to wait for the server at a tab press."""
@@ -46,7 +52,7 @@ ABOUT_CELLS = 50
 
 
 class CachedWords(State):
-    """The server's last answer; ``job_id`` is set for the checkpoints of a job."""
+    """The server's last answer; ``job_id`` is set for the checkpoints and the metrics of a job."""
 
     asked_s: float = 0.0
     job_id: str | None = None
@@ -57,6 +63,7 @@ class CachedCompletions(State):
     jobs: CachedWords = CachedWords.model_construct()
     projects: CachedWords = CachedWords.model_construct()
     checkpoints: CachedWords = CachedWords.model_construct()
+    metrics: CachedWords = CachedWords.model_construct()
 
 
 Words = Sequence[tuple[str, str]]
@@ -64,7 +71,7 @@ Words = Sequence[tuple[str, str]]
 
 
 def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
-    """Return the words of one kind at the chosen remote; ``job_id`` selects whose checkpoints.
+    """Return the words of one kind at the chosen remote; ``job_id`` selects whose checkpoints or metrics.
 
     Words that a shell would run, such as ``$(…)``, are left out.
 
@@ -77,12 +84,12 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) 
 def _words(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
     if kind == REMOTES:
         return _remote_names()
-    if kind == CHECKPOINTS and job_id is None:
+    if kind in (CHECKPOINTS, METRICS) and job_id is None:
         return []
     remote = _remote(settings)
     if remote is None:
         return []
-    if kind != CHECKPOINTS:
+    if kind not in (CHECKPOINTS, METRICS):
         job_id = None
     pairs = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
     if kind == PROJECTS:
@@ -149,10 +156,25 @@ async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
         if topic == PROJECTS:
             return [(project.id, _about(project.name)) for project in await client.projects.list()]
         job = await client.jobs.find(job_id or "")
+        if topic == METRICS:
+            return await _logged_metrics(client, job)
         return [
             (checkpoint.checkpoint_id, "")
             for checkpoint in await client.checkpoints.list(job.project_id, job.id)
         ]
+
+
+async def _logged_metrics(client: TrainingClient, job: TrainingJob) -> Words:
+    """Return the curves in the newest part of a log that has any."""
+    fold = ProgressFold()
+    start = job.earliest_time(client.clock.now())
+    history = client.logs.history(job.project_id, job.id, start=start, newest_first=True)
+    async with aclosing(history) as batches:
+        async for batch in batches:
+            fold.add(batch.entries)
+            if curves := curves_of(fold.snapshot()):
+                return [(curve.name, number(latest(curve.series))) for curve in curves]
+    return []
 
 
 def _about(name: str | None) -> str:

@@ -129,7 +129,7 @@ TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
 JSONL = "jsonl"
 OFFICIAL_TABLES = ("cli-table", "text")
 JOBS, PROJECTS, PROJECT_IDS = "jobs", "projects", "project ids"
-CHECKPOINTS, REMOTES = "checkpoints", "remotes"
+CHECKPOINTS, METRICS, REMOTES = "checkpoints", "metrics", "remotes"
 """What shells complete from the server."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
