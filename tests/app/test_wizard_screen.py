@@ -11,8 +11,8 @@ from textual.widgets import Input
 from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, settle, text_of
 from support.waiting import until
 from support.wizard_facts import checkpoint, form_of, lora, to
+from tui.analysis.health.registry import KINDS
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
@@ -120,7 +120,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
         await pilot.press("j", "space")
         marks = app.screen.query_one(CheckboxList)
         before, cursor = marks.marked, marks.highlighted
-        fault = CheckpointFault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN")
+        fault = CheckpointFault(KINDS["loss-not-finite"], "the loss became NaN")
         faults = {saved_key(saved[0]): fault, saved_key(saved[1]): None}
         facts = form.facts
         run = RunSnapshot(

@@ -267,6 +267,9 @@ class BtTuiApp(App[WelcomeChoice]):
         self._garbage.start()
         self.alerts.start()
         self.tips.start()
+        if ignored := self._settings.ignored:
+            text = f"{_listed(ignored)}\n{command_line('config', 'edit')} opens the file."
+            self.notify(text, title="Outdated configuration", severity="warning", timeout=PROBLEMS_SHOWN_S)
         if problems := self._settings.problems:
             self.notify(
                 problems_text(problems),
@@ -545,11 +548,16 @@ def _recorded_moment(recorded: OpenRecordings) -> str:
     return f"{sanitize(recorded.name)} {local_time(recorded.clock.now())}"
 
 
-def problems_text(problems: Sequence[Problem]) -> str:
+def _listed(problems: Sequence[Problem]) -> str:
     shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
     rest = len(problems) - PROBLEMS_SHOWN
-    more = f"\n… and {rest} more" if rest > 0 else ""
-    return f"{shown}{more}\nUsing the default settings. {command_line('config', 'edit')} opens the file."
+    return f"{shown}\n… and {rest} more" if rest > 0 else shown
+
+
+def problems_text(problems: Sequence[Problem]) -> str:
+    return (
+        f"{_listed(problems)}\nUsing the default settings. {command_line('config', 'edit')} opens the file."
+    )
 
 
 def failure_text(worker: Worker[Any]) -> str:

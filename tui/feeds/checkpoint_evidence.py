@@ -11,7 +11,7 @@ from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
-from tui.analysis.health.checkpoints import checkpoint_faults
+from tui.analysis.health.checkpoint_faults import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern

@@ -22,15 +22,15 @@ from api_client.models import Checkpoint, JobMetrics, TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, stamp_ns
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.cost import price_of
-from tui.analysis.health.checkpoints import checkpoint_faults
-from tui.analysis.health.checks import judged, with_findings
+from tui.analysis.health.checkpoint_faults import checkpoint_faults
+from tui.analysis.health.judge import judged, with_findings
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import saved_key
-from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.feeds.checkpoint_evidence import kept_losses_of
@@ -224,7 +224,7 @@ class RunFeed:
     async def _check_checkpoints(self, run: RunSnapshot) -> None:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
         restarts = run.progress.restarts if run.progress is not None else ()
-        broken = [(item.kind, item.since) for item in run.findings if item.kind in LOSS_KINDS]
+        broken = [(item.kind, item.since) for item in run.findings if item.kind.loss]
         newest = max(run.checkpoints or (), key=lambda item: time_key(item.created_at), default=None)
         waits = newest is not None and saved_key(newest) not in (run.faults or {})
         readings = len(run.progress.loss_series) if waits and run.progress is not None else 0

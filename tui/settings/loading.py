@@ -201,6 +201,23 @@ MAX_PROBLEMS = 100
 """Problems to report; more would only scroll by."""
 READONLY = "readonly"
 HEALTH = "health"
+RETIRED_THRESHOLDS = frozenset(
+    {
+        "active_from",
+        "checkpoint_intervals",
+        "loss_history",
+        "loss_readings",
+        "loss_spreads",
+        "plateau_after_s",
+        "stall_aside_s",
+        "stall_talking_s",
+        "stall_talking_steps",
+        "stall_unread_s",
+        "straggler_busy",
+    }
+)
+"""Settings of ``[health]`` of earlier versions; a file that still has them stays valid."""
+RETIRED_KINDS = frozenset({"plateau"})
 _FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
 Tree = dict[str, Any]
@@ -222,6 +239,8 @@ class Loaded:
     origins: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
     problems: tuple[Problem, ...] = ()
+    ignored: tuple[Problem, ...] = ()
+    """Settings of earlier versions, which have no effect."""
 
     def origin(self, setting: str, table: str = "") -> str:
         return self.origins.get(setting) or self.origins.get(table, DEFAULT)
@@ -233,7 +252,9 @@ class Loaded:
 def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
     """Load the settings; ``flags`` may be None. Raises ConfigurationBroken with every problem."""
     path = config_path(environ)
-    values, origins, problems = _of_file(path, required=bool(environ.get(CONFIG_VARIABLE, "").strip()))
+    ignored: list[Problem] = []
+    required = bool(environ.get(CONFIG_VARIABLE, "").strip())
+    values, origins, problems = _of_file(path, required=required, ignored=ignored)
     own, own_origins = environment_values(environ)
     problems += _problems_of_environment(own, own_origins)
     if problems:
@@ -247,7 +268,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
         errors = _errors(error, values)
         wheres = [origins.get(".".join(map(str, path_of(item))), "settings") for item in errors]
         raise ConfigurationBroken(problems_of(errors, Configuration, wheres)) from None
-    return Loaded(configuration, origins, path)
+    return Loaded(configuration, origins, path, ignored=tuple(ignored))
 
 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
@@ -290,12 +311,18 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
     return f"{path}:{line}"
 
 
-def check_file(path: Path) -> list[Problem]:
-    return _of_file(path, required=True)[2]
+def check_file(path: Path, ignored: list[Problem] | None = None) -> list[Problem]:
+    """Return the problems of a file; what it sets without effect is added to ``ignored``."""
+    return _of_file(path, required=True, ignored=[] if ignored is None else ignored)[2]
 
 
-def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[Problem]]:
-    """Return values, origins and problems of the file; it may be absent unless `required`."""
+def _of_file(
+    path: Path, *, required: bool, ignored: list[Problem]
+) -> tuple[Tree, dict[str, str], list[Problem]]:
+    """Return values, origins and problems of the file; it may be absent unless `required`.
+
+    Settings of earlier versions are left out, and added to ``ignored``.
+    """
     try:
         content = read_small_file(path, MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
@@ -314,6 +341,9 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
     except ValueError as error:
         return {}, {}, [Problem(f"{path}:{_refused_line(text)}", "", f"invalid TOML: {error}")]
     lines = lines_of(text)
+    for name in _without_retired(values):
+        where = f"{path}:{_line(lines, (HEALTH, name.partition('=')[0]))}"
+        ignored.append(Problem(where, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
     try:
         validated(values)
     except ValidationError as invalid:
@@ -322,6 +352,21 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
         return {}, {}, problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
     origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
     return values, origins, []
+
+
+def _without_retired(values: Tree) -> list[str]:
+    """Remove settings of earlier versions; return their names below ``[health]``."""
+    table = values.get(HEALTH)
+    if not isinstance(table, dict):
+        return []
+    names = [name for name in table if name in RETIRED_THRESHOLDS]
+    for name in names:
+        del table[name]
+    off = table.get("off")
+    if isinstance(off, list) and (kinds := [kind for kind in off if kind in RETIRED_KINDS]):
+        table["off"] = [kind for kind in off if kind not in RETIRED_KINDS]
+        names += [f"off={kind}" for kind in kinds]
+    return names
 
 
 def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...]) -> int:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from tui.analysis.health.registry import KINDS, Thresholds
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.run.finding import FindingKind
 from tui.settings.problems import key_problems
 
 ThemeName = Literal[
@@ -85,6 +85,12 @@ def _check_keys(keys: Any) -> Any:
     by_action = flattened(keys)
     _refuse("keys", key_problems(by_action))
     return by_action
+
+
+if TYPE_CHECKING:
+    HealthThresholds = HealthRules
+else:
+    HealthThresholds = Thresholds
 
 
 def _check_health(rules: HealthRules) -> HealthRules:
@@ -236,7 +242,7 @@ class Configuration:
 
     demo: DemoSettings = DemoSettings()
 
-    health: Annotated[HealthRules, AfterValidator(_check_health)] = field(default_factory=HealthRules)
+    health: Annotated[HealthThresholds, AfterValidator(_check_health)] = field(default_factory=Thresholds)
     """Advanced: thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
 
     @property
@@ -254,9 +260,8 @@ def _rule_problems(rules: HealthRules) -> Iterator[tuple[str, str]]:
     for rule in fields(rules):
         value = getattr(rules, rule.name)
         if rule.name == "off":
-            kinds = {str(kind) for kind in FindingKind}
-            if unknown := sorted(value - kinds):
-                yield rule.name, f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(kinds))}"
+            if unknown := sorted(value - KINDS.keys()):
+                yield rule.name, f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(KINDS))}"
         elif value < 0 or (rule.name.endswith("_s") and value == 0):
             yield rule.name, f"must be {'greater than 0' if rule.name.endswith('_s') else '0 or greater'}"
 

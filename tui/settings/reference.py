@@ -59,7 +59,8 @@ def _entries_of(kind: Any, above: str = "") -> Iterator[Entry]:
     texts = descriptions(kind)
     for field in fields(kind):
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        yield Entry(f"{above}{field.name}", fields_of(kind)[field.name], default, texts[field.name])
+        text = field.metadata.get("doc") or texts[field.name]
+        yield Entry(f"{above}{field.name}", fields_of(kind)[field.name], default, text)
 
 
 def descriptions(kind: type) -> dict[str, str]:

@@ -22,7 +22,6 @@ from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps
 from tui.analysis.progress.snapshot import over_steps
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.names import clip_middle, listed
 from tui.text.sanitize import cell_width
@@ -177,7 +176,7 @@ def checkpoint_facts(
     newest = _newest(checkpoints, steps)
     fault_of = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
     for index, fault in enumerate(fault_of):
-        if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
+        if fault is not None and fault.kind.loss == "not finite":
             by_training[index] = by_evaluation[index] = None
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
     eligible = [fault is None and sync != "uploading" for fault, sync in zip(fault_of, syncs, strict=True)]

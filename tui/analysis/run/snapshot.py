@@ -54,7 +54,6 @@ class RunSnapshot:
     - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
       failed. Both use the names in ``tui.analysis.connection``.
     - ``compares_nodes``: a node looks slow, but the run has just started or paused: not judged yet.
-    - ``slow_nodes``, ``missing_nodes``: names as in ``metrics``.
     - ``price_per_minute``: USD for one node, None if no price is known. ``bill``: None until requested.
     """
 
@@ -77,8 +76,6 @@ class RunSnapshot:
     kept_losses: KeptLosses | None = None
     faults: Mapping[SavedKey, CheckpointFault | None] | None = None
     stale_after_s: float = STALE_AFTER_S
-    slow_nodes: frozenset[str] = frozenset()
-    missing_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None
     bill: Bill | None = None
     log_read: bool = False

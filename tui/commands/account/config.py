@@ -93,7 +93,7 @@ def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
     if file is None and not chosen.exists():
         settings.output.remark(f"no settings file ({chosen}); using the defaults")
         return ExitCode.OK
-    return _report(check_file(chosen), chosen, settings)
+    return _report(chosen, settings)
 
 
 @examples("bt-tui config edit", "EDITOR=nano bt-tui config edit")
@@ -119,14 +119,16 @@ def edit(settings: CommandSettings) -> ExitCode:
         chosen.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
     if done.returncode != 0:
         raise CommandFailed(f"{editor[0]} exited with code {done.returncode}", ExitCode.UNEXPECTED)
-    return _report(check_file(chosen), chosen, settings)
+    return _report(chosen, settings)
 
 
-def _report(problems: list[Problem], file: Path, settings: CommandSettings) -> ExitCode:
+def _report(file: Path, settings: CommandSettings) -> ExitCode:
     output = settings.output
-    for problem in problems:
+    ignored: list[Problem] = []
+    problems = check_file(file, ignored)
+    for problem in (*problems, *ignored):
         output.remark(str(problem))
-    if not problems:
+    if not problems and not ignored:
         output.remark(f"{file}: no problems")
     return ExitCode.USAGE if problems else ExitCode.OK
 
