@@ -96,5 +96,5 @@ def test_home_the_job_screen_and_the_command_agree_on_sick_runs(
         main(("health", "-o", "json", *ids))
     command = {one["name"]: told_by_command(one["findings"]) for one in json.loads(capsys.readouterr().out)}
     for name, found in zip((*SICK, *ON_SCREEN), seen, strict=True):
-        assert any(key.startswith(SICK[name]) for key in found), (name, found)
+        assert any(key.startswith(str(SICK[name])) for key in found), (name, found)
         assert found == pytest.approx(command[name], abs=SAME_MOMENT_S), name

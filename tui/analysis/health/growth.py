@@ -20,22 +20,6 @@ from tui.analysis.series import Series, mean_between
 _PARTS, _STEADY = 4, 0.4
 """Each of so many parts of a window must grow by this share of the average: a burst grows in one only."""
 
-_DECELERATING = 0.75
-"""Growth below this share of that in the window before is coming to its end, as a cache that fills."""
-
-_PREDICTED_FROM, _NEAR, _NEAR_S, _LONG_S = 0.5, 0.8, 20 * MINUTE_S, 2 * HOUR_S
-"""Growth matters from the first share of the limit on; above the second, this long before it is full, or
-once it lasts: a cache, a copy of the data, or the first tooth of a saw ends before."""
-
-_FALLEN, _BEYOND = 0.5, 0.5
-"""A sawtooth falls by this share of the growth in a window; growth goes beyond by this share of its fall …"""
-
-_BEYOND_NOISE = 4.0
-"""… or by this many times the noise: of two equal tops one is always the higher."""
-
-_NEARLY_FULL = 0.98
-"""A fall from above this share of the limit is not reassuring: a crash may have caused it."""
-
 
 class Forecast(NamedTuple):
     """Significant growth per second, the time until the limit, and since when it grows (epoch s)."""
@@ -68,7 +52,9 @@ def forecast(
         return None
     rate, level = line
     used = used or level
-    if used < _PREDICTED_FROM * limit or not (held or _keeps_growing(series, rate, at, window_s)):
+    # Growth matters from the first share of the limit on; above the second, this long before it is full, or
+    # once it lasts: a cache, a copy of the data, or the first tooth of a saw ends before.
+    if used < 0.5 * limit or not (held or _keeps_growing(series, rate, at, window_s)):
         return None
     significant = _growth_beyond(run, series, rate, window_s, limit, held=held)
     if significant is None or rate * window_s < run.eased(growth, 0.0, held=held) * limit:
@@ -77,7 +63,7 @@ def forecast(
     if full_in_s > full_within_s * (1 + run.rules.release if held else 1) or run.left_s < full_in_s:
         return None
     since = _growth_since(series, at, rate, level, window_s)
-    if held or used >= _NEAR * limit or full_in_s <= _NEAR_S or at - since >= _LONG_S:
+    if held or used >= 0.8 * limit or full_in_s <= (20 * MINUTE_S) or at - since >= (2 * HOUR_S):
         return Forecast(significant, full_in_s, since)
     return None
 
@@ -102,7 +88,8 @@ def _keeps_growing(series: Series, rate: float, at: float, window_s: float) -> b
     """Return False if growth has slowed down since the window before."""
     middle = mean_between(series, at - 1.25 * window_s, at - window_s)
     before = mean_between(series, at - 2 * window_s, at - 1.75 * window_s)
-    return middle is None or before is None or rate * 0.75 * window_s >= _DECELERATING * (middle - before)
+    # Growth below this share of that in the window before is coming to its end, as a cache that fills.
+    return middle is None or before is None or rate * 0.75 * window_s >= 0.75 * (middle - before)
 
 
 def _growth_since(series: Series, at: float, rate: float, level: float, window_s: float) -> float:
@@ -134,17 +121,20 @@ def _growth_beyond(
     at = run.metrics.at or 0.0
     first, until = bisect_left(series.times, run.attempt_since), at - window_s if held else at
     points = [(t, v) for t, v in zip(series.times[first:], series.values[first:], strict=True) if v == v]
-    tooth = _highest_tooth(points, until, _FALLEN * rate * window_s, _NEARLY_FULL * limit)
+    # A sawtooth falls by this share of the growth in a window; growth goes beyond by this share of its fall
+    # A fall from above this share of the limit is not reassuring: a crash may have caused it.
+    tooth = _highest_tooth(points, until, 0.5 * rate * window_s, 0.98 * limit)
     if tooth is None:
         return rate
     top, top_at, height = tooth
     later = [value for time, value in points if time > top_at]
     beyond = max(later, default=top) - top
-    if beyond >= _BEYOND * height:
+    if beyond >= 0.5 * height:
         return rate
     bends = [abs(a - 2 * b + c) / 2 for a, b, c in zip(later, later[1:], later[2:], strict=False)]
     noise = median(bends) if bends else 0.0
-    return min(rate, beyond / (at - top_at)) if beyond > _BEYOND_NOISE * noise else None
+    # or by this many times the noise: of two equal tops one is always the higher.
+    return min(rate, beyond / (at - top_at)) if beyond > 4.0 * noise else None
 
 
 def _highest_tooth(

@@ -17,7 +17,6 @@ from tui.analysis.progress.snapshot import ReplicaLog
 STEPS = 4
 """Samples or log lines that may be missed before a node counts as silent."""
 
-_TOGETHER_S = 600.0  # A node that dies stops logging and sending metrics at the same time.
 
 LogState = Literal["logging", "progressing", "silent", "unknown"]
 """A node's state by the log: ``unknown`` if silence proves nothing, ``progressing`` if others log on."""
@@ -107,7 +106,8 @@ class Presence:
 
     def _fell_silent(self, replica: ReplicaLog, metrics_until: float) -> bool:
         apart_s = abs(replica.last_at_ns / NS_PER_S - metrics_until)
-        return not self.is_logging(replica) and apart_s <= max(_TOGETHER_S, STEPS * replica.interval_s)
+        # A node that dies stops logging and sending metrics at the same time.
+        return not self.is_logging(replica) and apart_s <= max(600.0, STEPS * replica.interval_s)
 
 
 def _span(node: NodeSnapshot) -> tuple[float, float, float] | None:

@@ -12,9 +12,6 @@ from tui.analysis.health.windows import holds_since
 from tui.analysis.series import Series, latest
 from tui.text.units import duration, percent
 
-_LONG_WINDOWS = 4  # Growth in bursts shows only over a longer time.
-_STEP_SHARE, _STEPS_LEFT = 0.4, 1.75  # A step is so much of the growth; so many of them must fit.
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -46,7 +43,8 @@ def filling(run: Watched, limits: Limits, utilization: Series, name: str, node: 
     if used is None:
         return
     held = run.is_held(node)
-    for window_s in (limits.disk_window_s, _LONG_WINDOWS * limits.disk_window_s):
+    # Growth in bursts shows only over a longer time.
+    for window_s in (limits.disk_window_s, 4 * limits.disk_window_s):
         ahead = forecast(
             run,
             utilization,
@@ -75,4 +73,5 @@ def _has_room(utilization: Series, used: float, window_s: float, rate: float) ->
     """Return True if usage grew in steps and the next one fits: old checkpoints may be pruned in time."""
     first = bisect_left(utilization.times, utilization.times[-1] - window_s)
     step = max((b - a for a, b in pairwise(utilization.values[first:])), default=0.0)
-    return step >= _STEP_SHARE * rate * window_s and (1 - used) >= _STEPS_LEFT * step
+    # A step is so much of the growth; so many of them must fit.
+    return step >= 0.4 * rate * window_s and (1 - used) >= 1.75 * step

@@ -29,9 +29,7 @@ IDLE, WORKING = 0.05, 0.2
 ASIDE_S = 20 * MINUTE_S
 """A first evaluation or save may take this long: there is no earlier one to compare it with."""
 
-_PAUSE_S = 90.0
 _WARM_UP_S = 15 * MINUTE_S  # Allocators and caches fill during the first steps.
-_JUST_BEFORE_S = 60.0  # The timestamp of a listed checkpoint may precede its step's log line by this much.
 _ROUND_REPORTS = 25  # Only so many reports apart is a round number of steps no coincidence.
 _ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|episod|\bpolicy\b")
@@ -165,7 +163,7 @@ class Watched:
         if usual_s is None:
             return False
         recent = [*times[max(0, bisect_left(times, since) - 1) :], self.now_s]
-        return max(map(sub, recent[1:], recent), default=0.0) > max(_PAUSE_S, 4 * usual_s)
+        return max(map(sub, recent[1:], recent), default=0.0) > max(90.0, 4 * usual_s)
 
     def pause_allowed_s(self, factor: float) -> float:
         """Return the seconds that the run may pause: ``factor`` times its own, or for what may happen now.
@@ -186,8 +184,9 @@ class Watched:
         """True if the log announced a first evaluation or save, or a first checkpoint is listed."""
         phase, step_s = self.progress.run_phase, self.last_step_s
         saved = [c.created_at.timestamp() for c in self.run.checkpoints or () if c.created_at is not None]
+        # The timestamp of a listed checkpoint may precede its step's log line by this much.
         return (phase is not None and phase.first) or (
-            step_s is not None and bool(saved) and min(saved) >= step_s - _JUST_BEFORE_S
+            step_s is not None and bool(saved) and min(saved) >= step_s - 60.0
         )
 
     @property

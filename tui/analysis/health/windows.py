@@ -15,8 +15,6 @@ from statistics import median
 from tui.analysis.node_metrics import mean_known
 from tui.analysis.series import Series, mean_between
 
-_DEVIATION = 1.4826  # Converts a median absolute deviation to a standard deviation.
-
 
 def values_between(series: Series, start: float = -math.inf, end: float = math.inf) -> list[float]:
     """Return the finite values from one time up to, but not including, another."""
@@ -32,7 +30,8 @@ def since_start(series: Series, start: float) -> Series:
 
 def noise_of(values: Sequence[float]) -> float:
     """Return the standard deviation of single values about their neighbors; a trend and jumps don't count."""
-    return _DEVIATION * median(abs(b - a) for a, b in pairwise(values)) / math.sqrt(2) if values[1:] else 0.0
+    # Converts a median absolute deviation to a standard deviation.
+    return 1.4826 * median(abs(b - a) for a, b in pairwise(values)) / math.sqrt(2) if values[1:] else 0.0
 
 
 def level_between(values: Sequence[float], parts: int) -> list[float]:

@@ -35,7 +35,6 @@ BEFORE = timedelta(minutes=10)
 AT_MOST = timedelta(hours=1)
 _CLUES = 8
 _NODES = 64
-_TEXT = 160
 _NORMS = 5
 _RANK_WORK = re.compile(
     r"[Rr]ank (\d{1,9})\]?.{0,160}?last enqueued (?:NCCL )?work: (\d{1,18}), last completed "
@@ -91,7 +90,7 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     )
     if own_bad:
         often = f"{count(own_bad[0].count)}×, " if own_bad[0].count > 1 else ""
-        answer = f"{finding.node} logs: {shortened(own_bad[0].text, _TEXT)} ({often}no other node does)"
+        answer = f"{finding.node} logs: {shortened(own_bad[0].text, 160)} ({often}no other node does)"
     facts = (*_step_facts(run, finding), *_loss_facts(run, finding), *_money(run))
     filled = tuple(section for section in sections if section.clues)
     figures = _figures(run, finding.kind.figures, finding.node)

@@ -14,10 +14,8 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import MINUTE_S, Check, Example, FindingKind, Findings, Watched, limit
 from tui.text.units import counted, duration
 
-_RECENT = 8  # The newest checkpoints determine the usual interval.
 _LISTED_AFTER_S = 15 * MINUTE_S  # A large checkpoint may take this long to be written and listed.
 _LOST = 2  # A single save may be another kind of file.
-_UNKEPT = 2.2  # The announced interval may be counted in other steps, from which the first save may differ.
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -61,7 +59,8 @@ def _never_came(run: Watched) -> Findings:
     if not every or run.training_since is None or progress.step is None or listed or saves:
         return
     due = bisect_left(steps.values, every)
-    if progress.step >= _UNKEPT * every and due < len(steps.values) and steps.values[0] < every:
+    # The announced interval may be counted in other steps, from which the first save may differ.
+    if progress.step >= 2.2 * every and due < len(steps.values) and steps.values[0] < every:
         announced = f"announced every {counted(every, 'step')}"
         text = f"no checkpoint by step {progress.step}, though one was {announced}"
         short = f"no checkpoint, {announced}"
@@ -73,7 +72,8 @@ def _late(run: Watched, limits: Limits) -> Findings:
 
     A slow run saves late by time but not by steps, so both must be exceeded.
     """
-    saved = _saved(run)[-_RECENT:]
+    # The newest checkpoints determine the usual interval.
+    saved = _saved(run)[-8:]
     intervals = sorted(b.at_s - a.at_s for a, b in pairwise(saved) if b.at_s > a.at_s)
     if len(intervals) < 2:
         return

@@ -24,14 +24,7 @@ from tui.analysis.progress.phases import SINGLE_PAUSE_S
 from tui.analysis.series import Series, mean_between
 from tui.text.units import counted, duration, percent
 
-_LATE_SAMPLES_S = (
-    5 * MINUTE_S
-)  # If a node has been silent for longer, there is no telling whether it is idle.
 _REST = 1.25  # A rest may be this many times as long as those before it.
-_LOADING, _MOVING = (
-    2.0,
-    4.0,
-)  # A log that is written to shows that something loads; a count, that it will end.
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,7 @@ def _allowed_s(run: Watched, limits: Limits) -> float:
     return max(
         run.pause_allowed_s(_REST),
         ASIDE_S if progress.is_done else 0.0,
-        _MOVING * limits.idle_never_s if is_moving else 0.0,
+        4.0 * limits.idle_never_s if is_moving else 0.0,
     )
 
 
@@ -102,7 +95,7 @@ def _has_just_ended(run: Watched, since: float, at: float) -> bool:
 def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float | None:
     """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     idle_since = _uninterrupted_since(use, limits.idle_below)
-    if idle_since is None or at - use.times[-1] > _LATE_SAMPLES_S:
+    if idle_since is None or at - use.times[-1] > (5 * MINUTE_S):
         return None
     since = max(idle_since, run.attempt_since)
     worked = first_time(use, WORKING, run.attempt_since) < since
@@ -114,7 +107,7 @@ def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float |
     if run.loads_again or not worked:
         allowed_s = limits.idle_never_s
     if not worked and not run.is_held() and _is_loading(run, since, limits.idle_after_s):
-        allowed_s *= _LOADING
+        allowed_s *= 2.0
     return (
         since
         if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since, run.training_since))

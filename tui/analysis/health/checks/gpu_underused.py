@@ -10,9 +10,7 @@ from tui.analysis.health.windows import means_of_parts
 from tui.text.units import duration, percent
 
 _SETTLED_S = 5 * MINUTE_S
-_LONG = 4.0
 _PARTS = 3
-_BUSY_CPUS = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +30,10 @@ def find(run: Watched, limits: Limits) -> Findings:
     held = run.is_held()
     machine = run.run.job.instance_type
     cores = (machine.millicpu_limit if machine else 0) / 1000
-    busy_cpus = run.eased(_BUSY_CPUS, 0.0, held=held) * cores or math.inf
+    busy_cpus = run.eased(0.8, 0.0, held=held) * cores or math.inf
     for window_s, below, cpu_from in (
         (limits.underused_after_s, limits.underused_below, busy_cpus),
-        (_LONG * limits.underused_after_s, WORKING, 0.0),
+        (4.0 * limits.underused_after_s, WORKING, 0.0),
     ):
         if at - window_s < (run.training_since or math.inf) + _SETTLED_S:
             continue

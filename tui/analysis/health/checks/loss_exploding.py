@@ -15,16 +15,9 @@ from tui.text.units import number
 NEWEST = 5
 """Number of losses from which a rise shows."""
 _HISTORY = 30  # Minimum number of earlier losses to compare with.
-_PARTS = 20  # Parts of the whole curve; the best of them is what the loss has reached.
-_MIN_RISE = 0.1  # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
-_FLAT = 10  # A rise that no longer grows may be harder data: it must last this many times as long.
-_FAST = 5  # A rise within this part of the time before is no slow change of the data.
-_BEGUN = 0.2  # A rise begins where this share of it is done.
 _ERRORS = 6.0  # A level is known to so many standard errors.
 _RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
-_LARGE_NORMS = 3.0
-_RELEARNS = 2.0  # A learning rate this many times higher than before raises the loss by design.
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +89,13 @@ def _is_divergence(rise: Rise, sure: bool, norms: tuple[float, float] | None) ->
         return False
     if rise.now > _SURE**2 * rise.best > 0:
         return True
-    has_large_norms = norms is not None and norms[0] > _LARGE_NORMS * norms[1]
-    is_fast = _FAST * len(rise.risen) < len(rise.losses)
+    has_large_norms = norms is not None and norms[0] > 3.0 * norms[1]
+    # A rise within this part of the time before is no slow change of the data.
+    is_fast = 5 * len(rise.risen) < len(rise.losses)
     if rise.grows:
         return sure or has_large_norms or rise.now > rise.start or is_fast
-    return (sure or has_large_norms) and len(rise.risen) >= _FLAT * NEWEST
+    # A rise that no longer grows may be harder data: it must last this many times as long.
+    return (sure or has_large_norms) and len(rise.risen) >= 10 * NEWEST
 
 
 def rise_of(series: Series, factor: float) -> Rise | None:
@@ -111,12 +106,15 @@ def rise_of(series: Series, factor: float) -> Rise | None:
     if len(losses) < count + _HISTORY:
         return None
     now, before = median(losses[-count:]), losses[:-count]
-    levels = level_between(before, max(1, min(_PARTS, len(before) // count)))
+    # Parts of the whole curve; the best of them is what the loss has reached.
+    levels = level_between(before, max(1, min(20, len(before) // count)))
     best = min(levels)
     least = max(factor, math.exp(_ERRORS * noise / math.sqrt(count)))
-    if now <= best + max((least - 1) * abs(best), _MIN_RISE, _ERRORS * noise_of(before) / math.sqrt(count)):
+    # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
+    if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
         return None
-    since = _above_since(series, best + _BEGUN * (now - best)) or series.times[-1]
+    # A rise begins where this share of it is done.
+    since = _above_since(series, best + 0.2 * (now - best)) or series.times[-1]
     risen = values_between(series, since)
     return Rise(now, best, since, losses, risen)
 
@@ -137,7 +135,8 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
     if run.is_reinforcement or median(usual) <= 0:
         return rise.now < top + _SURE * (top - low)
     rates = values_between(run.progress.learning_rate_series)
-    return bool(rates) and rates[-1] > _RELEARNS * median(rates) and rise.now < top
+    # A learning rate this many times higher than before raises the loss by design.
+    return bool(rates) and rates[-1] > 2.0 * median(rates) and rise.now < top
 
 
 def _norms(run: Watched) -> tuple[float, float] | None:

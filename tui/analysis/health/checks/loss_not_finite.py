@@ -12,7 +12,6 @@ from tui.text.units import number
 
 _LASTING = 3  # A single NaN may be a batch that was skipped …
 _ALONE_S = 600.0  # … unless nothing follows it, or another one after half of that.
-_FIRST_NORMS = 20  # While the loss scale is found, the first norms are infinite.
 
 
 def find(run: Watched, _limits: NoLimits) -> Findings:
@@ -32,7 +31,8 @@ def find(run: Watched, _limits: NoLimits) -> Findings:
         yield run.finding("critical", text, since_s=last_loss_s)
         return
     broken = _broken_at_end(norms.values)
-    if broken >= (_LASTING if broken < len(norms) else _FIRST_NORMS):
+    # While the loss scale is found, the first norms are infinite.
+    if broken >= (_LASTING if broken < len(norms) else 20):
         text = f"grad norm is {number_or_nan(norms.values[-1])}"
         yield run.finding("critical", text, since_s=norms.times[-broken])
 

@@ -10,8 +10,6 @@ from tui.analysis.health.checks import node_missing
 from tui.analysis.health.presence import STEPS, Presence
 from tui.text.units import counted, duration
 
-_ANSWERED_S = 90.0  # Metrics last requested longer ago than this are old only because nothing polls them.
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -52,7 +50,8 @@ def find(run: Watched, limits: Limits) -> Findings:
 def _ended(run: Watched, at: float, after_s: float, missing_after_s: float) -> Findings:
     """Report metrics that ended for the whole job although the server was polled just now."""
     asked_at = run.run.health_metrics_at if run.run.health_metrics is not None else run.run.metrics_at
-    if asked_at is None or (run.run.at - asked_at).total_seconds() > _ANSWERED_S:
+    # Metrics last requested longer ago than this are old only because nothing polls them.
+    if asked_at is None or (run.run.at - asked_at).total_seconds() > 90.0:
         return
     silent_s = run.now_s - at
     if silent_s > max(after_s, STEPS * run.metrics.step_s):

@@ -14,9 +14,6 @@ from tui.analysis.series import Series
 from tui.text.units import number
 
 _LEVEL = 3  # The level of an evaluation loss is the median of so many.
-_ERRORS = 3.0
-_SECOND_DIFFERENCE = 1.65  # Its median is this many deviations of the noise.
-_FALLING = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +35,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     best = min(levels)
     position = levels.index(best)
     bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
-    noise = median(bends) / _SECOND_DIFFERENCE
+    # Its median is this many deviations of the noise.
+    noise = median(bends) / 1.65
     share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
     newest = levels[-limits.overfit_evaluations :]
-    has_risen = newest[-1] > best + max(share * abs(best), _ERRORS * noise)
+    has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
     still = newest[-1] >= max(newest) - noise and min(newest) > best + noise
     if not has_risen or not still or not _falls(run.progress.loss_series, times, position):
         return
@@ -57,7 +55,7 @@ def _falls(losses: Series, evaluated: Sequence[float], best: int) -> bool:
     """Return True if the training loss is lower than it was around the best evaluation."""
     before = values_between(losses, evaluated[best], evaluated[best + _LEVEL - 1])
     newest = values_between(losses, evaluated[-_LEVEL])
-    return bool(before and newest) and median(before) - median(newest) > (1 - _FALLING) * abs(median(before))
+    return bool(before and newest) and median(before) - median(newest) > (1 - 0.99) * abs(median(before))
 
 
 CHECK = Check(

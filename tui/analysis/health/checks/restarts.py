@@ -11,8 +11,6 @@ from tui.text.units import counted, duration
 _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
 """Fields that the API may have in the future (the platform counts BT_RETRY_COUNT)."""
 
-_MANY = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -35,7 +33,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         return
     last = f", last {duration(run.now_s - newest)} ago" if newest is not None else ""
     text = f"restarted {counted(restarts, 'time')}{last}"
-    severity: Severity = "critical" if restarts >= _MANY else "warning"
+    severity: Severity = "critical" if restarts >= 5 else "warning"
     yield run.finding(severity, text, since_s=min(times, default=None))
 
 

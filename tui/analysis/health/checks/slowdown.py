@@ -25,9 +25,6 @@ _RECOVERED, _AS_LONG = 0.9, 2.0
 """A run that was as slow before and came back to this share of its speed does so by design, for up to this
 many times as long."""
 
-_RISING = 1.08  # A speed that rises by this much within the window is coming back.
-_SAME_USE = 0.93  # GPUs busier than this share of before are as busy as before.
-_MORE = 1.1  # Larger inputs are this much longer, or use this much more GPU memory.
 _NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
 
 
@@ -56,7 +53,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     slow_below = run.eased(limits.slowdown_share, 1.0, held=held) * usual
     # Once found, a run that is slow in bursts remains so as long as the whole window is slow.
     now = 1 / fmean(1 / max(speed, 1e-9) for speed in newest) if held else median(newest)
-    if (now if held else max(newest)) >= slow_below or (not held and newest[-1] > _RISING * newest[0]):
+    # A speed that rises by this much within the window is coming back.
+    if (now if held else max(newest)) >= slow_below or (not held and newest[-1] > 1.08 * newest[0]):
         return
     began = speeds[-_BINS][0]
     for time, speed in reversed(earlier):
@@ -122,13 +120,15 @@ def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> s
         return mean_between(series, before, began), mean_between(series, began, at)
 
     sizes = [change(node.mean_memory) for node in nodes] + [change(run.progress.input_length_series)]
-    if not in_tokens and any(old and new is not None and new > _MORE * old for old, new in sizes):
+    # Larger inputs are this much longer, or use this much more GPU memory.
+    if not in_tokens and any(old and new is not None and new > 1.1 * old for old, new in sizes):
         return None
     uses = [change(node.mean_utilization) for node in nodes]
     old, new = mean_known(old for old, _ in uses), mean_known(new for _, new in uses)
     if old is None or new is None:
         return "see what has changed"
-    if new >= _SAME_USE * old:
+    # GPUs busier than this share of before are as busy as before.
+    if new >= 0.93 * old:
         return f"GPUs {percent(new)} busy as before: throttled, or larger inputs"
     return f"GPUs {percent(new)} busy, were {percent(old)}: waiting for data or the network"
 

@@ -20,9 +20,7 @@ from tui.analysis.health.windows import holds_since
 from tui.analysis.series import Series
 from tui.text.units import duration, percent
 
-_SURE_S = 15 * MINUTE_S  # A run may evaluate, compile or save for this long without a word.
 _PINNED = 0.99  # Ranks that wait in a collective keep their GPUs at 100%, without variation.
-_SELDOM = 0.2  # A run whose GPUs are often that busy may just work.
 _TALKING, _UNREAD = 1.5, 3.0  # A run that logs on, or shows no steps, is given this many times as long.
 
 
@@ -73,7 +71,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     allowed_s = max(after_s, limits.stall_steps * usual_s, least_s)
     if silent_s > allowed_s:
         text = f"no step and no log line for {duration(silent_s)}{usually}{_gpu_use(run)}"
-        sure = silent_s > max(_SURE_S, (1 if run.are_gpus_idle else 2) * allowed_s)
+        # A run may evaluate, compile or save for this long without a word.
+        sure = silent_s > max((15 * MINUTE_S), (1 if run.are_gpus_idle else 2) * allowed_s)
         short = f"no step, no log line for {duration(silent_s)}"
         severity: Severity = "critical" if sure else "warning"
         yield run.finding(severity, text, short=short, since_s=silent_since)
@@ -113,7 +112,8 @@ def _is_pinned(use: Series, since: float, *, held: bool) -> bool:
     if begun is None or begun > since + MINUTE_S or use.times[-1] < since + 2 * MINUTE_S:
         return False
     before = use.values[: bisect_left(use.times, begun)]
-    return held or 0 < len(before) * _SELDOM >= sum(value >= _PINNED for value in before)
+    # A run whose GPUs are often that busy may just work.
+    return held or 0 < len(before) * 0.2 >= sum(value >= _PINNED for value in before)
 
 
 def _gpu_use(run: Watched) -> str:

@@ -20,15 +20,11 @@ from tui.analysis.series import Series
 from tui.text.units import duration, percent
 
 _HALVES = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
-_STEPS_PER_HALF = 2  # In less, nodes that take turns within a step look different by chance.
 _CLOSE, _CLOSE_SHARE = (
     0.05,
     0.9,
 )  # Others that close to each other wait for a node below this share of its use.
 _WAITED_FOR = 0.5  # Minimum utilization of a slow node that the idle others wait for.
-_ROLE_WINDOWS = 3  # Roles show after so many windows.
-_SPREADS = 4.0  # A slow rank is outside of this many mean deviations of the others.
-_OTHER_WORK = 3.0  # Ranks whose steps take this many times as long count other steps.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,8 @@ def may_be_found(run: Watched) -> bool:
 
 def _is_comparable(run: Watched, limits: Limits) -> bool:
     """Return True if the nodes have worked for long enough to know their roles, and have not paused."""
-    since, windows = run.training_since, float(_ROLE_WINDOWS)
+    # Roles show after so many windows.
+    since, windows = run.training_since, float(3)
     if since is None:
         uses = (node.mean_utilization for node in run.metrics.nodes)
         since, windows = min((first_time(use, IDLE) for use in uses), default=0.0), windows / 2
@@ -91,7 +88,8 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
     if at is None or len(nodes) < 2:
         return {}
     step_s = run.progress.step_interval_s or 0.0
-    part_s = max(limits.straggler_window_s / _HALVES, _STEPS_PER_HALF * step_s)
+    # In less, nodes that take turns within a step look different by chance.
+    part_s = max(limits.straggler_window_s / _HALVES, 2 * step_s)
     halves = {node.name: means_of_parts([node.mean_utilization], at, part_s, _HALVES) for node in nodes}
     halves = {name: means for name, means in halves.items() if len(means) == _HALVES}
     busiest = max(map(max, halves.values()), default=0.0)
@@ -179,9 +177,11 @@ def _by_step_time(run: Watched, limits: Limits, slow: Mapping[str, Lag]) -> Find
         others = [max(times) for name, times in own.items() if name != replica]
         usual = median(others)
         spread = sum(abs(other - usual) for other in others) / len(others) / usual
-        least = max(limits.straggler_step_time, 1 + _SPREADS * spread)
+        # A slow rank is outside of this many mean deviations of the others.
+        least = max(limits.straggler_step_time, 1 + 4.0 * spread)
         least = run.eased(least, 1.0, held=run.is_held(replica))
-        if replica not in slow and least * usual < min(halves) and max(halves) < _OTHER_WORK * usual:
+        # Ranks whose steps take this many times as long count other steps.
+        if replica not in slow and least * usual < min(halves) and max(halves) < 3.0 * usual:
             text = f"{replica} slow: {_seconds(sum(halves) / 2)}/step vs {_seconds(usual)}"
             yield run.finding("warning", text, node=replica)
 
