@@ -189,6 +189,7 @@ async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
     await app.continue_with(app.session_with(remote))
     await pilot.pause()
     while not (isinstance(app.screen, HomeScreen) and app.screen.snapshot is not None):
+        assert app._exception is None
         if len(app.screen_stack) > 2:
             await app.pop_screen()
         await pilot.pause(POLL_EVERY_S)
