@@ -170,26 +170,18 @@ def _api_error(status: int, message: str) -> Response:
 
 
 def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answer: ErrorAnswer) -> Starlette:
-    async def answer_fault(_: Request, error: Exception) -> Response:
-        assert isinstance(error, ApiFault)
-        return fault_answer(error)
-
-    async def answer_http_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return answer(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
-
-    async def answer_unexpected(request: Request, error: Exception) -> Response:
+    async def answer_error(request: Request, error: Exception) -> Response:
+        if isinstance(error, ApiFault):
+            return fault_answer(error)
+        if isinstance(error, HTTPException):
+            return answer(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return answer(500, "the emulator failed; see its log")
 
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestChecks, checks)],
-        exception_handlers={
-            ApiFault: answer_fault,
-            HTTPException: answer_http_error,
-            Exception: answer_unexpected,
-        },
+        exception_handlers=dict.fromkeys((ApiFault, HTTPException, Exception), answer_error),
     )
     app.router.redirect_slashes = False
     app.state.platform = platform
