@@ -23,7 +23,7 @@ from api_client.emulator.job_spec import requested_instance
 from api_client.emulator.platform import SPOT
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import kill_orphans
-from api_client.emulator.runner.folders import CannotStart, DataFolders
+from api_client.emulator.runner.folders import PROJECT_CACHE, CannotStart, DataFolders
 from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
 from api_client.emulator.runner.requests import check_request
 from api_client.emulator.runner.sampling import Gpus
@@ -196,7 +196,7 @@ class LocalBackend:
         return list(self._jobs.get(job_id).events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        return list_cache(self._folders.caches(project_id).project)
+        return list_cache(self._folders.cache(project_id) / PROJECT_CACHE)
 
     # Actions
 
@@ -250,7 +250,7 @@ class LocalBackend:
 
     async def forget_project(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project."""
-        await asyncio.to_thread(remove_tree, self._folders.caches(project_id).base)
+        await asyncio.to_thread(remove_tree, self._folders.cache(project_id))
 
     def limits_changed(self) -> None:
         self._admit()

@@ -22,7 +22,7 @@ from typing import Any
 
 from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.runner.folders import CannotStart, DataFolders, JobFolders
+from api_client.emulator.runner.folders import CHECKPOINTS, CannotStart, DataFolders, JobFolders
 from api_client.emulator.store.jobs import StoredJob
 from api_client.emulator.store.stores import Stores
 from api_client.files import read_small_file
@@ -84,7 +84,7 @@ def _checkpoints_below(folders: JobFolders, node_count: int) -> list[DiskCheckpo
     """Return the checkpoints on disk, oldest first."""
     files: dict[str, list[StoredFile]] = {}
     for rank in range(node_count):
-        root = folders.node(rank).checkpoints
+        root = folders.node(rank, CHECKPOINTS)
         for parent, children, names in os.walk(root):
             inside = Path(parent).relative_to(root)
             children[:] = sorted(name for name in children if inside.parts or not name.startswith("."))

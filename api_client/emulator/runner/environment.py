@@ -19,9 +19,13 @@ import psutil
 from api_client.definitions.job_request import JobRequest
 from api_client.definitions.jobs import WORKING_FOLDER
 from api_client.emulator.runner.folders import (
+    CHECKPOINTS,
+    HUGGING_FACE_CACHE,
+    MOUNTS,
     PROJECT_CACHE,
+    SCRATCH,
     TEAM_CACHE,
-    CacheFolders,
+    WORKSPACE,
     CannotStart,
     JobFolders,
 )
@@ -66,26 +70,24 @@ class Mount:
     variable: str | None = None
 
 
-def mounts_of(
-    spec: JobRequest, folders: JobFolders, caches: CacheFolders | None, rank: int
-) -> Iterator[Mount]:
+def mounts_of(spec: JobRequest, folders: JobFolders, cache: Path, rank: int) -> Iterator[Mount]:
     """Yield all folders that a node's container would have, besides its weights."""
-    node = folders.node(rank)
     if spec.uses_workdir:
-        yield Mount(WORKING_FOLDER, node.workspace, "working directory", "BT_WORKING_DIR")
+        yield Mount(WORKING_FOLDER, folders.node(rank, WORKSPACE), "working directory", "BT_WORKING_DIR")
     if spec.load_from is not None:
         loaded = folders.loaded_checkpoints
         yield Mount(spec.load_folder, loaded, "loaded checkpoints", "BT_LOAD_CHECKPOINT_DIR")
     if spec.checkpointing:
-        yield Mount(spec.checkpoint_path, node.checkpoints, "checkpoints", "BT_CHECKPOINT_DIR")
-    if caches is not None:
+        saved = folders.node(rank, CHECKPOINTS)
+        yield Mount(spec.checkpoint_path, saved, "checkpoints", "BT_CHECKPOINT_DIR")
+    if spec.caching:
         base = PurePosixPath(spec.cache_mount)
-        yield Mount(None, caches.base, "caches", "BT_RW_CACHE_DIR")
-        yield Mount(str(base / PROJECT_CACHE), caches.project, "project cache", "BT_PROJECT_CACHE_DIR")
-        yield Mount(str(base / TEAM_CACHE), caches.team, "team cache", "BT_TEAM_CACHE_DIR")
-        if spec.legacy_hf_mount:
-            hub = caches.legacy_hugging_face
-            yield Mount(LEGACY_HUGGING_FACE_MOUNT, hub, "Hugging Face cache", "HF_HOME")
+        yield Mount(None, cache, "caches", "BT_RW_CACHE_DIR")
+        yield Mount(str(base / PROJECT_CACHE), cache / PROJECT_CACHE, "project cache", "BT_PROJECT_CACHE_DIR")
+        yield Mount(str(base / TEAM_CACHE), cache / TEAM_CACHE, "team cache", "BT_TEAM_CACHE_DIR")
+    if spec.caching and spec.legacy_hf_mount:
+        hub = cache / HUGGING_FACE_CACHE
+        yield Mount(LEGACY_HUGGING_FACE_MOUNT, hub, "Hugging Face cache", "HF_HOME")
 
 
 def node_environment(
@@ -103,10 +105,9 @@ def node_environment(
 
     Raises ``CannotStart`` for a missing secret or an invalid name.
     """
-    node = folders.node(rank)
     platform = {mount.variable: str(mount.target) for mount in mounts if mount.variable}
     # Without this Python buffers output that does not go to a terminal, and log lines arrive late.
-    defaults = {"PYTHONUNBUFFERED": "1", "PWD": str(node.workspace)}
+    defaults = {"PYTHONUNBUFFERED": "1", "PWD": str(folders.node(rank, WORKSPACE))}
     if "HF_HOME" in platform:
         defaults["HF_HOME"] = platform.pop("HF_HOME")
     platform |= {
@@ -120,8 +121,8 @@ def node_environment(
         "BT_GROUP_SIZE": str(spec.node_count),
         "BT_NODE_RANK": str(rank),
         "BT_LEADER_ADDR": LEADER_ADDRESS,
-        "BT_SCRATCH_DIR": str(node.scratch),
-        MOUNTS_VARIABLE: str(node.mounts),
+        "BT_SCRATCH_DIR": str(folders.node(rank, SCRATCH)),
+        MOUNTS_VARIABLE: str(folders.node(rank, MOUNTS)),
     }
     if visible_gpus is not None:
         platform["CUDA_VISIBLE_DEVICES"] = visible_gpus

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from api_client.definitions.job_request import JobRequest
 from api_client.emulator.data_folder import remove_tree
 
-PROJECT_CACHE, TEAM_CACHE = "user_artifacts", "team_artifacts"
-"""Folders of the cache, here and in a container."""
+PROJECT_CACHE, TEAM_CACHE, HUGGING_FACE_CACHE = "user_artifacts", "team_artifacts", "huggingface"
+"""Folders of the cache; the first two are also those in a container."""
 
 
 class CannotStart(Exception):
@@ -20,15 +21,8 @@ class CannotStart(Exception):
     """
 
 
-class NodeFolders:
-    """The directories of a node. ``mounts`` has what a container has at absolute paths."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.workspace = root / "workspace"
-        self.scratch = root / "scratch"
-        self.checkpoints = root / "checkpoints"
-        self.mounts = root / "mounts"
+WORKSPACE, SCRATCH, CHECKPOINTS, MOUNTS = "workspace", "scratch", "checkpoints", "mounts"
+"""Folders of a node; the last one has what a container has at absolute paths."""
 
 
 class JobFolders:
@@ -38,36 +32,18 @@ class JobFolders:
         self.loaded_checkpoints = root / "loaded_checkpoints"
         self.weights = root / "weights"
 
-    def node(self, rank: int) -> NodeFolders:
-        return NodeFolders(self.root / f"node-{rank}")
+    def node(self, rank: int, name: str = "") -> Path:
+        return self.root / f"node-{rank}" / name
 
     def make(self, request: JobRequest) -> None:
-        for node in map(self.node, range(request.node_count)):
-            optional = [node.checkpoints] if request.checkpointing else []
-            for folder in (node.workspace, node.scratch, node.mounts, *optional):
-                folder.mkdir(parents=True, exist_ok=True)
+        names = [WORKSPACE, SCRATCH, MOUNTS, *([CHECKPOINTS] if request.checkpointing else [])]
+        for rank, name in product(range(request.node_count), names):
+            self.node(rank, name).mkdir(parents=True, exist_ok=True)
 
     def wipe(self) -> None:
         """Delete what a job does not keep: scratch space and delivered weights."""
-        for folder in (self.weights, *self.root.glob("node-*/scratch")):
+        for folder in (self.weights, *self.root.glob(f"node-*/{SCRATCH}")):
             remove_tree(folder)
-
-
-class CacheFolders:
-    """The read-write cache of a project; its part of the team is ``shared`` by the team's projects."""
-
-    def __init__(self, base: Path, shared: Path) -> None:
-        self.base = base
-        self.project = base / PROJECT_CACHE
-        self.team = base / TEAM_CACHE
-        self.legacy_hugging_face = base / "huggingface"
-        self._shared = shared
-
-    def make(self) -> None:
-        for folder in (self.project, self.legacy_hugging_face, self._shared):
-            folder.mkdir(parents=True, exist_ok=True)
-        if not self.team.is_symlink():
-            self.team.symlink_to(self._shared, target_is_directory=True)
 
 
 @dataclass(frozen=True)
@@ -80,9 +56,16 @@ class DataFolders:
     def job(self, job_id: str) -> JobFolders:
         return JobFolders(self.data_dir / "jobs" / job_id)
 
-    def caches(self, project_id: str) -> CacheFolders:
-        shared = self.data_dir / "team_caches" / self.team_of(project_id)
-        return CacheFolders(self.data_dir / "caches" / project_id, shared)
+    def cache(self, project_id: str) -> Path:
+        """Return the folder of a project's caches: its own, the team's, and Hugging Face's."""
+        return self.data_dir / "caches" / project_id
+
+    def make_cache(self, project_id: str) -> None:
+        base, shared = self.cache(project_id), self.data_dir / "team_caches" / self.team_of(project_id)
+        for folder in (base / PROJECT_CACHE, base / HUGGING_FACE_CACHE, shared):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not (base / TEAM_CACHE).is_symlink():
+            (base / TEAM_CACHE).symlink_to(shared, target_is_directory=True)
 
     @property
     def weights(self) -> Path:

@@ -27,7 +27,7 @@ from api_client.emulator.runner.environment import (
     mounts_of,
     node_environment,
 )
-from api_client.emulator.runner.folders import CannotStart, DataFolders
+from api_client.emulator.runner.folders import MOUNTS, WORKSPACE, CannotStart, DataFolders
 from api_client.emulator.runner.lines import JobLog
 from api_client.emulator.runner.processes import Supervised, output_of
 from api_client.emulator.runner.requests import check_request, parse_weights, secret_name
@@ -82,7 +82,6 @@ class JobRun(Thread):
         self._spec = spec
         self._services = services
         self._folders = services.folders.job(job.id)
-        self._caches = services.folders.caches(job.project_id) if spec.caching else None
         self._on_status = on_status
         self._job_log = JobLog(services.stores.logs, services.clock, job.id)
         self._processes: list[Supervised] = []
@@ -139,10 +138,11 @@ class JobRun(Thread):
         command, environments = self._prepare(mounts)
         samples = []
         for rank, environment in enumerate(environments):
-            node, cache = folders.node(rank), self._caches.base if self._caches and rank == 0 else None
-            process = self._start(command, node.workspace, environment, self._services.stop_grace_s)
+            cache = self._services.folders.cache(self._job.project_id) if spec.caching and rank == 0 else None
+            workspace = folders.node(rank, WORKSPACE)
+            process = self._start(command, workspace, environment, self._services.stop_grace_s)
             gpu_names = self._gpu_names(rank)
-            samples.append(SampledNode(self._job.id, rank, process.pid, node.root, cache, gpu_names))
+            samples.append(SampledNode(self._job.id, rank, process.pid, folders.node(rank), cache, gpu_names))
         self._enter(JobStatus.RUNNING)
         metrics, clock = self._services.stores.metrics, self._services.clock
         Thread(
@@ -159,15 +159,14 @@ class JobRun(Thread):
             Mount(weights.mount_location, folders.weights / str(index), f"weights {weights.source}")
             for index, weights in enumerate(parse_weights(spec.weights))
         ]
-        mounts = [
-            [*delivered, *mounts_of(spec, folders, self._caches, rank)] for rank in range(spec.node_count)
-        ]
+        cache = self._services.folders.cache(self._job.project_id)
+        mounts = [[*delivered, *mounts_of(spec, folders, cache, rank)] for rank in range(spec.node_count)]
         try:
             folders.make(spec)
-            if self._caches is not None:
-                self._caches.make()
+            if spec.caching:
+                self._services.folders.make_cache(self._job.project_id)
             lines = [
-                list(link_mounts(folders.node(rank).mounts, node_mounts))
+                list(link_mounts(folders.node(rank, MOUNTS), node_mounts))
                 for rank, node_mounts in enumerate(mounts)
             ]
         except (OSError, ValueError) as error:
@@ -244,7 +243,7 @@ class JobRun(Thread):
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't write the start commands: {error}") from error
         for rank in range(spec.node_count):
-            self._unpack(folders.node(rank).workspace)
+            self._unpack(folders.node(rank, WORKSPACE))
         if spec.load_from is not None:
             self._services.checkpoints.load(self._job, spec.load_from)
         return [shell, str(folders.script)], environments
