@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, settle, text_of
 from support.waiting import until
-from support.wizard_facts import checkpoint, form_of, lora, to
+from support.wizard_facts import NOW, checkpoint, form_of, lora, to
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
@@ -95,6 +95,15 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         assert isinstance(screen, DeployScreen) and screen.snapshot.form is not None
         assert screen.snapshot.form.answers.checkpoint_names == ("b",)
         assert step_of(screen) == REVIEW
+
+
+async def test_confirmation_names_checkpoints_that_were_only_proposed() -> None:
+    form = filled_form(Answers(job_id="job1"), None, NOW)
+    app = deploy_view(replace(form, facts=form_of(lora("checkpoint-1")).facts))
+    async with opened(app, SIZE) as pilot:
+        assert review_of(app).answers.checkpoint_names == ()
+        dialog = (await pressed(pilot, "enter")).partition("Deploy Llama-3.1-8B-Instruct?")[2]
+        assert "checkpoint-1" in dialog.partition("Builds")[0]
 
 
 UPLOADING = lora("checkpoint-2800", sync_status="SYNCING")

@@ -248,12 +248,12 @@ class DeployScreen(AppScreen):
         elif action == DRY_RUN:
             run_in_background(self, partial(self._feed.deploy, dry_run=True), "dry run", group="deploy")
         elif action == DEPLOY:
-            self._confirm(review, form)
+            self._confirm(review)
 
-    def _confirm(self, review: Review, form: DeployForm) -> None:
+    def _confirm(self, review: Review) -> None:
         warnings = [f"▲ {finding.problem}" for finding in review.findings if finding.severity == "warning"]
         cost = f"Builds and starts on {self._remote_name}. Billed while running: {review.answers['GPU']}."
-        lines = (", ".join(form.answers.checkpoint_names), *warnings, cost)
+        lines = (review.answers.get("Checkpoints", ""), *warnings, cost)
         question = f"Deploy {sanitize(review.config.model_name or 'the model')}?"
         consequence = "\n".join(sanitize(line) for line in lines if line)
         self.confirm(ConfirmScreen(question, consequence, "Deploy"), self._deploy)
