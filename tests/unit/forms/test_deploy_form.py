@@ -28,9 +28,9 @@ from support.wizard_facts import (
     to,
     with_checkpoints,
 )
+from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.forms.deployment import (
     ALL_QUESTIONS,
@@ -155,7 +155,7 @@ def test_the_review_never_shows_the_value_of_a_variable() -> None:
 
 def judged(*checkpoints: Checkpoint, faulty: Collection[str] = (), problem: str = "") -> DeployForm:
     """The form, these checkpoints written after the loss became NaN, the others in good order."""
-    fault = CheckpointFault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN", NOW)
+    fault = CheckpointFault(KINDS["loss-not-finite"], "the loss became NaN", NOW)
     faults = {saved_key(one): fault if one.checkpoint_id in faulty else None for one in checkpoints}
     told = ProgressSnapshot(loss_by_step=((100, 0.9), (200, 0.5), (300, 0.7)))
     known = {"progress": told, "log_read": True, "kept_losses": KeptLosses(), "faults": faults}
