@@ -34,8 +34,8 @@ class DeployForm(DeployDraft):
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
-        asked = questions(self)
-        return (*asked, review_question(self, asked))
+        applicable = questions(self)
+        return (*applicable, review_question(self, applicable))
 
     @cached_property
     def review(self) -> Review:
@@ -44,7 +44,9 @@ class DeployForm(DeployDraft):
 
     @cached_property
     def first_open(self) -> str:
-        return next((each.id for each in self.questions[:-1] if not self._is_settled(each)), REVIEW)
+        return next(
+            (question.id for question in self.questions[:-1] if not self._is_settled(question)), REVIEW
+        )
 
     def _is_settled(self, question: Question) -> bool:
         is_decided = question.id in self.confirmed | self.given
@@ -75,7 +77,7 @@ class DeployForm(DeployDraft):
         """Return True if the question needs no further thought, and is not the one that is shown."""
         if question.id in (self.current, REVIEW):
             return False
-        ids = [each.id for each in self.questions]
+        ids = [other.id for other in self.questions]
         return ids.index(question.id) < ids.index(self.first_open) or (
             question.id in self.confirmed | self.given and self._is_settled(question)
         )
@@ -117,7 +119,7 @@ class DeployForm(DeployDraft):
             is_kept = question.id in self.asks and not question.problem(question.answer)
             return question.id in self.given and (is_kept or question.id == "job_id")
 
-        before = [each.id for each in self.questions[: self.place[0] - 1] if not is_fixed(each)]
+        before = [question.id for question in self.questions[: self.place[0] - 1] if not is_fixed(question)]
         return replace(self, at=before[-1]) if before else self
 
 
@@ -157,7 +159,7 @@ def _of_config(config: DeployCheckpointsConfig) -> dict[str, Any]:
     }
     if details.checkpoints:
         values["job_id"] = details.checkpoints[0].training_job_id
-        values["checkpoint_names"] = tuple(each.checkpoint_name for each in details.checkpoints)
+        values["checkpoint_names"] = tuple(checkpoint.checkpoint_name for checkpoint in details.checkpoints)
     if config.runtime is not None:
         variables = config.runtime.environment_variables.items()
         secrets = {name: value.name for name, value in variables if not isinstance(value, str)}
@@ -172,7 +174,7 @@ def conflict(options: Answers, config: DeployCheckpointsConfig | None) -> str:
     details = (config and config.checkpoint_details) or CheckpointList()
     if details.loops_checkpoint_ids and (options.job_id or options.checkpoint_names):
         return "the config deploys Loops checkpoints: it can't be combined with --job-id or --checkpoint"
-    jobs = {each.training_job_id for each in details.checkpoints}
+    jobs = {checkpoint.training_job_id for checkpoint in details.checkpoints}
     if options.job_id and jobs - {options.job_id} and not options.checkpoint_names:
         return f"the config's checkpoints belong to job {', '.join(sorted(jobs))}, not to {options.job_id}"
     return ""

@@ -86,12 +86,18 @@ class Facts:
 
         If a checkpoint is listed twice, the first counts: deployments identify it only by job and name.
         """
-        each_once = {(each.training_job_id, each.checkpoint_id): each for each in reversed(checkpoints)}
+        each_once = {
+            (checkpoint.training_job_id, checkpoint.checkpoint_id): checkpoint
+            for checkpoint in reversed(checkpoints)
+        }
         return replace(
             self,
             checkpoints_of=job_id,
             checkpoints=tuple(reversed(each_once.values())),
-            unfit={each.checkpoint_id: _unfit_reason(each, files) for each in each_once.values()},
+            unfit={
+                checkpoint.checkpoint_id: _unfit_reason(checkpoint, files)
+                for checkpoint in each_once.values()
+            },
             files=None if files is None else relevant_files(files),
             judged={},
             unchecked_reason="",
@@ -166,21 +172,21 @@ class DeployDraft:
     def job_ids(self) -> tuple[str, ...]:
         """The jobs whose checkpoints are chosen: a config file may name several."""
         if self.keeps_config_checkpoints:
-            return tuple(dict.fromkeys(each.training_job_id for each in self.details.checkpoints))
+            return tuple(dict.fromkeys(checkpoint.training_job_id for checkpoint in self.details.checkpoints))
         return (self.answers.job_id,) if self.answers.job_id is not None else ()
 
     @property
     def keeps_config_checkpoints(self) -> bool:
         """True if the checkpoints are still those of the config file."""
-        names = [each.checkpoint_name for each in self.details.checkpoints]
-        jobs = [each.training_job_id for each in self.details.checkpoints]
+        names = [checkpoint.checkpoint_name for checkpoint in self.details.checkpoints]
+        jobs = [checkpoint.training_job_id for checkpoint in self.details.checkpoints]
         return jobs[:1] == [self.answers.job_id] and set(names) == set(self.answers.checkpoint_names)
 
     @cached_property
     def proposed_checkpoints(self) -> tuple[str, ...]:
         """The best checkpoint, else the newest that is deployable and sound."""
         facts = self.facts
-        newest = [each.checkpoint_id for each in newest_first(self.checkpoints)]
+        newest = [checkpoint.checkpoint_id for checkpoint in newest_first(self.checkpoints)]
         possible = [name for name in newest if not facts.unfit[name]]
         judged = {name: facts.judged[name] for name in possible if name in facts.judged}
         best = [name for name, checkpoint in judged.items() if checkpoint.is_best]
@@ -195,7 +201,10 @@ class DeployDraft:
     def chosen(self) -> tuple[Checkpoint, ...]:
         """The chosen checkpoints in the order of the answer, without unknown names."""
         if self.keeps_config_checkpoints:
-            names = [(each.training_job_id, each.checkpoint_name) for each in self.details.checkpoints]
+            names = [
+                (checkpoint.training_job_id, checkpoint.checkpoint_name)
+                for checkpoint in self.details.checkpoints
+            ]
         else:
             names = [(self.answers.job_id or "", name) for name in self.checkpoint_names]
         matches = (find_checkpoint(self.checkpoints, *name) for name in names)
@@ -203,14 +212,14 @@ class DeployDraft:
 
     @cached_property
     def is_lora(self) -> bool:
-        return bool(self.chosen) and all(kind_of(each) == "lora" for each in self.chosen)
+        return bool(self.chosen) and all(kind_of(checkpoint) == "lora" for checkpoint in self.chosen)
 
     # The model
 
     @property
     def inferred_base_model(self) -> str:
         """The first base model named by a chosen checkpoint; empty if there is none."""
-        return next((each.base_model for each in self.chosen if each.base_model), "")
+        return next((checkpoint.base_model for checkpoint in self.chosen if checkpoint.base_model), "")
 
     @property
     def base_model(self) -> str:
@@ -255,12 +264,12 @@ class DeployDraft:
     def chosen_with_base(self) -> list[Checkpoint]:
         """The chosen checkpoints with the base model, whose name indicates its size."""
         update = {"base_model": self.base_model} if self.base_model else {}
-        return [each.model_copy(update=update) for each in self.chosen]
+        return [checkpoint.model_copy(update=update) for checkpoint in self.chosen]
 
     @cached_property
     def proposed_gpu(self) -> str | None:
         """The cheapest GPUs that fit the weights with headroom, else those with the most memory."""
-        usable = {gpu: each for gpu, each in self.offers.items() if has_name_in_configs(gpu)}
+        usable = {gpu: instance for gpu, instance in self.offers.items() if has_name_in_configs(gpu)}
         need = (self.stored_bytes or needed_gpu_bytes(self.chosen_with_base) or 0) * HEADROOM
         fitting = (gpu for gpu, instance in usable.items() if instance.gpu_memory_bytes >= need)
         largest = max(usable, key=lambda gpu: usable[gpu].gpu_memory_bytes, default=None)
@@ -333,4 +342,8 @@ def newest_first(created: Iterable[Created]) -> list[Created]:
 
 
 def config_ranks(details: CheckpointList) -> list[int]:
-    return [each.lora_details.rank for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
+    return [
+        checkpoint.lora_details.rank
+        for checkpoint in details.checkpoints
+        if isinstance(checkpoint, LoRACheckpoint)
+    ]

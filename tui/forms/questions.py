@@ -103,14 +103,18 @@ def _job_option(job: TrainingJob, facts: Facts) -> Option:
 
 def _checkpoints(draft: DeployDraft) -> Question:
     """Ask for one or several checkpoints; proposes the best, else the newest that is deployable and sound."""
-    options = tuple(_checkpoint_option(each, draft.facts) for each in newest_first(draft.checkpoints))
+    options = tuple(
+        _checkpoint_option(checkpoint, draft.facts) for checkpoint in newest_first(draft.checkpoints)
+    )
 
     def check(answer: Answer) -> str:
         names = answer if isinstance(answer, tuple) and answer else ("",)
         problems = [option_problem(options, name, "checkpoint") for name in names]
         if any(problems):
             return "; ".join(filter(None, problems)) if answer else "choose at least one checkpoint"
-        return check_selection([each for each in draft.checkpoints if each.checkpoint_id in names])
+        return check_selection(
+            [checkpoint for checkpoint in draft.checkpoints if checkpoint.checkpoint_id in names]
+        )
 
     return Question(
         id="checkpoint_names",
@@ -133,7 +137,7 @@ def _checkpoints(draft: DeployDraft) -> Question:
 def checkpoints_refusal(draft: DeployDraft) -> str:
     """Return why none of the job's checkpoints can be chosen; empty if one can."""
     unfit = draft.facts.unfit
-    names = [each.checkpoint_id for each in newest_first(draft.checkpoints)]
+    names = [checkpoint.checkpoint_id for checkpoint in newest_first(draft.checkpoints)]
     if not names:
         return "this job has no checkpoints"
     reasons = listed([f"{name} ({unfit[name]})" for name in names], NAMED_AT_MOST)
@@ -145,7 +149,11 @@ def _evidence(facts: Facts) -> list[str]:
     if facts.unchecked_reason:
         return [f"checkpoints not checked: {facts.unchecked_reason}"]
     judged = facts.judged.values()
-    best = [f"best: {each.name}, {each.score.words}" for each in judged if each.is_best and each.score]
+    best = [
+        f"best: {checkpoint.name}, {checkpoint.score.words}"
+        for checkpoint in judged
+        if checkpoint.is_best and checkpoint.score
+    ]
     return [*fault_lines(judged), *best]
 
 

@@ -77,7 +77,7 @@ def _deploy_answers(draft: DeployDraft) -> DeployAnswers:
     return DeployAnswers(
         project_id=draft.job.project_id if draft.job else "",
         job_id=draft.answers.job_id or "",
-        checkpoint_names=tuple(each.checkpoint_id for each in draft.chosen),
+        checkpoint_names=tuple(checkpoint.checkpoint_id for checkpoint in draft.chosen),
         base_model=draft.base_model or None,
         lora_rank=draft.lora_rank if draft.is_lora and isinstance(draft.lora_rank, int) else None,
         model_name=draft.model_name,
@@ -102,7 +102,7 @@ def deploy_config(draft: DeployDraft) -> DeployCheckpointsConfig:
     if draft.config is None:
         return built
     if not draft.serves_loops:
-        checkpoints = [_with_rank(each, draft) for each in details.checkpoints]
+        checkpoints = [_with_rank(checkpoint, draft) for checkpoint in details.checkpoints]
         checkpoints = checkpoints if draft.keeps_config_checkpoints else new.checkpoints
         update = {"base_model_id": new.base_model_id, "checkpoints": checkpoints}
         details = details.model_copy(update=update)
@@ -146,7 +146,7 @@ def _gated(draft: DeployDraft) -> Iterator[Finding]:
 
 def _losses(draft: DeployDraft) -> Iterator[Finding]:
     field, judged = "checkpoint_details.checkpoints", draft.facts.judged
-    best = next((each.name for each in judged.values() if each.is_best), "")
+    best = next((candidate.name for candidate in judged.values() if candidate.is_best), "")
     for checkpoint in draft.chosen:
         facts = judged.get(checkpoint.checkpoint_id)
         if facts is not None and facts.fault is not None:
