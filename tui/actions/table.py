@@ -216,6 +216,14 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     ),
     Scope.METRICS: (
         ("zoom_chart", "enter", "zoom", "Show only the front chart, or all charts again."),
+        (
+            "filter_charts",
+            "slash",
+            "filter",
+            "Show only charts with these words in their names, such as rew.",
+            FOOTER | FIELD,
+        ),
+        ("pin", "P", "pin", "Pin the front chart: it comes first, and Live shows it, too.", FOOTER),
         ("chart_layout", "v", "layout", "Cycle the layout: all charts, one large, one per row.", FOOTER),
         ("nodes", "n", "nodes", "Show every GPU of every node, or the charts.", FOOTER),
         ("cursor_left", "left", "readout", "Move the readout one column left.", FOOTER),
@@ -313,7 +321,14 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     ),
     Scope.COMPARE: (
         ("x_axis", "x", "x axis", "Cycle the x axis: step, time since start, clock.", FOOTER),
-        ("next_chart", "m", "chart", "Next chart: loss, eval loss, throughput.", FOOTER),
+        ("next_chart", "m", "chart", "Next chart: loss, eval loss, throughput, shared metrics.", FOOTER),
+        (
+            "filter_charts",
+            "slash",
+            "filter",
+            "Show only charts with these words in their names, such as rew.",
+            FOOTER | FIELD,
+        ),
         ("layout", "v", "layout", "Cycle the layout: charts and table, charts, table.", FOOTER),
         ("smoothing", "M", "smooth", "Increase smoothing; after the maximum, turn it off."),
         ("log_scale", "L", "log scale", "Toggle log scale."),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from api_client.models import TrainingJob
@@ -14,6 +15,7 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.cost import Cost
 from tui.analysis.export import ExportTable, Value, records
 from tui.analysis.progress.holes import is_read_between, unread_steps
+from tui.analysis.progress.metrics import grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
@@ -30,8 +32,8 @@ MAX_COMPARED_RUNS = 8
 State = Literal["waiting", "reading", "read", "gone", "failed"]
 Axis = Literal["step", "elapsed", "clock"]
 AXES: tuple[Axis, ...] = ("step", "elapsed", "clock")
-Measure = Literal["loss", "eval loss", "throughput"]
-MEASURES: tuple[Measure, ...] = ("loss", "eval loss", "throughput")
+MEASURES = ("loss", "eval loss", "throughput")
+"""Curves that runs are compared by; after them, the metrics that runs share."""
 Change = Literal["", "shown", "less", "more"]
 """If a row shows the change from the first run, and if less or more of it is better."""
 
@@ -196,10 +198,21 @@ def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
     return records(ExportTable("jobs", columns, rows))
 
 
+def measures(runs: Sequence[ComparedRun]) -> list[str]:
+    """Return what has curves: of reinforcement learning the reward first, and the runs' metrics last."""
+    reporting = [one.progress.metrics for one in runs]
+    names = dict.fromkeys(chain(*reporting))
+    shared = [
+        name for name in names if name not in MEASURES and sum(name in metrics for metrics in reporting) > 1
+    ]
+    headlines = headline_metrics(shared)
+    return [*headlines, *MEASURES, *(name for name in grouped(shared) if name not in headlines)]
+
+
 def curves_table(runs: Sequence[ComparedRun], axis: Axis) -> ExportTable:
     """Return all curves as one long table: the samples as drawn, unsmoothed."""
     rows: list[tuple[Value, ...]] = []
-    for measure in MEASURES:
+    for measure in measures(runs):
         unit = throughput_unit(runs) if measure == "throughput" else ""
         for line in curves(runs, measure, axis):
             for x, value in zip(line.times, line.values, strict=True):
@@ -208,18 +221,20 @@ def curves_table(runs: Sequence[ComparedRun], axis: Axis) -> ExportTable:
     return ExportTable("curves", ("chart", "series", "time", "step", "value", "unit"), tuple(rows))
 
 
-def curves(runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
+def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Series, ...]:
     """Return one line per run that has the measure, named as in ``labels``.
 
     ``times`` are steps, seconds since the run began, or epoch seconds.
     """
-    speeds, _unit = _speeds(runs)
+    speeds = _speeds(runs)[0] if measure == "throughput" else ()
     found = []
     for place, (one, name) in enumerate(zip(runs, labels(runs), strict=True)):
         if measure == "loss":
             series = _loss(one.progress, axis)
         else:
-            curve = one.progress.eval_loss_series if measure == "eval loss" else speeds[place]
+            curve = one.progress.metrics.get(measure, EMPTY)
+            if measure in MEASURES:
+                curve = speeds[place] if speeds else one.progress.eval_loss_series
             series = over_steps(curve, one.progress) if axis == "step" else curve
         if axis == "elapsed" and len(series):
             begin = began_at(one)

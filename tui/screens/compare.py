@@ -21,19 +21,20 @@ from tui.analysis.comparison import (
     Axis,
     ComparedRun,
     ComparisonRow,
-    Measure,
     comparison_rows,
     comparison_table,
     curves,
     curves_table,
     labels,
+    measures,
     throughput_unit,
 )
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, next_smoothing
 from tui.feeds.comparison import ComparisonFeed, job_before
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
-from tui.screens.charts.builder import LEAST_RANGE, ChartData
+from tui.screens.charts.builder import LEAST_RANGE, METRIC, ChartData
+from tui.screens.charts.filter import ChartFilter
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.charts.view import ChartView, drawing_words
 from tui.screens.messages import ExportRequested
@@ -59,9 +60,9 @@ class CurveBuilder:
     """Builds the comparison charts; curves of unchanged runs stay the same objects."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[Measure, Axis], tuple[tuple[Source, ...], tuple[Series, ...]]] = {}
+        self._held: dict[tuple[str, Axis], tuple[tuple[Source, ...], tuple[Series, ...]]] = {}
 
-    def lines(self, runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
+    def lines(self, runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Series, ...]:
         made_of = tuple(
             (one.job.id, one.job.name, one.run.progress, one.run.queue)
             if one.run
@@ -78,17 +79,19 @@ class CurveBuilder:
         return kept
 
     def charts(self, runs: Sequence[ComparedRun], view: ChartView, axis: Axis) -> list[ChartData]:
-        """Return charts of loss, eval loss and throughput; only the loss is shown if no run reports it."""
+        """Return charts of all measures; only the loss is shown if no run reports it."""
         found = []
         reach = self.reach(runs, axis)
-        for measure in MEASURES:
-            lines = self.lines(runs, measure, axis)
+        for measure in measures(runs):
+            is_metric = measure not in MEASURES
+            metrics = [one.progress.metrics[measure] for one in runs if measure in one.progress.metrics]
+            lines = tuple(metrics) if is_metric else self.lines(runs, measure, axis)
             if not lines and measure != "loss":
                 continue
             unit = throughput_unit(runs) if measure == "throughput" else ""
             start, end = view.window.bounds(*reach)
             spec = ChartSpec(
-                title=_title(unit or measure, lines),
+                title=_title(unit or sanitize(measure), lines),
                 start=start,
                 end=end,
                 unit=number,
@@ -102,8 +105,12 @@ class CurveBuilder:
                 hidden=view.hidden,
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )
-            found.append(ChartData(measure, lines, spec, unit))
+            finish = partial(self._finished, runs, measure, axis) if is_metric else None
+            found.append(ChartData(METRIC + measure if is_metric else measure, lines, spec, unit, finish))
         return found
+
+    def _finished(self, runs: Sequence[ComparedRun], measure: str, axis: Axis, chart: ChartData) -> ChartData:
+        return replace(chart, series=self.lines(runs, measure, axis))
 
     def reach(self, runs: Sequence[ComparedRun], axis: Axis) -> tuple[float, float]:
         lines = [line for measure in MEASURES for line in self.lines(runs, measure, axis)]
@@ -146,6 +153,7 @@ class CompareRunsScreen(AppScreen):
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="problem")
+        yield ChartFilter()
         yield ChartGrid(id="charts")
         yield Vertical(self._new_table(), id="finals")
 
@@ -288,8 +296,8 @@ class CompareRunsScreen(AppScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what changes something that is shown."""
-        hidden = {"charts": "only_differing", "table": "next_chart"}.get(self.layout_shown)
-        return action != hidden and super().check_action(action, parameters)
+        hidden = {"charts": ("only_differing",), "table": ("next_chart", "filter_charts")}
+        return action not in hidden.get(self.layout_shown, ()) and super().check_action(action, parameters)
 
     def action_x_axis(self) -> None:
         self.view = replace(self.view, window=Window(), cursor=None)
@@ -297,6 +305,17 @@ class CompareRunsScreen(AppScreen):
 
     def action_next_chart(self) -> None:
         self.query_one(ChartGrid).next()
+
+    @on(ChartFilter.Changed)
+    def _filter(self, message: ChartFilter.Changed) -> None:
+        self.query_one(ChartGrid).text = message.value
+
+    @on(ChartFilter.Submitted)
+    def _filtered(self) -> None:
+        self.set_focus(self.query_one("#charts" if self.layout_shown == "charts" else RowTable))
+
+    def action_filter_charts(self) -> None:
+        self.query_one(ChartFilter).open()
 
     def action_layout(self) -> None:
         self.layout_shown = LAYOUTS[(LAYOUTS.index(self.layout_shown) + 1) % len(LAYOUTS)]
@@ -340,7 +359,9 @@ class CompareRunsScreen(AppScreen):
         )
 
     def action_back(self) -> None:
-        if self.view.cursor is not None:
+        if self.query_one(ChartFilter).clear_text():
+            self._filtered()
+        elif self.view.cursor is not None:
             self.view = replace(self.view, cursor=None)
         else:
             self.leave()

@@ -76,6 +76,8 @@ class DashboardState(State):
     theme: ThemeState = ThemeState.model_construct()
     teams: dict[str, str] = {}
     """The chosen team of each remote; empty for all teams."""
+    pins: dict[str, list[str]] = {}
+    """The pinned charts of each project, by their ids."""
     tips: dict[str, Annotated[int, Field(ge=0, le=1000)]] = {}
     """In how many starts each tip was shown."""
 

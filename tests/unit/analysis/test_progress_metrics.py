@@ -11,7 +11,7 @@ import pytest
 from api_client.models.logs import LogLine
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.progress.metrics import MAX_CURVES, MAX_METRICS, MetricCurves
+from tui.analysis.progress.metrics import MAX_CURVES, MAX_METRICS, MetricCurves, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 
 START_S = 1_700_000_000
@@ -146,3 +146,21 @@ def test_fold_with_metrics_survives_a_copy() -> None:
     copy = pickle.loads(pickle.dumps(folding))
     assert copy.snapshot() == folding.snapshot()
     assert copy.snapshot().metrics
+
+
+@pytest.mark.parametrize(
+    ("names", "headlines"),
+    [
+        (["loss_scale", "kl", "completions/mean_length"], []),
+        (["reward_std", "reward", "rewards/accuracy/mean", "kl", "completions/mean_length"],
+         ["reward", "kl", "completions/mean_length"]),
+        (["critic/score/mean", "critic/rewards/mean", "critic/rewards/max", "actor/kl_coef", "actor/kl_loss"],
+         ["critic/rewards/mean", "actor/kl_loss"]),
+        (["rewards/margins", "rewards/chosen", "rewards/accuracies"], []),
+        (["rollout/ep_rew_mean", "rollout/ep_len_mean"], ["rollout/ep_rew_mean"]),
+        (["reward", "total_length", "response_length"], ["reward", "response_length"]),
+        (["Mean reward", "Mean episode length"], ["Mean reward"]),
+    ],
+)  # fmt: skip
+def test_headlines_of_reinforcement_learning_are_whole_values(names: list[str], headlines: list[str]) -> None:
+    assert headline_metrics(names) == headlines

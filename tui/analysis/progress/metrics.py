@@ -5,11 +5,13 @@ Like the loss, a metric is shown as one stream of lines printed it: several rank
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from tui.analysis.progress.snapshot import ProgressSnapshot, ThinnedPoints
 from tui.analysis.series import Series
+from tui.text.names import natural_key
 
 StreamKey = tuple[str, int]
 """A replica, and the rank within it."""
@@ -93,3 +95,37 @@ def curves_of(progress: ProgressSnapshot) -> list[Curve]:
         *(Curve(name, "", series) for name, series in progress.metrics.items()),
     ]
     return [curve for curve in curves if len(curve.series)]
+
+
+_WORD = re.compile(r"[a-z]+")
+_ANY = frozenset({"mean", "avg", "average", "train", "rollout", "objective"})
+_HEADLINES = (
+    (
+        {"reward", "rewards", "rew", "return", "returns", "score", "scores"},
+        _ANY | {"critic", "episode", "episodic", "ep", "env", "task", "rlhf"},
+    ),
+    ({"kl"}, _ANY | {"actor", "policy", "approx", "loss", "ppo"}),
+    ({"length", "len"}, _ANY | {"response", "completion", "completions", "gen", "generation"}),
+)
+"""What reinforcement learning is judged by, and the other words of its names: whose it is, how averaged."""
+
+
+def headline_metrics(metrics: Collection[str]) -> list[str]:
+    """Return the reward, the KL and the length of the answers, as far as there are; nothing without a reward.
+
+    Neither a reward's spread nor a preference's margin is a reward: their names have other words, too.
+    """
+    words = {name: set(_WORD.findall(name.lower())) for name in metrics}
+    headlines: list[str] = []
+    for quantities, others in _HEADLINES:
+        names = [name for name, parts in words.items() if parts & quantities and parts <= quantities | others]
+        if names:
+            headlines.append(min(names, key=lambda name: ("rew" not in name.lower(), len(name), name)))
+        elif not headlines:
+            return []
+    return headlines
+
+
+def grouped(metrics: Collection[str]) -> list[str]:
+    """Sort names by group, which is what precedes the slash: first those without one."""
+    return sorted(metrics, key=lambda name: (name.rpartition("/")[0], natural_key(name)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, floor, inf, isfinite, log2, nan
 
 from tui.analysis.node_metrics import NodeSnapshot
+from tui.analysis.progress.metrics import grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 from tui.analysis.run.events import RunEvent
 from tui.analysis.run.snapshot import RunSnapshot
@@ -26,6 +28,17 @@ class ChartData:
     series: tuple[Series, ...]
     spec: ChartSpec
     unit: str = ""
+    finish: Callable[[ChartData], ChartData] | None = None
+    """What is left to do before the chart is drawn, too slow for the many that are not."""
+
+    @property
+    def finished(self) -> ChartData:
+        return self if self.finish is None else replace(self.finish(self), finish=None)
+
+    def matches(self, text: str) -> bool:
+        """Return True if the name of the chart has all words of a text."""
+        name = f"{self.id} {self.spec.title}".lower()
+        return all(word in name for word in text.lower().split())
 
     @property
     def has_data(self) -> bool:
@@ -35,6 +48,9 @@ class ChartData:
     def names(self) -> tuple[str, ...]:
         return tuple(series.name for series in self.series)
 
+
+METRIC = "metric/"
+"""What the ids of a trainer's metrics begin with, followed by the name."""
 
 FLAT_SHARE = 0.02
 """An amount that moves by less than this share of itself is flat."""
@@ -134,10 +150,13 @@ class ChartBuilder:
         if view.x_axis == "relative" and view.window.end is not None:
             spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
         curves = [] if run.progress is None else self._progress(run, run.progress, spec, view, (first, last))
+        metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
+        curves = curves[: len(curves) - len(metrics)]
         machines = [_banded(chart, view) for chart in self._machines(run, spec, view.node)]
-        charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:]]
+        charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
         self._held = self._used
-        return charts
+        firsts = _first_charts(run.progress, view)
+        return sorted(charts, key=lambda chart: firsts.get(chart.id, len(firsts)))
 
     def reach(self, run: RunSnapshot) -> tuple[float, float]:
         """Return the limits of time ranges: the run's start and its current time or end (epoch seconds)."""
@@ -178,7 +197,7 @@ class ChartBuilder:
         if speed is progress.rate_series and is_slow(progress.rate_steps_per_s or inf):
             speed, speed_unit = self._step_times_of(speed), "s/it"
         note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
-        curves = (
+        curves: list[tuple[str, str, tuple[tuple[str, Series], ...], Callable[[float], str], str]] = [
             (
                 "loss",
                 "loss",
@@ -195,14 +214,20 @@ class ChartBuilder:
                 number,
                 "",
             ),
-        )
+        ]
+        firsts = _first_charts(progress, view)
+        for name in grouped(progress.metrics):
+            if view.every_metric or METRIC + name in firsts:
+                title = sanitize(name)
+                curves.append((METRIC + name, title, ((title, progress.metrics[name]),), number, ""))
         charts = []
         for chart_id, title, lines, unit, unit_name in curves:
             present = [(name, series) for name, series in lines if series.values]
             if not present:
                 continue
-            if chart_id == "loss":
-                own = replace(spec, title=title, unit=unit, note=note)
+            is_metric = chart_id.startswith(METRIC)
+            if chart_id == "loss" or is_metric:
+                own = replace(spec, title=title, unit=unit, note="" if is_metric else note)
             else:
                 own = replace(spec, title=title, unit=unit, least_range=LEAST_RANGE)
             if view.full_range:
@@ -212,6 +237,10 @@ class ChartBuilder:
                     until = _rounded_up(reach[1], reach[1] - begin)
                 own = replace(own, title=f"{title}, {whole}", start=min(begin, until - 1), end=until)
             by_step = view.x_axis == "step" and bool(progress.step_series.values)
+            if by_step and is_metric:
+                finish = partial(self._over_steps, progress=progress, whole=run.log_read)
+                charts.append(ChartData(chart_id, tuple(series for _, series in present), own, finish=finish))
+                continue
             if by_step:
                 own = self._by_step(own, progress)
             drawn = tuple(
@@ -220,6 +249,10 @@ class ChartBuilder:
             )
             charts.append(ChartData(chart_id, drawn, own, unit_name))
         return charts
+
+    def _over_steps(self, chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
+        lines = tuple(self._named(series, series.name, progress, whole=whole) for series in chart.series)
+        return replace(chart, series=lines, spec=self._by_step(chart.spec, progress))
 
     def _by_step(self, spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
         clock = self._clock_of(progress.step_series)
@@ -303,6 +336,14 @@ class ChartBuilder:
             held = (source, context, replace(series, name=name))
         self._used[key] = held
         return held[2]
+
+
+def _first_charts(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
+    """Return the places of the charts that come first: the reward or else the loss, then the pinned ones."""
+    headlines = headline_metrics(progress.metrics) if progress is not None else []
+    lead, *others = [METRIC + name for name in headlines] or ["loss"]
+    firsts = (lead, *view.pins, *others)
+    return {chart_id: place for place, chart_id in enumerate(dict.fromkeys(firsts))}
 
 
 def _banded(chart: ChartData, view: ChartView) -> ChartData:

@@ -43,6 +43,8 @@ class ChartGrid(Container, can_focus=True):
 
     front: var[str] = var("", init=False)
     arrangement: var[Layout] = var("grid", init=False)
+    text: var[str] = var("", init=False)
+    """Words that the names of the charts shown have."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -80,7 +82,7 @@ class ChartGrid(Container, can_focus=True):
         return self._charts.get(chart_id)
 
     def next(self) -> None:
-        ids = [data.id for data in self._data if data.has_data]
+        ids = [data.id for data in self._data if data.has_data and data.matches(self.text)]
         if ids:
             position = ids.index(self.front) if self.front in ids else 0
             self.front = ids[(position + 1) % len(ids)]
@@ -91,16 +93,24 @@ class ChartGrid(Container, can_focus=True):
     def watch_arrangement(self) -> None:
         self._arrange()
 
+    def watch_text(self) -> None:
+        self._arrange()
+
     def on_resize(self) -> None:
         self._arrange()
 
     def _order(self) -> list[ChartData]:
         """Return the charts with data, the selected one first, flat ones last; without any, only one."""
-        with_data = [data for data in self._data if data.has_data] or list(self._data[:1])
+        with_data = [data for data in self._data if data.has_data and data.matches(self.text)]
+        with_data = with_data or [self._without_match() if self.text else data for data in self._data[:1]]
         ids = [data.id for data in with_data]
         first = ids.index(self.front) if self.front in ids else 0
         others = with_data[first + 1 :] + with_data[:first]
         return [*with_data[first : first + 1], *sorted(others, key=self._is_flat)]
+
+    def _without_match(self) -> ChartData:
+        spec = replace(self._data[0].spec, title="", marks=(), empty_text="no chart has this in its name")
+        return ChartData("none", (), spec)
 
     def _is_flat(self, data: ChartData) -> bool:
         return data.id not in self._moving
@@ -108,6 +118,7 @@ class ChartGrid(Container, can_focus=True):
     def _fitting(self) -> tuple[list[ChartData], int, list[int]]:
         """Return the charts that fit, the grid's columns, and the least height of each of its rows."""
         order = self._order()
+        order[0] = order[0].finished
         width, height = self.size
         if self.arrangement == "one":
             return order[:1], 1, [1]
@@ -158,6 +169,7 @@ class ChartGrid(Container, can_focus=True):
         if not self._data or not width or not height:
             return
         order, columns, rows = self._fitting()
+        order = [data.finished for data in order]
         tallest = max(rows)
         self._shown = tuple(order)
         shown = {data.id for data in order}

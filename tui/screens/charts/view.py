@@ -27,6 +27,8 @@ class ChartView:
 
     Attributes:
         window: the visible time range, in epoch seconds.
+        pins: ids of the charts that come first.
+        every_metric: show all metrics of the trainer, not only those that come first.
         full_range: charts of the log show the whole run, regardless of the time range.
         node: the only node shown, by GPU, or None for all nodes.
         x_axis: unit of the x axis; "step" applies only to charts of the log.
@@ -34,6 +36,8 @@ class ChartView:
     """
 
     window: Window = field(default_factory=lambda: Window(FIRST_SPAN.total_seconds()))
+    pins: tuple[str, ...] = ()
+    every_metric: bool = False
     full_range: bool = True
     node: str | None = None
     x_axis: XAxis = "relative"

@@ -17,6 +17,7 @@ from api_client.models import WAITING_STATUSES
 from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
+from tui.analysis.progress.metrics import headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import (
     NODE_CHARACTERS,
@@ -28,6 +29,7 @@ from tui.analysis.run.finding import (
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.run.verdict import verdict
 from tui.analysis.run.waiting import waiting_text
+from tui.analysis.series import latest
 from tui.tables.column import Span
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
@@ -138,6 +140,9 @@ def progress(run: RunSnapshot) -> list[Fact]:
         if progress.total_steps:
             step += [(f"/{count(progress.total_steps)} ", "muted"), (percent(progress.fraction), "plain")]
         facts.append(step)
+    if progress is not None and (headlines := headline_metrics(progress.metrics)):
+        reward = latest(progress.metrics[headlines[0]])
+        facts.append([("reward ", "muted"), (number(reward), "strong")])
     if progress is not None and progress.loss is not None:
         facts.append(
             [

@@ -18,6 +18,7 @@ from textual.timer import Timer
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import next_smoothing
 from tui.screens.charts.builder import ChartBuilder, ChartData
+from tui.screens.charts.filter import ChartFilter
 from tui.screens.charts.grid import LAYOUTS, ChartGrid, Layout
 from tui.screens.charts.view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
@@ -53,6 +54,12 @@ class MetricsPane(Horizontal):
 
         at_s: float
 
+    @dataclass
+    class Pinned(Message):
+        """The user pinned a chart, or took a pin away; these are pinned now."""
+
+        pins: tuple[str, ...]
+
     class NodesLeft(Message):
         """The user is done with picking a node."""
 
@@ -62,10 +69,11 @@ class MetricsPane(Horizontal):
         read_span: Callable[[timedelta, timedelta | None], object],
         *,
         memory_in_matrix: bool = False,
+        pins: tuple[str, ...] = (),
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
-        self.set_reactive(MetricsPane.view, ChartView(Window(span_s)))
+        self.set_reactive(MetricsPane.view, ChartView(Window(span_s), pins=pins))
         self.set_reactive(MetricsPane.matrix, MatrixOptions(memory=memory_in_matrix))
         self._read_span = read_span
         self._builder = ChartBuilder()
@@ -76,6 +84,7 @@ class MetricsPane(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield NodesPane(id="nodes")
+        yield ChartFilter()
         yield ChartGrid(id="charts")
 
     @property
@@ -99,7 +108,7 @@ class MetricsPane(Horizontal):
         """Adapt to the job screen's tab: on Metrics, charts of the log show the visible time range only."""
         self._tab = tab
         self._place_nodes()
-        self.view = replace(self.view, full_range=tab != "metrics")
+        self.view = replace(self.view, full_range=tab != "metrics", every_metric=tab == "metrics")
         self._show_charts()
 
     def _place_nodes(self) -> None:
@@ -186,6 +195,8 @@ class MetricsPane(Horizontal):
             self.view = replace(self.view, selected=None)
         elif self.nodes_large:
             self.nodes_large = False
+        elif self._tab == "metrics" and self.query_one(ChartFilter).clear_text():
+            self.take_focus()
         elif self._tab == "metrics" and self._grid.arrangement == "one":
             self._lay_out_charts("grid")
         else:
@@ -296,6 +307,28 @@ class MetricsPane(Horizontal):
     action_cursor_far_right = partialmethod(_move_cursor, FAST_CURSOR_CELLS)
 
     # Charts and series
+
+    @on(ChartFilter.Changed)
+    def _filter(self, message: ChartFilter.Changed) -> None:
+        self._grid.text = message.value
+
+    @on(ChartFilter.Submitted)
+    def _filtered(self) -> None:
+        self.take_focus()
+
+    def action_filter_charts(self) -> None:
+        self.query_one(ChartFilter).open()
+
+    def show_chart(self, chart_id: str) -> None:
+        self._grid.front = chart_id
+        self._lay_out_charts("one")
+
+    def action_pin(self) -> None:
+        chart = self._grid.front_chart
+        if chart is not None:
+            pins = tuple(pin for pin in self.view.pins if pin != chart.id)
+            self.view = replace(self.view, pins=(*pins, chart.id) if pins == self.view.pins else pins)
+            self.post_message(self.Pinned(self.view.pins))
 
     def action_next_chart(self) -> None:
         self._grid.next()

@@ -44,6 +44,10 @@ class JobPage(Page):
             feed_with,
             layout=JobLayout.remembered(services.settings, services.memory),
             remember=lambda layout: services.memory.put(job=layout.as_state()),
+            pins=tuple(services.memory.state.pins.get(self.job.project_id, ())),
+            remember_pins=lambda pins: services.memory.put(
+                pins={**services.memory.state.pins, self.job.project_id: list(pins)}
+            ),
             recorded=recordings.run(self.job.id, wanted.health, wanted.progress_patterns)
             if recordings is not None
             else None,

@@ -24,12 +24,14 @@ from tui.analysis.export import table_of_series
 from tui.analysis.fleet.batches import Verb
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
+from tui.analysis.series import latest
 from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
+from tui.screens.charts.builder import METRIC
 from tui.screens.charts.view import words
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
@@ -40,7 +42,7 @@ from tui.screens.job.metrics_pane import MetricsPane
 from tui.screens.job.status_text import status_markdown
 from tui.screens.job.time_bar import TimeBar
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec
+from tui.text.units import bytes_iec, number
 from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 
@@ -92,11 +94,15 @@ class JobScreen(AppScreen):
         tab: str | None = None,
         layout: JobLayout | None = None,
         remember: Callable[[JobLayout], object] = lambda _layout: None,
+        pins: tuple[str, ...] = (),
+        remember_pins: Callable[[tuple[str, ...]], object] = lambda _pins: None,
         recorded: RecordedRun | None = None,
     ) -> None:
         super().__init__()
         self._job_layout = layout or JobLayout()
         self._remember = remember
+        self._pins = pins
+        self._remember_pins = remember_pins
         self.job = job
         self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
         self._recorded = recorded
@@ -126,6 +132,7 @@ class JobScreen(AppScreen):
             self._job_layout.span_s,
             self._read_span,
             memory_in_matrix=self._job_layout.memory_in_matrix,
+            pins=self._pins,
             id="panels",
         )
         yield LogPane(self.job, self._job_layout.log, retry=self._retry, now_s=self._now_s, id="log")
@@ -170,6 +177,10 @@ class JobScreen(AppScreen):
 
     def palette_items(self) -> Iterator[PaletteItem]:
         run = self.snapshot
+        progress = run.progress if run is not None else None
+        for name, series in progress.metrics.items() if progress is not None else ():
+            choose = partial(self._show_metric, name)
+            yield PaletteItem("metric", sanitize(name), number(latest(series)), choose)
         for checkpoint in (run.checkpoints or ()) if run is not None else ():
             size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
             of = f"of {sanitize(self.job.name or self.job.id)}"
@@ -177,6 +188,10 @@ class JobScreen(AppScreen):
             about = " · ".join(fact for fact in facts if fact)
             choose = partial(self.query_one(CheckpointPane).open_files, checkpoint)
             yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, choose)
+
+    def _show_metric(self, name: str) -> None:
+        self.tab = "metrics"
+        self.metrics.show_chart(METRIC + name)
 
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
@@ -287,6 +302,10 @@ class JobScreen(AppScreen):
     @on(MetricsPane.TimeRead)
     def _show_log_at(self, message: MetricsPane.TimeRead) -> None:
         self.query_one(LogPane).show_time(int(message.at_s * NS_PER_S))
+
+    @on(MetricsPane.Pinned)
+    def _pinned(self, message: MetricsPane.Pinned) -> None:
+        self._remember_pins(message.pins)
 
     @on(MetricsPane.NodesLeft)
     def _nodes_left(self) -> None:
