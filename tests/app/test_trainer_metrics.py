@@ -12,16 +12,21 @@ from textual.widgets import Input
 
 from api_client.models.logs import LogLine
 from support.dashboard import Dashboard, StubFeed, opened, pressed, screen_view, settle, text_of
-from support.waiting import until
+from support.fake_baseten import FakeBaseten
+from support.fake_runs import finished_run
+from support.remotes import remote_of
+from support.waiting import to_screen, until
 from support.worlds import JOBS, ONE_O_CLOCK, StubRunFeed, run
 from tui.analysis.comparison import ComparedRun, curves_table
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.app import BtTuiApp
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.job.metrics_pane import MetricsPane
 from tui.screens.job.screen import JobScreen
+from tui.settings.remembered import Memory
 
 WIDE = (120, 36)
 VERL = (
@@ -63,7 +68,7 @@ def compare_view(*runs: RunSnapshot) -> Dashboard:
     return screen_view(lambda: CompareRunsScreen([each.job for each in compared], feed))
 
 
-def titles(app: Dashboard) -> list[str]:
+def titles(app: BtTuiApp) -> list[str]:
     return [chart.spec.title.partition(",")[0] for chart in app.screen.query_one(ChartGrid).shown]
 
 
@@ -109,6 +114,12 @@ async def test_charts_are_filtered_by_typing_words_of_their_names() -> None:
         assert not app.screen.query_one("#chart-filter", Input).display
 
 
+async def test_filter_shows_the_charts_if_the_nodes_were_large() -> None:
+    async with opened(job_view("metrics"), WIDE) as pilot:
+        await pressed(pilot, "n", "slash", *"rew")
+        assert "critic/rewards/mean" in text_of(pilot.app)  # type: ignore[arg-type]
+
+
 async def test_group_of_metrics_is_shown_together() -> None:
     async with opened(
         job_view("metrics", snapshot=grpo_run(more=" - actor/z:1 - a:1 - b/c:1")), (160, 60)
@@ -128,6 +139,26 @@ async def test_pinned_chart_comes_after_the_reward_and_is_on_live() -> None:
         await pressed(pilot, "3", "slash", *"timing", "enter", "P", "escape", "1")
         assert remembered[1:] == [("metric/gone",)]
         assert "timing_s/gen" not in titles(app)
+
+
+async def test_pins_are_remembered_for_the_jobs_of_the_project(tmp_path: Path) -> None:
+    path = tmp_path / "layout.json"
+    with FakeBaseten() as server:
+        server.jobs = []
+        finished_run(server, "run1", losses=[3.0, 2.0], metrics=" reward=0.5 timing_s/gen=7")
+        for pins in ([], ["metric/timing_s/gen"]):
+            memory = Memory(path)
+            assert memory.state.pins.get("proj1", []) == pins
+            app = BtTuiApp(remote_of(server), memory=memory)
+            async with app.run_test(size=WIDE) as pilot:
+                await until(pilot, lambda: "run1" in text_of(app))  # noqa: B023
+                await to_screen(pilot, JobScreen, "enter")
+                await until(pilot, lambda: "reward" in text_of(app))  # noqa: B023
+                if pins:
+                    assert "timing_s/gen" in titles(app)[:2]
+                else:
+                    await pilot.press("3", "slash", *"timing", "enter", "P")
+                    await pilot.pause()
 
 
 async def test_metric_is_drawn_over_steps_smoothed_and_logarithmic() -> None:

@@ -131,7 +131,7 @@ def test_thinned_metric_keeps_its_extremes() -> None:
 
 
 def test_curves_of_all_streams_share_their_space() -> None:
-    curves = MetricCurves(20_000, max_total_points=100_000)
+    curves = MetricCurves(10_000)
     names = [f"m{number}" for number in range(MAX_METRICS + 1)]
     for at in range(300):
         for rank in range(8):

@@ -24,11 +24,15 @@ MAX_CURVES = 1_000
 
 
 class MetricCurves:
-    """The bounded curves of a run by stream and name; a full curve is thinned, but keeps its extremes."""
+    """The bounded curves of a run by stream and name; a full curve is thinned, but keeps its extremes.
 
-    def __init__(self, max_points: int, *, max_total_points: int = 1_000_000) -> None:
+    ``max_points`` are those of one curve; many curves have fewer.
+    """
+
+    def __init__(self, max_points: int) -> None:
         self._max_points = max_points
-        self._max_total_points = max_total_points  # of all curves together, about 60 MB
+        # As many points as ten full curves have: more take too long to copy at each snapshot.
+        self._max_total_points = 10 * max_points
         self._curves: dict[StreamKey, dict[str, ThinnedPoints]] = {}
         self._names: set[str] = set()
         self._count = 0

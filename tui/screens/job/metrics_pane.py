@@ -317,6 +317,7 @@ class MetricsPane(Horizontal):
         self.take_focus()
 
     def action_filter_charts(self) -> None:
+        self.nodes_large = False
         self.query_one(ChartFilter).open()
 
     def show_chart(self, chart_id: str) -> None:
