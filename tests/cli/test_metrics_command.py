@@ -111,6 +111,14 @@ def test_metrics_of_the_trainer_are_listed(cli: RunCli, baseten: FakeBaseten) ->
     assert ["reward", "2"] in [row.split()[:2] for row in cli("metrics run1 --list").out.splitlines()]
 
 
+def test_list_of_metrics_counts_the_names_without_a_curve(cli: RunCli, baseten: FakeBaseten) -> None:
+    names = "".join(f" x{chr(97 + n // 26)}{chr(97 + n % 26)}=1" for n in range(203))
+    finished_run(baseten, "run1", losses=[3.0], metrics=names)
+    result = cli("metrics run1 --list -o csv")
+    assert "3 more names without a curve" in result.err
+    assert sum(row["name"].startswith("x") for row in result.csv) == 200
+
+
 @pytest.mark.parametrize("option", ["--follow", "--node 1", "-o chart", "--metric cpu_usage", "--step 5"])
 def test_list_of_metrics_takes_no_option_of_samples(cli: RunCli, running: FakeBaseten, option: str) -> None:
     result = cli(f"metrics runs --list {option}")

@@ -64,6 +64,9 @@ def test_metrics_of_verl_keep_their_names_and_steps() -> None:
         ("iteration {}/9 | lm loss: 2.0 | number of nan iterations: 0 |", {}),
         ("INFO:train.py:77: step {}: loss=2.0, step_{}/9", {}),
         ("step {}/9, loss 2.0, checkpoint 3/4, memory 12:30", {}),
+        ("epoch 1 | train.py:77 | step {}/9 loss: 2.0", {}),
+        ("epoch 1, Steps: {}%|███   | {}/9 [00:10<00:12, 1.0it/s, loss=2.0]", {}),
+        ("At step {} we measured, with a temperature: 7 as it was, loss: 2.0 and more of it all", {}),
         ("[pid: 4711] step {}/9 loss: 2.0", {}),
         ("Steps: {}%|███   | {}/9 [00:10<00:12, 1.0it/s, loss=2.0, reward=0.5]", {"reward": 0.5}),
         ('{{"kl": 0.5, "step": {}, "loss": 2.0, "name": "7"}}', {"kl": 0.5, "name": 7}),
@@ -93,11 +96,15 @@ def test_any_group_of_a_pattern_is_a_metric() -> None:
     folding.add([LogLine((START_S + 9) * 10**9, "it 3: R none", "node-0", None)])
     assert folding.snapshot().step == 3
     assert values(folding.snapshot()) == {"reward": (0.5, 1.0)}
+    alone = ProgressFold(patterns=[ProgressPattern("mine", r"return (?P<reward>\S+)")])
+    alone.add([LogLine(START_S * 10**9, "return 0.5", "node-0", None)])
+    assert values(alone.snapshot()) == {"reward": (0.5,)}
 
 
 def test_ranks_that_print_the_same_give_one_curve() -> None:
     lines = [f"[rank{rank}]: step {step}/9 loss: 2.0 kl: 0.{rank}" for step in (1, 2) for rank in (0, 1)]
-    progress = fold(*lines)
+    more = [f"[rank1]: step {step}/9 lr: 1 kl: 0.1" for step in (3, 4)]
+    progress = fold(*lines, *more, "[rank0]: step 3/9 loss: 2.0")
     assert progress.stream == "node-0[0]"
     assert values(progress) == {"kl": (0.0, 0.0)}
 

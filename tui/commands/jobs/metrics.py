@@ -31,6 +31,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import client_command
+from tui.text.units import counted
 
 NOW_SPAN = timedelta(minutes=15)
 """Time range for a table of current values: older samples would not change it."""
@@ -117,7 +118,12 @@ async def metrics(
     if lists:
         since_at = resolve_since(since, client.clock.now())
         reading = await read_with_line(client, found, output, since=since_at)
-        names = curves_of(reading.run.progress or ProgressSnapshot())
+        progress = reading.run.progress or ProgressSnapshot()
+        names = curves_of(progress)
+        if progress.refused_metrics:
+            output.remark(
+                f"{counted(progress.refused_metrics, 'more name')} without a curve: there are too many"
+            )
         if not names:
             output.remark("no metrics found in the log")
         print_names(output, names, output_format)

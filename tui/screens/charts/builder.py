@@ -239,7 +239,8 @@ class ChartBuilder:
             by_step = view.x_axis == "step" and bool(progress.step_series.values)
             if by_step and is_metric:
                 finish = partial(self._over_steps, progress=progress, whole=run.log_read)
-                charts.append(ChartData(chart_id, tuple(series for _, series in present), own, finish=finish))
+                named = tuple(self._named(series, name) for name, series in present)
+                charts.append(ChartData(chart_id, named, own, finish=finish))
                 continue
             if by_step:
                 own = self._by_step(own, progress)

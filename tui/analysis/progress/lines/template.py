@@ -290,7 +290,7 @@ def _metrics(line: _Line, slots: Sequence[Slot]) -> tuple[tuple[int, str], ...]:
     names: dict[str, int] = {}
     for index in range(min([*line.known(), *objects[:1]], default=0), len(line.numbers)):
         one = line.numbers[index]
-        is_measure = index not in taken and one.field in MEASURES | {""} and not one.is_fraction
+        is_measure = index not in taken and one.field in MEASURES | {""}
         if is_measure and one.name not in MEASURES and _has_own_name(one):
             prefix = "eval/" if one.is_of_evaluation and not names_evaluation(one.name) else ""
             names.setdefault(prefix + one.name, index)
