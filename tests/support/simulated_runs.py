@@ -18,7 +18,7 @@ from api_client.models import Checkpoint, InstanceType, JobMetrics, JobStatus, T
 from api_client.models.logs import LogLine
 from api_client.models.metrics import MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 from support.trainer_lines import EVALUATIONS, SAVED, SAVES, STYLES, hms
-from tui.analysis.health.checks import judged
+from tui.analysis.health.judge import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding

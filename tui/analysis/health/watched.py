@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import pairwise
 from operator import sub
-from typing import Any
 
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
@@ -19,6 +19,7 @@ from tui.analysis.node_metrics import MetricsSnapshot, mean_known
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
+from tui.analysis.series import Series
 
 MINUTE_S = 60.0
 HOUR_S = 3600.0
@@ -33,6 +34,9 @@ _WARM_UP_S = 15 * MINUTE_S  # Allocators and caches fill during the first steps.
 _ROUND_REPORTS = 25  # Only so many reports apart is a round number of steps no coincidence.
 _ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 _REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|episod|\bpolicy\b")
+
+
+_WORK = re.compile(r"(?i)^(?!.*time).*(?:seq|length|batch|resolution|frames)")
 
 
 class Watched:
@@ -147,8 +151,15 @@ class Watched:
     @cached_property
     def is_reinforcement(self) -> bool:
         """True if the log names rewards or an adversary anywhere: work and losses vary by design."""
-        metrics: Any = getattr(self.progress, "metrics", ())
-        return self.progress.moving_target or any(_REINFORCEMENT.search(name) for name in metrics)
+        names = self.progress.metrics
+        return self.progress.moving_target or any(_REINFORCEMENT.search(name) for name in names)
+
+    @cached_property
+    def work_per_step(self) -> list[Series]:
+        """What the log reports of a step's size: the length of its sequences, its batch."""
+        named = [series for name, series in self.progress.metrics.items() if _WORK.search(name)]
+        sizes = [each for each in named if not all(b > a for a, b in pairwise(each.values[-8:]))]
+        return [self.progress.input_length_series, *sizes]
 
     # Steps and pauses
 

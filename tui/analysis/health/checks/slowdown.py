@@ -119,9 +119,10 @@ def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> s
     def change(series: Series) -> tuple[float | None, float | None]:
         return mean_between(series, before, began), mean_between(series, began, at)
 
-    sizes = [change(node.mean_memory) for node in nodes] + [change(run.progress.input_length_series)]
-    # Larger inputs are this much longer, or use this much more GPU memory.
-    if not in_tokens and any(old and new is not None and new > 1.1 * old for old, new in sizes):
+    sizes = [change(series) for series in run.work_per_step]
+    sizes += [] if in_tokens else [change(node.mean_memory) for node in nodes]
+    # Larger inputs are a tenth longer, or use a tenth more GPU memory.
+    if any(old and new is not None and new > 1.1 * old for old, new in sizes):
         return None
     uses = [change(node.mean_utilization) for node in nodes]
     old, new = mean_known(old for old, _ in uses), mean_known(new for _, new in uses)
@@ -143,8 +144,8 @@ CHECK = Check(
     " in each third of the window, after 50 minutes of training. The text says whether the GPUs are as busy"
     " as before.",
     excused="pauses, a speed that is coming back or was as low before for long (batches sorted by length),"
-    " reinforcement learning, whose steps vary in work, and, unless tokens are counted, larger inputs (more"
-    " GPU memory, or longer sequences by the log).",
+    " reinforcement learning, whose steps vary in work, and larger inputs: longer sequences or batches by the"
+    " log, or, unless tokens are counted, more GPU memory.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(
