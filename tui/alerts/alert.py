@@ -123,8 +123,6 @@ def fleet_title(rows: Sequence[JobRow]) -> str:
 
 AWAY = timedelta(minutes=30)
 """Minimum absence after which a returning finding counts as new."""
-FORGET_AFTER = timedelta(days=2)
-MAX_SEEN_FINDINGS = 5_000
 SETTLING = timedelta(minutes=2)
 """Time after the first update from a source in which it still finds what was there before."""
 
@@ -160,8 +158,6 @@ class AlertTracker:
             for found in findings
             if self._is_new(job, found, now, first_at)
         ]
-        if len(self._seen) > MAX_SEEN_FINDINGS:
-            self._forget(now)
         return tuple(news)
 
     def _is_new(self, job: TrainingJob, found: HealthFinding, now: datetime, first_at: datetime) -> bool:
@@ -192,13 +188,12 @@ class AlertTracker:
     def snoozed(self, now: datetime) -> SnoozedFindings:
         return frozenset(key for key, until in self._snoozed.items() if now < until)
 
-    def keep_only(self, job_ids: Set[str]) -> None:
-        """Forget the jobs that no longer exist."""
+    def prune(self, job_ids: Set[str], now: datetime) -> None:
+        """Forget jobs that no longer exist, findings that would count as new again, and snoozes of those."""
         self._first_updates = {key: at for key, at in self._first_updates.items() if key in job_ids}
-        self._seen = {key: at for key, at in self._seen.items() if key[0] in job_ids}
-        self._snoozed = {key: until for key, until in self._snoozed.items() if key[0] in job_ids}
-
-    def _forget(self, now: datetime) -> None:
-        self._seen = {key: at for key, at in self._seen.items() if now - at < FORGET_AFTER}
-        while len(self._seen) > MAX_SEEN_FINDINGS:
-            del self._seen[min(self._seen, key=self._seen.__getitem__)]
+        self._seen = {key: at for key, at in self._seen.items() if key[0] in job_ids and now - at < AWAY}
+        self._snoozed = {
+            key: until
+            for key, until in self._snoozed.items()
+            if key[0] in job_ids and (now < until or key in self._seen)
+        }

@@ -124,7 +124,7 @@ class Alerts:
             if row.id not in watched:  # the job's own screen knows more, and sooner
                 source = "preview" if row.judged else "list"  # a listed job has not been inspected yet
                 self._send_alerts(self._tracker.update(row.job, row.findings, _now(), source=source))
-        self._tracker.keep_only(watched.union(row.id for row in message.fleet.jobs))
+        self._tracker.prune(watched.union(row.id for row in message.fleet.jobs), _now())
         if isinstance(self._front, HomeScreen):
             rows = message.fleet.jobs
             awake = [without_snoozed(row, self._snoozed) for row in rows] if self._snoozed else rows

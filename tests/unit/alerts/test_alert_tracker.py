@@ -83,14 +83,26 @@ def test_memory_keeps_only_jobs_that_exist() -> None:
     for name in ("deleted", "kept"):
         tracker.update(job(name), (SLOW,), at(1), source="list")
         tracker.snooze(name, ["stalled"], at(30))
-    tracker.keep_only({"kept"})
+    tracker.prune({"kept"}, at(2))
     assert tracker.snoozed(at(2)) == {("kept", "stalled")}
     assert told(tracker.update(job("kept", "COMPLETED"), (), at(3), source="list")) == [
         "TRAINING_JOB_COMPLETED"
     ]
     assert told(tracker.update(job("deleted", "COMPLETED"), (), at(3), source="list")) == []
-    tracker.keep_only(set())
+    tracker.prune(set(), at(4))
     assert size_of(tracker) == size_of(AlertTracker(ONE_O_CLOCK))
+
+
+def test_memory_of_findings_ends_once_they_would_count_as_new_again() -> None:
+    tracker = AlertTracker(ONE_O_CLOCK)
+    tracker.update(RUNNING, (), at(0), source="run")
+    empty = size_of(tracker)
+    tracker.update(RUNNING, (STALL, SLOW), at(1), source="run")
+    tracker.snooze(RUNNING.id, ["stalled"], at(20))
+    tracker.prune({RUNNING.id}, at(30))
+    assert size_of(tracker) > empty
+    tracker.prune({RUNNING.id}, at(32))
+    assert size_of(tracker) == empty
 
 
 def size_of(tracker: AlertTracker) -> int:
