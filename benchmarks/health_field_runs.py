@@ -374,7 +374,7 @@ def zero_loss_and_nan_norm(seed: int) -> Run:
         for one in lines[broke:]
     ]
     return Run(
-        5, lines, nodes(seed), {"loss-not-finite": lines[broke].at}, frozenset({"plateau", "loss-exploding"})
+        5, lines, nodes(seed), {"loss-not-finite": lines[broke].at}, frozenset({"loss-exploding"})
     )
 
 
@@ -441,7 +441,7 @@ def slow_node_in_its_lines(seed: int) -> Run:
 def slow_divergence(seed: int) -> Run:
     loss = lambda step: falling(step) if step < 600 else falling(600) + 4.0 * min(1.0, (step - 600) / 350)
     lines = log(seed, 6, HF, loss=loss)
-    return Run(6, lines, nodes(seed), {"loss-exploding": lines[600].at}, frozenset({"plateau"}))
+    return Run(6, lines, nodes(seed), {"loss-exploding": lines[600].at})
 
 
 def fragmenting_memory(seed: int) -> Run:

@@ -204,18 +204,6 @@ def waves_of_speed(seed: int) -> Run:
     return Run(6, training(seed, 6 * HOUR, pace=pace), [Node(gpu=busy(seed))])
 
 
-def plateau(seed: int) -> Run:
-    loss = lambda step: 2 + 4 * math.exp(-step / 100)
-    return Run(
-        7, training(seed, 7 * HOUR, loss=loss, total=9000), [Node(gpu=busy(seed))], {"plateau": 1.2 * HOUR}
-    )
-
-
-def never_learns(seed: int) -> Run:
-    lines = training(seed, 6 * HOUR, loss=lambda step: 10.82, noise=0.002)
-    return Run(6, lines, [Node(gpu=busy(seed))], {"plateau": LOADED_S})
-
-
 def learns_little(seed: int) -> Run:
     """A fine-tuning whose loss is noisy and hardly moves."""
     lines = training(seed, 6 * HOUR, loss=lambda step: 1.2 - step / 40_000, noise=0.05)
@@ -372,8 +360,6 @@ RUNS = (
     throttled,
     longer_sequences,
     waves_of_speed,
-    plateau,
-    never_learns,
     learns_little,
     overfits,
     levels_off,

@@ -6,9 +6,11 @@ recover before the run was restarted. After a restart from an earlier checkpoint
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 from api_client.models import Checkpoint
@@ -22,7 +24,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 from tui.text.times import time_key
 
-MAX_CHECKED_CHECKPOINTS = 200
+MAX_CHECKED = 200
 """Check only the newest checkpoints, because each may take a few milliseconds."""
 SAME_MOMENT_S = 60.0
 """A loss printed this many seconds after its checkpoint was created may belong to its step."""
@@ -38,29 +40,17 @@ def checkpoint_faults(
     """
     if not run.log_read or run.checkpoints is None:
         return None
-    progress = run.progress or ProgressSnapshot()
-    losses = _Losses(run, progress, rules)
-    newest = sorted(run.checkpoints, key=lambda one: time_key(one.created_at))
-    found: dict[SavedKey, CheckpointFault | None] = {}
-    before: float | None = None
-    for checkpoint in newest[-MAX_CHECKED_CHECKPOINTS:]:
-        at = losses.place_of(checkpoint)
-        if at is None:
-            continue
-        fault = losses.fault_at(at)
-        if fault is not None or before is None or losses.times[at] > before:
-            found[saved_key(checkpoint)] = fault
-        before = losses.times[at]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Break:
-    """A time range in which the loss was broken."""
-
-    start: float
-    end: float
-    fault: CheckpointFault
+    losses = _Losses(run, run.progress or ProgressSnapshot(), rules)
+    faults: dict[SavedKey, CheckpointFault | None] = {}
+    before = -math.inf
+    for checkpoint in sorted(run.checkpoints, key=lambda each: time_key(each.created_at))[-MAX_CHECKED:]:
+        index = losses.index_of(checkpoint)
+        if index is not None:
+            fault = losses.fault_at(index)
+            if fault is not None or losses.times[index] > before:
+                faults[saved_key(checkpoint)] = fault
+            before = losses.times[index]
+    return faults
 
 
 class _Losses:
@@ -72,27 +62,14 @@ class _Losses:
         by_step = progress.loss_by_step
         named = len(by_step) == len(self.times) and len(progress.step_series) > 0
         self._steps = [step for step, _ in by_step] if named else None
-        self._starts = self._restarts()
-        self._breaks = list(self._persistent_breaks())
-
-    def _restarts(self) -> list[int]:
-        places = {bisect_right(self.times, time) for time in self._progress.restarts}
+        starts = {bisect_right(self.times, time) for time in progress.restarts}
         if self._steps is not None:
             steps = enumerate(pairwise(self._steps), 1)
-            places |= {place for place, (step, following) in steps if following < step}
-        return sorted(place for place in places if 0 < place < len(self.times))
+            starts |= {index for index, (step, following) in steps if following < step}
+        self._starts = sorted(index for index in starts if 0 < index < len(self.times))
+        self._trouble = cache(self._find_trouble)
 
-    def _persistent_breaks(self) -> Iterator[_Break]:
-        """Yield the problems that had not ended when the run was restarted, or have not ended yet."""
-        for end in (*self._starts, len(self.times)):
-            start = max((place for place in self._starts if place < end), default=0)
-            found = self._trouble(end)
-            if found is not None and found.since is not None:
-                since_s = max(found.since.timestamp(), self.times[start])
-                last_s = self.times[end] if end < len(self.times) else float("inf")
-                yield _Break(since_s, last_s, _fault(found))
-
-    def place_of(self, checkpoint: Checkpoint) -> int | None:
+    def index_of(self, checkpoint: Checkpoint) -> int | None:
         """Return the index of the newest loss up to the checkpoint's step, in the attempt that wrote it."""
         if not self.times:
             return None
@@ -100,30 +77,29 @@ class _Losses:
         has_step = step is not None and self._steps is not None
         if created is None and (self._starts or not has_step):
             return None  # The attempt is unknown.
-        place = len(self.times) - 1
+        index = len(self.times) - 1
         if created is not None:
             late_s = SAME_MOMENT_S if has_step else 0.0
-            place = bisect_right(self.times, created.timestamp() + late_s) - 1
+            index = bisect_right(self.times, created.timestamp() + late_s) - 1
         if step is not None and self._steps is not None:
-            while place >= 0 and self._steps[place] > step:
-                place -= 1
-        return place if place >= 0 else None
+            while index >= 0 and self._steps[index] > step:
+                index -= 1
+        return index if index >= 0 else None
 
-    def fault_at(self, place: int) -> CheckpointFault | None:
-        """Return why a checkpoint written at that loss is faulty; None if it is good."""
-        at = self.times[place]
-        lasting = next((one for one in self._breaks if one.start <= at < one.end), None)
-        if lasting is not None:
-            return lasting.fault
-        found = self._trouble(place + 1)
-        if found is None:  # An explosion shows only after a few more values.
-            following = next((start for start in self._starts if start > place), len(self.times))
-            found = self._trouble(min(place + 1 + loss_exploding.NEWEST, following))
-            if found is not None and (found.since is None or found.since.timestamp() > at):
-                found = None
-        return _fault(found) if found is not None else None
+    def fault_at(self, index: int) -> CheckpointFault | None:
+        """Return why a checkpoint written at that loss is faulty; None if it is good.
 
-    def _trouble(self, count: int) -> HealthFinding | None:
+        A divergence shows only after a few more losses, or at the end of the attempt, if it has not ended.
+        """
+        end = next((start for start in self._starts if start > index), len(self.times))
+        for count in (end, index + 1, min(index + 1 + loss_exploding.NEWEST, end)):
+            trouble = self._trouble(count)
+            since = trouble.since.timestamp() if trouble is not None and trouble.since else self.times[index]
+            if trouble is not None and since <= self.times[index]:
+                return _fault(trouble)
+        return None
+
+    def _find_trouble(self, count: int) -> HealthFinding | None:
         progress, until = self._progress, self.times[count - 1] if count else 0.0
         losses = _first(progress.loss_series, count)
         norms = progress.grad_norm_series
@@ -142,14 +118,12 @@ class _Losses:
 
 
 def _first(series: Series, count: int) -> Series:
-    if count >= len(series.times):
-        return series
     return Series(series.name, series.times[:count], series.values[:count])
 
 
-def _fault(found: HealthFinding) -> CheckpointFault:
-    what = found.text.replace("diverging", "diverged")
-    if found.kind.loss == "not finite":
-        subject, _, value = found.text.partition(" is ")
+def _fault(trouble: HealthFinding) -> CheckpointFault:
+    what = trouble.text.replace("diverging", "diverged")
+    if trouble.kind.loss == "not finite":
+        subject, _, value = trouble.text.partition(" is ")
         what = f"{subject} became {'NaN' if value == 'NaN' else 'infinite'}"
-    return CheckpointFault(found.kind, f"the {what}", found.since)
+    return CheckpointFault(trouble.kind, f"the {what}", trouble.since)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 
 from tui.analysis.health.check import IDLE, WORKING, Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.groups import BIN_S, Groups
@@ -107,7 +107,8 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
         if earlier is None or newest is None or earlier[2] != newest[2]:
             continue
         use = groups.nodes[name].mean_utilization
-        if not newest[2] and _without_lowest(use, at - 2 * part_s) >= share * newest[1]:
+        # A few low samples prove nothing; a node that has been found may wait in bursts.
+        if name not in held and not newest[2] and not _is_lasting(use, at - 2 * part_s, share * newest[1]):
             continue
         starts = [groups.likeness(*sorted((name, peer))).apart_since for peer in peers]
         since = median([start for start in starts if start is not None] or [at])
@@ -115,10 +116,10 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
     return {name: lag for name, lag in lags.items() if name in held or not _is_role(run, groups, name, lags)}
 
 
-def _without_lowest(use: Series, start: float) -> float:
-    """Return the mean since a time, without the lowest sample: a single one proves nothing."""
-    values = sorted(values_between(use, start))
-    return fmean(values[1:] or values or [0.0])
+def _is_lasting(use: Series, start: float, below: float) -> bool:
+    """Return True if four of five samples since a time, and both of the newest, are below a level."""
+    values = values_between(use, start)
+    return sum(value < below for value in values) >= 0.8 * len(values) and max(values[-2:]) < below
 
 
 def _peers(run: Watched, groups: Groups, name: str) -> list[str]:
