@@ -215,8 +215,8 @@ findings: GPUs that wait for the model to load are idle @ tui/analysis/health/ch
 -        allowed_s = limits.idle_never_s
 +        allowed_s = limits.idle_after_s
 findings: a single NaN is a broken loss @ tui/analysis/health/checks/loss_not_finite.py
--_LASTING = 3  #
-+_LASTING = 1  #
+-broken > 2 or
++broken > 0 or
 findings: a node that logs is missing @ tui/analysis/health/checks/node_missing.py
 -        if silence.log_state == "silent":
 +        if silence.log_state != "unknown":

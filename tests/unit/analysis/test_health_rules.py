@@ -281,7 +281,6 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "one restart is luck": (lambda: run(ONCE, 2300), ""),
     "restarts by the log": (lambda: run(TWICE, 4300), "restarts warning run 2000: restarted 2 times, last 5m ago"),
     "by the history": (lambda: look(1100, queue=RESTARTED), "restarts warning run 500"),
-    "by the count": (lambda: look(job={"retry_count": 3}), "restarts warning run None"),
     "what TensorFlow always prints": (
         lambda: run(sorted([*steps(3600), (3000.0, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to "
                                                    "register cuDNN factory: already registered")]), 3600), ""),

@@ -24,7 +24,7 @@ _LEAST_BINS = 4
 _ALIKE = 0.88
 """Two nodes are alike in a bin if the less busy one has this share of the other's use …"""
 
-_MOSTLY, _NEARLY_ALL = 0.75, 0.9
+_MOSTLY = 0.75
 """… and work alike if they are so in this share of the bins."""
 
 
@@ -71,7 +71,7 @@ class Groups:
             for at, own in self._bins[name].items()
         ]
         worked = [own >= share * most for own, most in pairs if most >= WORKING]
-        return sum(worked) >= _NEARLY_ALL * len(worked)
+        return sum(worked) >= 0.9 * len(worked)
 
     def hold_alike(self, names: Iterable[str]) -> bool:
         """Return True if these nodes have as much in their GPUs' memory, as far as that is known."""

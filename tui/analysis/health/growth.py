@@ -17,9 +17,6 @@ from tui.analysis.health.watched import HOUR_S, MINUTE_S, Watched
 from tui.analysis.health.windows import means_of_parts
 from tui.analysis.series import Series, mean_between
 
-_PARTS, _STEADY = 4, 0.4
-"""Each of so many parts of a window must grow by this share of the average: a burst grows in one only."""
-
 
 class Forecast(NamedTuple):
     """Significant growth per second, the time until the limit, and since when it grows (epoch s)."""
@@ -70,12 +67,13 @@ def forecast(
 
 def _steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
     """Return the growth per second and the level of a series that grew in all of a window, else None."""
-    if not series.times or series.times[0] > at - window_s * (1 - 0.5 / _PARTS):
+    if not series.times or series.times[0] > at - window_s * 7 / 8:
         return None
-    means = means_of_parts([series], at, window_s / _PARTS, _PARTS)
-    if len(means) < _PARTS or means[-1] <= means[0]:
+    means = means_of_parts([series], at, window_s / 4, 4)
+    if len(means) < 4 or means[-1] <= means[0]:
         return None
-    if min(b - a for a, b in pairwise(means)) < _STEADY * (means[-1] - means[0]) / (_PARTS - 1):
+    # A burst grows in one part only.
+    if min(b - a for a, b in pairwise(means)) < 0.4 * (means[-1] - means[0]) / 3:
         return None
     first, last = bisect_left(series.times, at - window_s), bisect_right(series.times, at)
     pairs = zip(series.times[first:last], series.values[first:last], strict=True)

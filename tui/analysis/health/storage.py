@@ -27,17 +27,6 @@ class Limits:
     )
 
 
-NEEDS = (
-    "usage that has grown in each part of the window (or of four times that window), will be full before the"
-    " run ends, and is above 80%, or full within 20 minutes, or has grown for two hours; or usage above"
-    " `disk_share`."
-)
-EXCUSED = (
-    "the first 15 minutes of training, growth that slows down, a sawtooth up to the level from which it fell"
-    " before, and steps of which the next one still fits (old checkpoints may be pruned in time)."
-)
-
-
 def filling(run: Watched, limits: Limits, utilization: Series, name: str, node: str | None) -> Findings:
     used = latest(utilization)
     if used is None:

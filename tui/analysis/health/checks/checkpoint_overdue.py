@@ -15,8 +15,6 @@ from tui.analysis.health.check import MINUTE_S, Check, Example, FindingKind, Fin
 from tui.text.units import counted, duration
 
 _LISTED_AFTER_S = 15 * MINUTE_S  # A large checkpoint may take this long to be written and listed.
-_LOST = 2  # A single save may be another kind of file.
-_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,8 @@ def _never_came(run: Watched) -> Findings:
     lost = (
         [at for at in saves if newest is None or at > newest + _LISTED_AFTER_S] if listed is not None else []
     )
-    if len(lost) >= _LOST and run.now_s - lost[_LOST - 1] > _LISTED_AFTER_S:
+    # A single save may be another kind of file.
+    if len(lost) > 1 and run.now_s - lost[1] > _LISTED_AFTER_S:
         count = counted(len(lost), "save")
         if newest is not None:
             text = f"{count} announced since the last checkpoint, {duration(run.now_s - newest)} ago"
@@ -129,7 +128,7 @@ def _saved(run: Watched) -> list[_Saved]:
 
 
 def _step(name: str) -> int | None:
-    numbers = _NUMBERS.findall(name)
+    numbers = re.findall(r"\d+", name)
     return int(numbers[-1][-12:]) if numbers else None
 
 

@@ -21,7 +21,6 @@ from tui.text.units import counted, duration
 
 _RETRIED = re.compile(r"\b(?:re-?try|re-?tries|retrying|try again|re-?connect|attempt \d)", re.IGNORECASE)
 _LEVEL = re.compile(r"^(?:\W{0,8}+(?:ERROR|CRITICAL|FATAL|Error)\b)++\W{0,4}(?=\S)")
-_AFTER_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,12 @@ def find(run: Watched, limits: Limits) -> Findings:
         text, short = f"{count} in the log, first {ago} ago: {quote}", f"{count}: {short}"
     severity: Severity = "warning"
     usual_s = run.progress.step_interval_s or 0.0
-    if (run.last_step_s or 0.0) > newest_s + max(_AFTER_S, usual_s):
+    if (run.last_step_s or 0.0) > newest_s + max(10.0, usual_s):
         if len(recent) == 1 or all(_RETRIED.search(error.text) for error in recent):
             severity, text = "info", f"{text} (training continued)"
     elif usual_s and run.training_since is not None and not run.is_held():
         # A run that makes steps may not have had the time for the next ones since.
-        may_survive_s = _AFTER_S + min(10 * MINUTE_S, max(MINUTE_S, 3 * usual_s))
+        may_survive_s = 10.0 + min(10 * MINUTE_S, max(MINUTE_S, 3 * usual_s))
         if run.now_s - newest_s < may_survive_s:
             return
     yield run.finding(severity, text, short=short, since_s=first_s)

@@ -9,9 +9,6 @@ from tui.analysis.health.check import MINUTE_S, WORKING, Check, Example, Finding
 from tui.analysis.health.windows import means_of_parts
 from tui.text.units import duration, percent
 
-_SETTLED_S = 5 * MINUTE_S
-_PARTS = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -25,7 +22,7 @@ class Limits:
 
 def find(run: Watched, limits: Limits) -> Findings:
     at = run.metrics.at
-    if at is None or run.is_reinforcement or (run.last_step_s or 0.0) < at - _SETTLED_S:
+    if at is None or run.is_reinforcement or (run.last_step_s or 0.0) < at - 5 * MINUTE_S:
         return
     held = run.is_held()
     machine = run.run.job.instance_type
@@ -35,15 +32,15 @@ def find(run: Watched, limits: Limits) -> Findings:
         (limits.underused_after_s, limits.underused_below, busy_cpus),
         (4.0 * limits.underused_after_s, WORKING, 0.0),
     ):
-        if at - window_s < (run.training_since or math.inf) + _SETTLED_S:
+        if at - window_s < (run.training_since or math.inf) + 5 * MINUTE_S:
             continue
         uses, cpus = (
-            means_of_parts(series, at, window_s / _PARTS, _PARTS)
+            means_of_parts(series, at, window_s / 3, 3)
             for series in zip(*((node.mean_utilization, node.cpu) for node in run.metrics.nodes), strict=True)
         )
-        is_low = len(uses) == _PARTS and max(uses) < run.eased(below, 1.0, held=held)
+        is_low = len(uses) == 3 and max(uses) < run.eased(below, 1.0, held=held)
         if is_low and min(cpus, default=0.0) >= cpu_from:
-            text = f"GPUs only {percent(sum(uses) / _PARTS)} busy for {duration(window_s)} or longer"
+            text = f"GPUs only {percent(sum(uses) / 3)} busy for {duration(window_s)} or longer"
             if cpu_from:
                 text += f", CPUs at their limit ({max(cpus):.0f} of {cores:.0f} cores): waiting for data?"
             yield run.finding("info", text, since_s=at - window_s)

@@ -10,20 +10,18 @@ from tui.analysis.health.check import Check, Example, FindingKind, Findings, NoL
 from tui.analysis.progress.inputs import MAX_SKIPPED
 from tui.text.units import number
 
-_LASTING = 3  # A single NaN may be a batch that was skipped …
-_ALONE_S = 600.0  # … unless nothing follows it, or another one after half of that.
-
 
 def find(run: Watched, _limits: NoLimits) -> Findings:
     losses, norms = run.progress.loss_series, run.progress.grad_norm_series
     broken = _broken_at_end(losses.values)
+    # A single NaN may be a batch that was skipped, unless nothing follows it.
     if broken and run.progress.loss is not None:
         since = losses.times[-broken]
-        if run.is_held() or broken >= _LASTING or run.now_s - since > _ALONE_S / broken:
+        if run.is_held() or broken > 2 or run.now_s - since > 600.0 / broken:
             text = f"loss is {number_or_nan(run.progress.loss)}"
             yield run.finding("critical", text, since_s=since)
             return
-    skipped, half_s = run.progress.skipped_steps, _ALONE_S / 2
+    skipped, half_s = run.progress.skipped_steps, 300.0
     last_loss_s = losses.times[-1] if losses.times else run.now_s
     only_skips = len(skipped) == MAX_SKIPPED and last_loss_s < skipped[0]
     if only_skips and run.now_s - skipped[-1] < half_s < run.now_s - last_loss_s:
@@ -32,7 +30,7 @@ def find(run: Watched, _limits: NoLimits) -> Findings:
         return
     broken = _broken_at_end(norms.values)
     # While the loss scale is found, the first norms are infinite.
-    if broken >= (_LASTING if broken < len(norms) else 20):
+    if broken >= (3 if broken < len(norms) else 20):
         text = f"grad norm is {number_or_nan(norms.values[-1])}"
         yield run.finding("critical", text, since_s=norms.times[-broken])
 

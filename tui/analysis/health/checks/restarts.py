@@ -8,9 +8,6 @@ from api_client.models import JobStatus
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Severity, Watched, limit
 from tui.text.units import counted, duration
 
-_COUNT_FIELDS = ("retry_count", "restart_count", "retries")
-"""Fields that the API may have in the future (the platform counts BT_RETRY_COUNT)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -25,9 +22,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         if event.status == JobStatus.RUNNING and event.created is not None
     ][1:]
     times = max((history, list(run.progress.restarts)), key=len)
-    fields = run.run.job.model_extra or {}
-    counts = [count for name in _COUNT_FIELDS if isinstance(count := fields.get(name), int)]
-    restarts = max([len(times), *counts])
+    restarts = len(times)
     newest = max(times, default=None)
     if restarts < limits.restarts or (newest is not None and run.now_s - newest > limits.restarts_within_s):
         return

@@ -21,7 +21,7 @@ from tui.text.units import number, percent
 _BINS, _EARLIER = 3, 4
 """A slow time consists of so many bins, each of them slow, after at least so many others."""
 
-_RECOVERED, _AS_LONG = 0.9, 2.0
+_RECOVERED = 0.9
 """A run that was as slow before and came back to this share of its speed does so by design, for up to this
 many times as long."""
 
@@ -62,7 +62,7 @@ def find(run: Watched, limits: Limits) -> Findings:
             break
         began = time
     slow_bins = (speeds[-1][0] - began) / bin_s + 1
-    if not held and slow_bins <= _AS_LONG * _longest_recovered(earlier, now, usual):
+    if not held and slow_bins <= 2.0 * _longest_recovered(earlier, now, usual):
         return
     cause = _cause(run, began, limits.slowdown_window_s, in_tokens=unit == "tok/s")
     if cause is not None:
