@@ -44,7 +44,7 @@ def forecast(
     downloaded, memory and disks fill without meaning anything.
     """
     at = run.metrics.at or 0.0
-    line = _steady_growth(series, at, window_s) if limit else None
+    line = _steady_growth(series, at, window_s, held=held) if limit else None
     if line is None or at - window_s < run.growth_since:
         return None
     rate, level = line
@@ -65,15 +65,15 @@ def forecast(
     return None
 
 
-def _steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
+def _steady_growth(series: Series, at: float, window_s: float, *, held: bool) -> tuple[float, float] | None:
     """Return the growth per second and the level of a series that grew in all of a window, else None."""
     if not series.times or series.times[0] > at - window_s * 7 / 8:
         return None
     means = means_of_parts([series], at, window_s / 4, 4)
     if len(means) < 4 or means[-1] <= means[0]:
         return None
-    # A burst grows in one part only.
-    if min(b - a for a, b in pairwise(means)) < 0.4 * (means[-1] - means[0]) / 3:
+    # A burst grows in one part only; once found, growth may pause.
+    if not held and min(b - a for a, b in pairwise(means)) < 0.4 * (means[-1] - means[0]) / 3:
         return None
     first, last = bisect_left(series.times, at - window_s), bisect_right(series.times, at)
     pairs = zip(series.times[first:last], series.values[first:last], strict=True)
