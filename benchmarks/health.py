@@ -48,7 +48,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
-from tui.readers.run import health_metrics_fold
+from tui.readers.health_metrics import health_metrics_fold
 from tui.text.units import duration
 
 START_S = 1_770_000_000

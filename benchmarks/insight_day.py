@@ -30,8 +30,8 @@ from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import HEALTH_STEP_S as HEALTH_METRICS_STEP_S
-from tui.readers.run import health_metrics_fold
+from tui.readers.health_metrics import HEALTH_STEP_S as HEALTH_METRICS_STEP_S
+from tui.readers.health_metrics import health_metrics_fold
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 DEFAULT_HOURS, DEFAULT_LOOK_S = 6.0, 120.0

@@ -15,7 +15,7 @@ from support.fake_runs import iso, metrics_of, node, serve_metrics
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import HealthMetrics, metrics_in_parts
+from tui.readers.health_metrics import HealthMetrics, metrics_in_parts
 from tui.readers.session import Session
 
 MINUTE_S, DAY_MIN = 60, 24 * 60
@@ -80,7 +80,7 @@ async def test_the_newest_metrics_of_many_nodes_are_shown_first_then_all_are_rea
 async def test_parts_have_about_the_same_size_and_no_sample_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.readers.run.PART_SAMPLES", 40)
+    monkeypatch.setattr("tui.readers.health_metrics.PART_SAMPLES", 40)
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     times = [at for at in range(0, 900, 10) if not 300 < at < 500]
     asked: list[tuple[int, int]] = []
@@ -119,7 +119,7 @@ async def test_health_metrics_are_read_in_few_windows_of_a_week(skew: timedelta)
             series = {"gpu_utilization": {"0": samples}}
             return JobMetrics.model_validate({"per_node_metrics": [{"node_id": "node-0", "metrics": series}]})
 
-    job = TrainingJob(id="j", current_status="x", created_at=newest - timedelta(days=20))
+    job = TrainingJob(id="j", current_status="TRAINING_JOB_RUNNING", created_at=newest - timedelta(days=20))
     client: Any = SimpleNamespace(metrics=Metrics())
     metrics = HealthMetrics(client, job)
     await metrics.poll(newest + skew)

@@ -18,6 +18,7 @@ from support.fake_runs import iso
 from support.log_server import FastClock
 from support.remotes import remote_of
 from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.analysis.progress.fold import ProgressFold
 from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed
 from tui.feeds.previews import FLOOD_LINES, LogTail
 from tui.readers.session import Session
@@ -36,7 +37,7 @@ async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogTail, FakeB
         session = Session(remote_of(baseten), clock=clock or SystemClock())
         try:
             running = TrainingJob.model_validate(baseten.jobs[0])
-            yield LogTail(session.client, session.clock, running), baseten
+            yield LogTail(session.client, running, ProgressFold()), baseten
         finally:
             await session.client.aclose()
 

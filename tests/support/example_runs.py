@@ -26,7 +26,7 @@ from tui.analysis.health.registry import Thresholds
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import health_metrics_fold
+from tui.readers.health_metrics import health_metrics_fold
 
 START_S = 1_770_000_000
 GIB = 2**30

@@ -22,7 +22,8 @@ from tui.analysis.health.judge import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
-from tui.readers.run import HEALTH_STEP_S, health_metrics_fold, run_snapshot
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.health_metrics import HEALTH_STEP_S, health_metrics_fold
 
 BEGIN = datetime(2026, 3, 2, 7, 30, tzinfo=UTC)
 GPU_BYTES = 80 * 1024**3
@@ -419,7 +420,9 @@ def looks(run: Run, every_s: float) -> Iterator[tuple[float, tuple[HealthFinding
         now = BEGIN + timedelta(minutes=minute)
         metrics.fold(samples.until(minute), HEALTH_STEP_S)
         saved = tuple(one for one in run.checkpoints if one.created_at is not None and one.created_at <= now)
-        snapshot = run_snapshot(job, now, progress, checkpoints=saved, queue=None,
-                                health_metrics=metrics.snapshot, price_per_minute=None)  # fmt: skip
+        known = metrics.snapshot
+        snapshot = RunSnapshot(job, now, now, progress=progress.snapshot(), checkpoints=saved, metrics=known,
+                               metrics_at=now, health_metrics=known, health_metrics_at=now,
+                               history_known=True, log_read=True)  # fmt: skip
         found = judged(snapshot, DEFAULT_RULES, previous=found).findings
         yield minute, found

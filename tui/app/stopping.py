@@ -69,18 +69,15 @@ class JobStopper:
     async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
         """Return what stopping now would lose; empty if that is not known."""
         from tui.analysis.checkpoints.unsaved import unsaved_work
-        from tui.readers.run import checkpoints_of, history_of
+        from tui.readers.watcher import RunWatcher
 
-        if run is None and self._session is not None:
-            now = self._session.clock.now()
-            run = RunSnapshot(job=job, at=now, seen_at=now)
-        if run is not None and run.checkpoints is None and self._session is not None:
-            client = self._session.client
+        if (run is None or run.checkpoints is None) and self._session is not None:
+            watcher = RunWatcher(self._session.client, job)
             with suppress(RequestError, TimeoutError):
                 async with asyncio.timeout(LIST_TIMEOUT_S):
-                    run = replace(run, checkpoints=await checkpoints_of(client, job))
-                    if not run.history_known:
-                        run = replace(run, queue=await history_of(client, job), history_known=True)
+                    await watcher.read_checkpoints()
+                    await watcher.read_history()
+            run = watcher.snapshot if run is None else replace(run, checkpoints=watcher.snapshot.checkpoints)
         if run is None or run.checkpoints is None:
             return ""
         lost = unsaved_work(

@@ -64,9 +64,7 @@ class Teams:
         return FleetFeed(
             self._session,
             self._take,
-            rules=self._settings.health,
-            patterns=self._settings.progress_patterns,
-            prices=self._settings.prices,
+            self._settings.runs,
             list_interval_s=self._settings.refresh.fleet_s,
         )
 

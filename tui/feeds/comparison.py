@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,18 +15,11 @@ from api_client.models import TrainingJob
 from api_client.models.logs import LogEnd, LogGap
 from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
-from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
-from tui.readers.run import (
-    checkpoints_of,
-    fetch_health_metrics,
-    fold_in_slices,
-    history_of,
-    read_run,
-    run_snapshot,
-)
+from tui.readers.run import fold_in_slices, read_checkpoints_if_any, read_run
 from tui.readers.session import Session, listed_prices
+from tui.readers.watcher import RunWatcher
+from tui.settings.runs import DEFAULT, RunSettings
 
 RUNS_AT_ONCE = 2
 """Logs read at the same time; each may itself be read by several concurrent readers."""
@@ -77,13 +70,11 @@ class ComparisonFeed:
         session: Session,
         memory: RunCache,
         jobs: Sequence[TrainingJob],
+        settings: RunSettings = DEFAULT,
         *,
         publish: Callable[[tuple[ComparedRun, ...]], object],
-        patterns: Sequence[ProgressPattern] = (),
-        own_prices: Mapping[str, float] | None = None,
     ) -> None:
-        self._patterns = tuple(patterns)
-        self._own_prices = own_prices or {}
+        self._settings = settings
         self._session = session
         self._memory = memory
         self._publish_runs = publish
@@ -145,9 +136,8 @@ class ComparisonFeed:
         reading = await read_run(
             self._session.client,
             job,
+            self._settings,
             prices=self._prices,
-            own_prices=self._own_prices,
-            patterns=self._patterns,
             max_points=POINTS,
             with_health_metrics=False,
             on_part=on_part,
@@ -158,8 +148,9 @@ class ComparisonFeed:
         self._change(run)
 
     async def _follow(self, job: TrainingJob) -> None:
-        price = price_of(job, self._prices, self._own_prices)
-        live = _LiveRun(self._session, job, price, self._patterns, self._change)
+        watcher = RunWatcher(self._session.client, job, self._settings, max_points=POINTS)
+        watcher.change(price_per_minute=price_of(job, self._prices, self._settings.prices))
+        live = _LiveRun(self._session, watcher, self._change)
         watching = asyncio.create_task(live.poll_job())
         try:
             await live.follow()
@@ -171,39 +162,28 @@ class ComparisonFeed:
 
 
 class _LiveRun:
-    def __init__(
-        self,
-        session: Session,
-        job: TrainingJob,
-        price: float | None,
-        patterns: Sequence[ProgressPattern],
-        change: Callable[[ComparedRun], None],
-    ) -> None:
-        self._session = session
-        self._job = job
-        self._price = price
+    """A run that has not ended; ``change`` is called with it after every change."""
+
+    def __init__(self, session: Session, watcher: RunWatcher, change: Callable[[ComparedRun], None]) -> None:
+        self._clock = session.clock
+        self._watcher = watcher
         self._change = change
-        self._fold = ProgressFold(max_points=POINTS, patterns=patterns)
-        self._run = run_snapshot(
-            job, session.clock.now(), self._fold, checkpoints=None, queue=None, health_metrics=None,
-            price_per_minute=self._price,
-        )  # fmt: skip
         self._part: float | None = None
         self._caught_up = False
         self._gaps = 0
 
     async def follow(self) -> None:
-        logs = self._session.client.logs
-        start = self._job.earliest_time(self._session.clock.now())
-        async with aclosing(logs.follow(self._job.project_id, self._job.id, start=start)) as stream:
+        watcher, job = self._watcher, self._watcher.job
+        start = job.earliest_time(self._clock.now())
+        async with aclosing(watcher.client.logs.follow(job.project_id, job.id, start=start)) as stream:
             async for part in stream:
                 if isinstance(part, LogEnd):
-                    self._job = part.job
+                    watcher.change(job=part.job)
                     return
                 if part.finished_job is not None:
-                    self._job = part.finished_job
-                await fold_in_slices(self._fold, part.entries)
-                self._gaps += sum(isinstance(one, LogGap) for one in part.entries)
+                    watcher.change(job=part.finished_job)
+                await fold_in_slices(watcher.progress, part.entries)
+                self._gaps += sum(isinstance(entry, LogGap) for entry in part.entries)
                 self._caught_up |= part.caught_up
                 self._part = part.read_part
                 self._change(self.compared())
@@ -213,26 +193,20 @@ class _LiveRun:
             with suppress(RequestError):
                 await self.poll()
                 self._change(self.compared())
-            await self._session.clock.sleep(POLL_INTERVAL_S)
+            await self._clock.sleep(POLL_INTERVAL_S)
 
     async def poll(self) -> None:
         """Poll status, checkpoints, and history, and metrics where the job lacks a node count."""
-        client, now = self._session.client, self._session.clock.now()
-        health_metrics = None
-        if not self._job.node_count:
+        watcher, job = self._watcher, self._watcher.job
+        if not job.node_count:
             with suppress(ErrorAnswer, InvalidAnswer):
-                health_metrics = await fetch_health_metrics(client, self._job, now)
-        self._run = replace(
-            self._run,
-            job=await client.jobs.get(self._job.project_id, self._job.id),
-            metrics=health_metrics or self._run.metrics,
-            checkpoints=await checkpoints_of(client, self._job),
-            queue=await history_of(client, self._job),
-        )
-        self._job = self._run.job
+                await watcher.read_health_metrics()
+                watcher.change(metrics=watcher.snapshot.health_metrics)
+        watcher.change(job=await watcher.client.jobs.get(job.project_id, job.id))
+        await read_checkpoints_if_any(watcher)
+        await watcher.read_history()
 
     def compared(self) -> ComparedRun:
-        now = self._session.clock.now()
-        run = replace(self._run, job=self._job, at=now, seen_at=now, progress=self._fold.snapshot())
-        state: State = "read" if self._caught_up or self._job.is_finished else "reading"
-        return ComparedRun(self._job, state, run, None if self._caught_up else self._part, "", self._gaps)
+        run = self._watcher.update(seen_at=self._clock.now(), log_read=True, history_known=True)
+        state: State = "read" if self._caught_up or run.job.is_finished else "reading"
+        return ComparedRun(run.job, state, run, None if self._caught_up else self._part, "", self._gaps)

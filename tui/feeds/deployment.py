@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,17 +14,16 @@ from api_client.http.retry import LASTING, retrying
 from api_client.models import Deployment, Startup
 from api_client.models.logs import LogEntry, LogLine
 from tui.analysis.deployments import DeploymentChange, DeploymentVerb
-from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.feeds.checkpoint_evidence import evidence_of
 from tui.forms.deployment import DeployForm, filled_form
 from tui.forms.draft import Answers, Facts
 from tui.forms.question import Answer
 from tui.forms.review import deploy_config
 from tui.readers.deployment import SentDeployment, read_checkpoints, read_facts, send
 from tui.readers.deployments import change_deployment, read_startups
+from tui.readers.run import evidence_of
 from tui.readers.session import Session
+from tui.settings.runs import DEFAULT, RunSettings
 
 READING = "the log is still being read"
 Stage = Literal["loading", "asking", "working", "tried", "following"]
@@ -72,16 +71,14 @@ class DeployFeed:
         publish: Callable[[DeploySnapshot], object],
         on_log: Callable[[tuple[LogEntry, ...]], object],
         known: RunSnapshot | None = None,
-        rules: HealthRules = DEFAULT_RULES,
-        patterns: Sequence[ProgressPattern] = (),
+        settings: RunSettings = DEFAULT,
     ) -> None:
         self._session = session
         self._options = options
         self._publish = publish
         self._on_log = on_log
         self._known = known
-        self._rules = rules
-        self._patterns = tuple(patterns)
+        self._settings = settings
         self._judging: set[str] = set()
         self._lines: list[LogLine] = []
         self.snapshot = DeploySnapshot()
@@ -152,9 +149,7 @@ class DeployFeed:
             return
         self._judging.add(job.id)
         try:
-            evidence = await evidence_of(
-                self._session.client, job, facts.checkpoints, rules=self._rules, patterns=self._patterns
-            )
+            evidence = await evidence_of(self._session.client, job, facts.checkpoints, self._settings)
         finally:
             self._judging.discard(job.id)
         form = self.form

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -15,11 +15,10 @@ from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
-from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
+from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.failures import left_out
 
 if TYPE_CHECKING:
@@ -51,23 +50,17 @@ PREVIEW_IDLE_S = 1.0
 
 
 class FleetFeed:
-    """Publishes a ``FleetSnapshot`` after every change until cancelled.
-
-    ``prices`` are the user's own (USD per minute and node, by instance id or name) and take precedence
-    over the listed ones.
-    """
+    """Publishes a ``FleetSnapshot`` after every change until cancelled."""
 
     def __init__(
         self,
         session: Session,
         publish: Callable[[FleetSnapshot], object],
+        settings: RunSettings = DEFAULT,
         *,
-        rules: HealthRules = DEFAULT_RULES,
-        patterns: Sequence[ProgressPattern] = (),
-        prices: Mapping[str, float] | None = None,
         list_interval_s: float = LIST_INTERVAL_S,
     ) -> None:
-        self._make_preview_feed = partial(_preview_feed, session, rules, patterns)
+        self._make_preview_feed = partial(_preview_feed, session, settings)
         self._preview_feed: PreviewFeed | None = None
         self._may_preview = asyncio.Event()
         self._list_interval_s = list_interval_s
@@ -89,8 +82,8 @@ class FleetFeed:
         self._watched = asyncio.Event()
         self._watched.set()
         self._rounds = 0
-        self._own_prices = dict(prices or {})
-        self._prices = dict(self._own_prices)
+        self._own_prices = settings.prices
+        self._prices = dict(settings.prices)
         self._bill: Bill | None = None
 
     @property
@@ -278,10 +271,10 @@ class FleetFeed:
             await self._session.clock.sleep(PREVIEW_IDLE_S if job is None or failed else PREVIEW_PAUSE_S)
 
 
-def _preview_feed(session: Session, rules: HealthRules, patterns: Sequence[ProgressPattern]) -> PreviewFeed:
+def _preview_feed(session: Session, settings: RunSettings) -> PreviewFeed:
     from tui.feeds.previews import PreviewFeed
 
-    return PreviewFeed(session, rules=rules, patterns=patterns)
+    return PreviewFeed(session, settings)
 
 
 def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:

@@ -9,27 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from time import thread_time
 
 from api_client.client import TrainingClient
-from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer
-from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
+from api_client.models import JobStatus, TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import NS_PER_MS, LogBatch, LogEntry, LogLine
 from api_client.streams.logs import LATENESS_MS, LogIncrements
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
-from tui.analysis.health.judge import health, without_halts
-from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import HEALTH_STEP_S, LINES_AT_ONCE, HealthMetrics, checkpoints_of, history_of
+from tui.readers.health_metrics import HEALTH_STEP_S
+from tui.readers.run import LINES_AT_ONCE
 from tui.readers.session import Session
+from tui.readers.watcher import RunWatcher
+from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
 
 PREVIEW_POINTS = 2000
@@ -54,15 +51,13 @@ MILLISECOND = timedelta(milliseconds=1)
 class LogTail:
     """Folds a job's log: ``read_newest`` on every poll, ``read_older`` once."""
 
-    def __init__(
-        self, client: TrainingClient, clock: Clock, job: TrainingJob, patterns: Sequence[ProgressPattern] = ()
-    ) -> None:
-        self.fold = ProgressFold(max_points=PREVIEW_POINTS, patterns=patterns)
+    def __init__(self, client: TrainingClient, job: TrainingJob, fold: ProgressFold) -> None:
+        self.fold = fold
         self.is_read = False
         self.spent_s = 0.0
         """CPU time spent on folding in the last ``read_newest``."""
         self._client = client
-        self._clock = clock
+        self._clock = clock = client.clock
         self._job = job
         self._floods = False
         self._newest: LogIncrements | None = None
@@ -177,36 +172,56 @@ CHECKPOINTS_AGE_S = 300.0
 """Minimum interval for listing a job's checkpoints: one additional request in ten polls."""
 
 
-@dataclass(slots=True)
 class _PreviewedJob:
-    log: LogTail
-    metrics: HealthMetrics
-    metrics_at: datetime | None = None
-    """The time of the last response with metrics."""
-    due_at: float | None = None
-    """The time of the next poll (monotonic); None: at once."""
-    checkpoints: tuple[Checkpoint, ...] | None = None
-    checkpoints_at: float | None = None
-    queue: QueueContext | None = None
-    queue_of: str | None = None
-    may_stall: bool = False
-    job_preview: JobPreview = field(default_factory=JobPreview)
+    """What is known of one job, and when it is to be polled."""
+
+    def __init__(self, watcher: RunWatcher) -> None:
+        self.watcher = watcher
+        self.log = LogTail(watcher.client, watcher.job, watcher.progress)
+        self.due_at: float | None = None
+        """The time of the next poll (monotonic); None: at once."""
+        self.checkpoints_at: float | None = None
+        self.history_of = ""
+        """The state of the job whose history was read."""
+
+    async def read(self) -> None:
+        """Read what is new. Raises RequestError."""
+        await asyncio.gather(
+            self.log.read_newest(), self._read_metrics(), self._read_checkpoints(), self._read_history()
+        )
+
+    async def _read_metrics(self) -> None:
+        """Read the new samples unless the server fails: the log has information too."""
+        with suppress(ErrorAnswer, InvalidAnswer):
+            await self.watcher.read_health_metrics()
+            samples = self.watcher.snapshot.health_metrics
+            if samples is not None:
+                self.watcher.note_clock(samples, HEALTH_STEP_S)
+
+    async def _read_checkpoints(self) -> None:
+        """List the checkpoints from time to time, to notice an overdue one."""
+        now = self.watcher.client.clock.monotonic()
+        if self.checkpoints_at is None or now - self.checkpoints_at >= CHECKPOINTS_AGE_S:
+            with suppress(ErrorAnswer, InvalidAnswer):
+                await self.watcher.read_checkpoints()
+            self.checkpoints_at = now
+
+    async def _read_history(self) -> None:
+        """Read the status history, which shows restarts, whenever the job has changed."""
+        job = self.watcher.job
+        changed = f"{job.current_status} {job.updated_at}"
+        if self.history_of != changed:
+            await self.watcher.read_history()
+            self.history_of = changed
 
 
 class PreviewFeed:
     """Polls the running jobs of a list, one after the other."""
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        rules: HealthRules = DEFAULT_RULES,
-        patterns: Sequence[ProgressPattern] = (),
-    ) -> None:
+    def __init__(self, session: Session, settings: RunSettings = DEFAULT) -> None:
         self._session = session
-        self._rules = rules
-        self._patterns = tuple(patterns)
-        self._offset = ClockOffset()
+        self._settings = settings
+        self._clock_offset = ClockOffset()
         self._watched: dict[str, _PreviewedJob] = {}
         self._running: list[TrainingJob] = []
 
@@ -233,15 +248,16 @@ class PreviewFeed:
         return chosen
 
     def next_unread(self) -> TrainingJob | None:
-        """Return the next job whose older log to read, starting with those that may have stalled."""
-        unread = [
-            job
+        """Return the next job whose older log to read, at first those silent longest: they may be stalled."""
+        newest_ns = {
+            job.id: progress.last_line_at_ns or 0
             for job in self._running
             if (watched := self._watched.get(job.id)) is not None
-            and watched.job_preview.progress is not None
+            and (progress := watched.watcher.snapshot.progress) is not None
             and not watched.log.is_read
-        ]
-        return min(unread, key=lambda job: not self._watched[job.id].may_stall, default=None)
+        }
+        unread = [job for job in self._running if job.id in newest_ns]
+        return min(unread, key=lambda job: newest_ns[job.id], default=None)
 
     async def read_older(self, job: TrainingJob, resume: asyncio.Event) -> None:
         """Read the older part of a job's log, then make its next poll due. Raises RequestError."""
@@ -250,69 +266,32 @@ class PreviewFeed:
         watched.due_at = None
 
     async def preview(self, job: TrainingJob) -> JobPreview:
-        client, clock = self._session.client, self._session.clock
+        """Read what is new of a running job. Raises RequestError."""
+        clock = self._session.clock
         watched = self._watched.get(job.id)
         if watched is None:
-            log = LogTail(client, clock, job, self._patterns)
-            watched = self._watched[job.id] = _PreviewedJob(log, HealthMetrics(client, job))
-        now = clock.now()
+            watcher = RunWatcher(
+                self._session.client,
+                job,
+                self._settings,
+                max_points=PREVIEW_POINTS,
+                clock_offset=self._clock_offset,
+            )
+            watched = self._watched[job.id] = _PreviewedJob(watcher)
+        watcher, now = watched.watcher, clock.now()
         watched.due_at = clock.monotonic() + FAILED_PREVIEW_AGE_S  # Applies unless every request succeeds.
-        _, metrics, _, _ = await asyncio.gather(
-            watched.log.read_newest(),
-            self._read_metrics(watched),
-            self._read_checkpoints(watched, job),
-            self._read_queue(watched, job),
-        )
-        if metrics.at is not None:
-            self._offset.saw(metrics.at, now.timestamp(), HEALTH_STEP_S)
-        run = RunSnapshot(
-            job,
-            now,
-            now,
-            progress=watched.log.fold.snapshot(),
-            health_metrics=metrics,
-            health_metrics_at=watched.metrics_at,
-            checkpoints=watched.checkpoints,
-            queue=watched.queue,
-            history_known=True,
-            log_read=watched.log.is_read,
-            clock_ahead_s=self._offset.ahead_s,
-        )
-        found = await asyncio.to_thread(health, run, self._rules, watched.job_preview.findings)
-        watched.may_stall = any(one.kind.halts for one in found)
-        if not watched.log.is_read:
-            found = without_halts(found)
+        watcher.change(job=job, seen_at=now)
+        await watched.read()
+        watcher.update(at=now, log_read=watched.log.is_read, history_known=True)
+        await watcher.check()
         apart_s = max(
             PREVIEW_MIN_AGE_S,
             PREVIEW_INTERVAL_S * len(self._running),
             watched.log.spent_s / PREVIEW_TIME_SHARE,
         )
         watched.due_at = clock.monotonic() + apart_s
-        watched.job_preview = JobPreview(run.progress, _trace(metrics), found)
-        return watched.job_preview
-
-    async def _read_metrics(self, watched: _PreviewedJob) -> MetricsSnapshot:
-        """Return the samples, with new ones unless the server fails: the log has information too."""
-        with suppress(ErrorAnswer, InvalidAnswer):
-            now = self._session.clock.now()
-            await watched.metrics.poll(now)
-            watched.metrics_at = now
-        return watched.metrics.snapshot
-
-    async def _read_checkpoints(self, watched: _PreviewedJob, job: TrainingJob) -> None:
-        """List the checkpoints from time to time, to notice an overdue one."""
-        now = self._session.clock.monotonic()
-        if watched.checkpoints_at is None or now - watched.checkpoints_at >= CHECKPOINTS_AGE_S:
-            with suppress(ErrorAnswer):
-                watched.checkpoints = await checkpoints_of(self._session.client, job)
-            watched.checkpoints_at = now
-
-    async def _read_queue(self, watched: _PreviewedJob, job: TrainingJob) -> None:
-        """Read the status history, which shows restarts, whenever the job has changed."""
-        changed = f"{job.current_status} {job.updated_at}"
-        if watched.queue_of != changed:
-            watched.queue = await history_of(self._session.client, job)
-            watched.queue_of = changed
+        run = watcher.snapshot
+        return JobPreview(run.progress, _trace(watcher.health_metrics.snapshot), run.findings)
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

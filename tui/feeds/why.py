@@ -14,7 +14,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Explanation
 from tui.feeds.throttle import sleep_or_event
-from tui.readers.run import fetch_health_metrics
+from tui.readers.health_metrics import HealthMetrics
 from tui.readers.session import Session
 from tui.readers.why import read_explanation
 
@@ -89,7 +89,7 @@ class WhyFeed:
             return
         client = self._session.client
         if self._run.health_metrics is None:
-            metrics = await fetch_health_metrics(client, self._run.job, self._session.clock.now())
+            metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
         found = await read_explanation(client, self._run, self._view.problems[place])
         known[place] = found

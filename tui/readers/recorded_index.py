@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import BinaryIO, Literal
@@ -17,12 +17,11 @@ from api_client.models.logs import NS_PER_S, LogGap
 from api_client.recordings.log import RecordedLine, RecordedLog
 from api_client.recordings.reading import FOREVER_NS, Recording
 from api_client.recordings.stamps import moment_at
-from tui.analysis.health.rules import HealthRules
 from tui.analysis.logs.errors import error_text
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.readers.timeline import Timeline
+from tui.settings.runs import RunSettings
 
 Kind = Literal["checkpoint", "error", "finding"]
 SAME_ERROR_NS = 60 * NS_PER_S
@@ -76,12 +75,10 @@ class _Copy:
 class RecordingIndex:
     """The progress and the moments of a recorded run; each call works for a fraction of a second."""
 
-    def __init__(
-        self, recording: Recording, rules: HealthRules, patterns: Sequence[ProgressPattern] = ()
-    ) -> None:
+    def __init__(self, recording: Recording, settings: RunSettings) -> None:
         self._log = recording.log
-        self._patterns = patterns
-        self._first_pass = _Progress(ProgressFold(patterns=patterns))
+        self._patterns = settings.patterns
+        self._first_pass = _Progress(ProgressFold(patterns=settings.patterns))
         self._asked: _Progress | None = None
         self._copies: list[_Copy] = []
         self._blocks_between = len(self._log.blocks.items) // COPIES + 1
@@ -89,7 +86,7 @@ class RecordingIndex:
         self._newest_error_ns = -SAME_ERROR_NS
         self.found: list[Moment] = []
         """Errors, then findings, as they are found."""
-        self._work = self._all_moments(Timeline(recording, rules, patterns))
+        self._work = self._all_moments(Timeline(recording, settings))
         self.is_complete = False
 
     def close(self) -> None:

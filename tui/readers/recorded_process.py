@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -14,10 +14,9 @@ from pathlib import Path
 from api_client.recordings.archive import RecordingError
 from api_client.recordings.processes import start
 from api_client.recordings.reading import Recording
-from tui.analysis.health.rules import HealthRules
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.readers.recorded_index import Moment, RecordingIndex
+from tui.settings.runs import RunSettings
 
 MAX_ENDS = 3
 
@@ -28,8 +27,8 @@ class RecordingAnalysis:
     Its process starts with the first question, and again if it was killed.
     """
 
-    def __init__(self, path: Path, rules: HealthRules, patterns: Sequence[ProgressPattern] = ()) -> None:
-        self._job = (path.absolute(), rules, tuple(patterns))
+    def __init__(self, path: Path, settings: RunSettings) -> None:
+        self._job = (path.absolute(), settings)
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -112,11 +111,9 @@ class RecordingAnalysis:
             self._process.wait()
 
 
-def analyze(
-    connection: Connection, path: Path, rules: HealthRules, patterns: Sequence[ProgressPattern]
-) -> None:
+def analyze(connection: Connection, path: Path, settings: RunSettings) -> None:
     """Answer questions, the newest one first; search for moments in between. Raises EOFError at the end."""
-    with Recording(path) as recording, closing(RecordingIndex(recording, rules, patterns)) as index:
+    with Recording(path) as recording, closing(RecordingIndex(recording, settings)) as index:
         asked_ns: int | None = None
         sent = 0
         while True:

@@ -10,11 +10,10 @@ from typing import Self
 from api_client.models import TrainingJob
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
-from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.readers.recorded_index import Moment
 from tui.readers.recorded_process import RecordingAnalysis
+from tui.settings.runs import DEFAULT, RunSettings
 
 
 class RecordedRun:
@@ -76,13 +75,11 @@ class OpenRecordings:
         first, *more = self.recordings
         return f"{first.name} and {len(more)} more" if more else first.name
 
-    def run(
-        self, job_id: str, rules: HealthRules = DEFAULT_RULES, patterns: Sequence[ProgressPattern] = ()
-    ) -> RecordedRun | None:
+    def run(self, job_id: str, settings: RunSettings = DEFAULT) -> RecordedRun | None:
         """Return the recorded run of a job, if it is one of these."""
         recording = next((item for item in self.recordings if item.job.id == job_id), None)
         if recording is None:
             return None
         if job_id not in self._analyses:
-            self._analyses[job_id] = RecordingAnalysis(recording.path, rules, patterns)
+            self._analyses[job_id] = RecordingAnalysis(recording.path, settings)
         return RecordedRun(recording, self.clock, self._analyses[job_id])

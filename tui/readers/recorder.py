@@ -40,7 +40,7 @@ from api_client.recordings.reading import (
 )
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
-from tui.readers.run import has_many_nodes
+from tui.readers.health_metrics import has_many_nodes
 from tui.text.log_entries import record_of
 
 METRIC_STEP_S, METRIC_STEP_OF_MANY_S = 30, 60

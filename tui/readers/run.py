@@ -1,36 +1,32 @@
-"""Read one run: its log, checkpoints, history, and the metrics for health checks.
-
-Those are one sample a minute in the last hour, fewer before, whatever time range charts show. Home, the job
-screen and ``bt-tui health`` all use them, so that their results agree.
-"""
+"""Read one run once: its log, checkpoints, history and the metrics for health checks."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
+from typing import Any
 
 from api_client.client import TrainingClient
-from api_client.clock import epoch_ms
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
-from api_client.models import Checkpoint, JobMetrics, QueueContext, TrainingJob
-from api_client.models.jobs import CLOCK_SKEW
-from api_client.models.logs import MS_PER_S, LogEntry, LogGap
-from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
-from tui.analysis import connection
+from api_client.models import Checkpoint, TrainingJob
+from api_client.models.logs import LogEntry, LogGap
+from tui.analysis.connection import METRICS
 from tui.analysis.cost import price_of
-from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import MAX_POINTS, ProgressFold
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.watcher import RunWatcher
+from tui.settings.runs import DEFAULT, RunSettings
+from tui.text.units import count
 
 METRICS_PART = "metrics"
 """Key of the metrics in ``LoadedRun.unread``."""
 LINES_AT_ONCE = 25
 """Lines to fold per turn of the event loop: about 1 ms, since a key takes several turns."""
+MOST_LINES = 100_000
+"""Commands do not read the losses of longer logs, because that would take minutes."""
 
 OnPart = Callable[[float | None, int], object]
 """Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
@@ -49,150 +45,80 @@ class LoadedRun:
     unread: Mapping[str, RequestError] = field(default_factory=dict)
 
 
-async def checkpoints_of(client: TrainingClient, job: TrainingJob) -> tuple[Checkpoint, ...] | None:
+async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Return the results of these, run at the same time; the first error cancels the others."""
+    tasks = [asyncio.create_task(part) for part in parts]
     try:
-        return tuple(await client.checkpoints.list(job.project_id, job.id))
-    except (ErrorAnswer, InvalidAnswer) as error:
-        if error.retryable:
-            raise
-        return None
-
-
-async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
-    """Return a job's status changes; None if they cannot be read, which not everybody may."""
-    try:
-        return await client.jobs.queue_context(job.id)
-    except (ErrorAnswer, InvalidAnswer):
-        return None
-
-
-async def fetch_health_metrics(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
-    """Return the metrics for health checks (for a finished job: the server's choice). Raises RequestError."""
-    if not job.is_finished:
-        return await HealthMetrics(client, job).poll(now)
-    answer = await client.metrics.get(job.project_id, job.id)
-    return await asyncio.to_thread(MetricsFold().fold, answer)
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def read_run(
     client: TrainingClient,
     job: TrainingJob,
+    settings: RunSettings = DEFAULT,
     *,
     since: datetime | None = None,
     prices: Mapping[str, float] | None = None,
     max_points: int = MAX_POINTS,
     with_health_metrics: bool = True,
     stream: str | None = None,
-    patterns: Sequence[ProgressPattern] = (),
-    own_prices: Mapping[str, float] | None = None,
     on_part: OnPart | None = None,
 ) -> LoadedRun:
     """Read a run's log from ``since`` (default: its beginning) to now, and all other data about it.
 
-    ``patterns`` parse the lines of custom trainers, ``own_prices`` take precedence over the listed
-    ``prices``. ``stream`` selects the source of progress (``ProgressFold.choose``). The metrics are read
-    if ``with_health_metrics``, or if nothing else gives the number of nodes. Raises RequestError; parts
-    that a server does not have are left out. If the metrics fail, the log is still returned, with the error
-    in ``LoadedRun.unread``.
+    ``prices`` are the listed ones. ``stream`` selects the source of progress (``ProgressFold.choose``). The
+    metrics are read if ``with_health_metrics``, or if nothing else gives the number of nodes. Parts that a
+    server does not have are left out. If the metrics fail, the log is still returned, with the error in
+    ``LoadedRun.unread``. The clocks are assumed to agree: a single answer cannot distinguish an offset from
+    samples that have stopped. Raises RequestError.
     """
-    now = client.clock.now()
-    fold = ProgressFold(max_points=max_points, patterns=patterns)
-    fold.choose(stream)
-    wants_health_metrics = with_health_metrics or not job.node_count
-    start = since or job.earliest_time(now)
-    log = asyncio.create_task(read_log(client, job, fold, start, on_part=on_part))
-    listing = asyncio.create_task(checkpoints_of(client, job))
-    history = asyncio.create_task(history_of(client, job))
+    watcher = RunWatcher(client, job, settings, max_points=max_points)
+    watcher.progress.choose(stream)
+    now = watcher.snapshot.at
     unread: dict[str, RequestError] = {}
-    health_metrics = asyncio.create_task(
-        _recording_errors(unread, METRICS_PART, fetch_health_metrics(client, job, now))
-        if wants_health_metrics
-        else _nothing()
+
+    async def metrics() -> None:
+        if with_health_metrics or not job.node_count:
+            await _read_metrics(watcher, unread)
+
+    start = since or job.earliest_time(now)
+    log, *_ = await together(
+        read_log(client, job, watcher.progress, start, on_part=on_part),
+        read_checkpoints_if_any(watcher),
+        watcher.read_history(),
+        metrics(),
     )
-    parts = (log, listing, history, health_metrics)
+    price = price_of(job, prices or {}, settings.prices)
+    run = watcher.update(at=now, log_read=True, price_per_minute=price)
+    return LoadedRun(run, log.line_count, log.gap_count, unread)
+
+
+async def read_checkpoints_if_any(watcher: RunWatcher) -> None:
+    """Read the checkpoints unless the server refuses to list them. Raises RequestError for others."""
     try:
-        await asyncio.gather(*parts)
-    finally:
-        for part in parts:
-            part.cancel()
-        await asyncio.gather(*parts, return_exceptions=True)
-    read = log.result()
-    return LoadedRun(
-        run_snapshot(
-            job,
-            now,
-            fold,
-            checkpoints=listing.result(),
-            queue=history.result(),
-            health_metrics=health_metrics.result(),
-            price_per_minute=price_of(job, prices or {}, own_prices),
-            failing=frozenset(
-                {connection.METRICS} if wants_health_metrics and health_metrics.result() is None else ()
-            ),
-        ),
-        read.line_count,
-        read.gap_count,
-        unread,
-    )
+        await watcher.read_checkpoints()
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if error.retryable:
+            raise
 
 
-def run_snapshot(
-    job: TrainingJob,
-    now: datetime,
-    fold: ProgressFold,
-    *,
-    checkpoints: tuple[Checkpoint, ...] | None,
-    queue: QueueContext | None,
-    health_metrics: MetricsSnapshot | None,
-    price_per_minute: float | None,
-    failing: frozenset[str] = frozenset(),
-) -> RunSnapshot:
-    """Return the run as of ``now``, assuming that the fold has all of its log so far.
-
-    The clocks are assumed to agree: a single response cannot distinguish a clock offset from samples that
-    have stopped.
-    """
-    return RunSnapshot(
-        job=job,
-        at=now,
-        seen_at=now,
-        progress=fold.snapshot(),
-        metrics=health_metrics,
-        metrics_at=now if health_metrics is not None else None,
-        health_metrics=health_metrics,
-        health_metrics_at=now if health_metrics is not None else None,
-        checkpoints=checkpoints,
-        queue=queue,
-        history_known=True,
-        failing=failing,
-        log_read=True,
-        price_per_minute=price_per_minute,
-    )
-
-
-async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> None:
-    """Fold a log in slices, yielding to the event loop between them."""
-    for start in range(0, len(entries), LINES_AT_ONCE):
-        fold.add(entries[start : start + LINES_AT_ONCE])
-        await asyncio.sleep(0)
-
-
-async def _nothing() -> None:
-    return None
-
-
-async def _recording_errors(
-    unread: dict[str, RequestError], part: str, reading: Awaitable[MetricsSnapshot]
-) -> MetricsSnapshot | None:
-    """Await ``reading``; on an error response, record it in ``unread`` and return None."""
+async def _read_metrics(watcher: RunWatcher, unread: dict[str, RequestError]) -> None:
+    """Read the metrics, which charts show, too; on an error response, record it in ``unread``."""
     try:
-        return await reading
+        await watcher.read_health_metrics()
     except (ErrorAnswer, InvalidAnswer) as error:
         if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
         if not isinstance(error, NotFound):  # A server without that route has no such data to miss.
-            unread[part] = error
-        return None
+            unread[METRICS_PART] = error
+        watcher.change(failing=frozenset({METRICS}))
+    else:
+        run = watcher.snapshot
+        watcher.change(metrics=run.health_metrics, metrics_at=run.health_metrics_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,125 +153,45 @@ async def read_log(
     return LogReadSummary(lines, gaps)
 
 
-HEALTH_SPAN = timedelta(minutes=65)
-"""A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
-HEALTH_STEP_S = 60
-INCREMENT = timedelta(minutes=5)
-"""Samples may be late, so every poll requests this much known time again."""
-
-LONGEST_HISTORY = timedelta(milliseconds=LONGEST_HISTORY_MS)
-LONGEST_INCREMENT = timedelta(days=6)
-
-FINE_POINTS = 90
-"""Maximum number of points per series for the last hour, however long a run is watched."""
-HISTORY_POINTS = 240
-"""Maximum number of points per series for the time before the last hour."""
-HISTORY_POINTS_OF_MANY = 60
-"""The same for a job with more than ``FEW_NODES`` nodes."""
-FEW_NODES = 8
+async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> None:
+    """Fold a log in slices, yielding to the event loop between them."""
+    for start in range(0, len(entries), LINES_AT_ONCE):
+        fold.add(entries[start : start + LINES_AT_ONCE])
+        await asyncio.sleep(0)
 
 
-def has_many_nodes(job: TrainingJob) -> bool:
-    return (job.node_count or 1) > FEW_NODES
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A run with its checkpoints checked; ``problem`` says why they could not be (not sanitized)."""
+
+    run: RunSnapshot
+    problem: str = ""
 
 
-def history_points(job: TrainingJob) -> int:
-    return HISTORY_POINTS_OF_MANY if has_many_nodes(job) else HISTORY_POINTS
-
-
-def health_metrics_fold(job: TrainingJob) -> MetricsFold:
-    return MetricsFold(max_points=FINE_POINTS + history_points(job), thins=True)
-
-
-PART_SAMPLES = 20_000
-"""Samples of GPUs in an answer. Parsing more stalls keys even in another thread, since it holds the GIL."""
-SERIES_PER_NODE = 16
-PART_GROWTH = 4.0
-
-
-async def metrics_in_parts(
-    client: TrainingClient, job: TrainingJob, start: datetime, end: datetime, step_s: int
-) -> AsyncIterator[JobMetrics]:
-    """Yield the samples of a time range in time order; those between two parts may be repeated.
-
-    Few nodes are one part, unless the range is longer than a server accepts. Raises RequestError.
-    """
-    for start_ms, end_ms in metric_windows(epoch_ms(start), epoch_ms(end)):
-        async for answer in _window_in_parts(client, job, start_ms, end_ms, step_s):
-            yield answer
-
-
-async def _window_in_parts(
-    client: TrainingClient, job: TrainingJob, start_ms: int, end_ms: int, step_s: int
-) -> AsyncIterator[JobMetrics]:
-    width_ms = first_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
-    densest = 0.0
-    while start_ms < end_ms:
-        until_ms = min(end_ms, start_ms + width_ms)
-        answer = await client.metrics.get(
-            job.project_id, job.id, start_ms=start_ms, end_ms=until_ms, step_s=step_s
+async def evidence_of(
+    client: TrainingClient,
+    job: TrainingJob,
+    checkpoints: Sequence[Checkpoint],
+    settings: RunSettings = DEFAULT,
+    *,
+    on_part: OnPart | None = None,
+    most_lines: int = MOST_LINES,
+) -> Evidence:
+    """Read the log of a job to check its checkpoints. If it cannot be read, they stay unchecked."""
+    watcher = RunWatcher(client, job, settings)
+    watcher.change(checkpoints=tuple(checkpoints), history_known=True)
+    if not checkpoints:
+        return Evidence(watcher.snapshot)
+    start = job.earliest_time(watcher.snapshot.at)
+    try:
+        log, _ = await together(
+            read_log(client, job, watcher.progress, start, on_part=on_part, most_lines=most_lines),
+            watcher.read_kept_losses(),
         )
-        yield answer
-        densest = max(densest, _sample_count(answer) / (until_ms - start_ms))
-        fitting_ms = PART_SAMPLES / densest if densest else math.inf
-        width_ms = int(min(width_ms * PART_GROWTH, max(fitting_ms, first_ms)))
-        start_ms = until_ms
-
-
-def _sample_count(answer: JobMetrics) -> int:
-    nodes = [node.metrics for node in answer.per_node_metrics] or [answer]
-    return sum(
-        len(samples)
-        for node in nodes
-        for gpus in (node.gpu_utilization, node.gpu_memory_usage_bytes)
-        for samples in gpus.values()
-    )
-
-
-class HealthMetrics:
-    """The metrics of one job: each ``poll`` reads what is new, the first one all of it.
-
-    Where they are followed for charts, ``take`` their samples instead, and ``read_until`` those before.
-    """
-
-    def __init__(self, client: TrainingClient, job: TrainingJob) -> None:
-        self._client = client
-        self._job = job
-        self._fold = health_metrics_fold(job)
-        self._has_earlier = False
-
-    @property
-    def snapshot(self) -> MetricsSnapshot:
-        return self._fold.snapshot
-
-    async def poll(self, now: datetime) -> MetricsSnapshot:
-        """Read the new samples and return all. Raises RequestError."""
-        newest = self.snapshot.at
-        if newest is None:
-            await self.read_until(now + CLOCK_SKEW, now)
-        else:
-            # From the newest sample on, not from now: the clocks may differ by any time.
-            start = datetime.fromtimestamp(newest, UTC) - INCREMENT
-            end = min(max(now + CLOCK_SKEW, start + 2 * INCREMENT), start + LONGEST_INCREMENT)
-            await self._read(start, end, HEALTH_STEP_S)
-        return self.snapshot
-
-    async def read_until(self, end: datetime, now: datetime) -> None:
-        """Read the samples from the job's creation to ``end``, those before the last hour only once."""
-        last_hour = now - HEALTH_SPAN
-        created_at = self._job.created_at
-        if not self._has_earlier and created_at is not None and created_at < last_hour:
-            created_at = max(created_at, last_hour - LONGEST_HISTORY)
-            coarse_s = int((last_hour - created_at).total_seconds() / history_points(self._job)) + 1
-            await self._read(created_at, last_hour, max(HEALTH_STEP_S, coarse_s))
-        self._has_earlier = True
-        if last_hour < end:
-            await self._read(last_hour, end, HEALTH_STEP_S)
-
-    def take(self, answer: JobMetrics, now: datetime) -> MetricsSnapshot:
-        """Add the last hour of samples that were read for charts."""
-        return self._fold.fold(answer, HEALTH_STEP_S, since_s=(now - HEALTH_SPAN).timestamp())
-
-    async def _read(self, start: datetime, end: datetime, step_s: int) -> None:
-        async for answer in metrics_in_parts(self._client, self._job, start, end, step_s):
-            await asyncio.to_thread(self._fold.fold, answer, step_s)
+    except RequestError as error:
+        return Evidence(watcher.snapshot, f"can't read the log: {error}")
+    run = watcher.update(log_read=log.is_complete)
+    if not log.is_complete:
+        return Evidence(run, f"the log has more than {count(most_lines)} lines")
+    await watcher.check_checkpoints()
+    return Evidence(watcher.snapshot)

@@ -1,4 +1,4 @@
-"""The dashboard's client, the state of its connection, the changes that users request; and prices."""
+"""The dashboard's client, the state of its connection, the changes that users request; prices and history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from api_client.errors import (
 )
 from api_client.events import RequestEvent
 from api_client.http.retry import LASTING, RetryPolicy, retrying
-from api_client.models import TrainingJob
+from api_client.models import QueueContext, TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from tui.analysis.connection import Connection, StaleResource
 from tui.text.sanitize import sanitize
@@ -167,3 +167,11 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
         if price is not None:
             price_of[machine.id] = price
     return price_of
+
+
+async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
+    """Return a job's status changes; None if they cannot be read, which not everybody may."""
+    try:
+        return await client.jobs.queue_context(job.id)
+    except (ErrorAnswer, InvalidAnswer):
+        return None

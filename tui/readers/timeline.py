@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from api_client.recordings.reading import Recording
 from api_client.recordings.stamps import ns_of
 from tui.analysis.health.judge import judged
-from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.finding import SEVERITIES, HealthFinding
-from tui.readers.run import HEALTH_STEP_S, health_metrics_fold, run_snapshot
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.health_metrics import HEALTH_STEP_S, health_metrics_fold
+from tui.settings.runs import RunSettings
 
 LOOK = timedelta(seconds=30)
 MAX_LOOKS = 40_000
@@ -32,12 +31,10 @@ class FindingPeriod:
 class Timeline:
     """The findings of a recorded run; ``look`` goes on to the next moment until ``is_done``."""
 
-    def __init__(
-        self, recording: Recording, rules: HealthRules, patterns: Sequence[ProgressPattern] = ()
-    ) -> None:
+    def __init__(self, recording: Recording, settings: RunSettings) -> None:
         self._recording = recording
-        self._rules = rules
-        self._progress = ProgressFold(patterns=patterns)
+        self._rules = settings.rules
+        self._progress = ProgressFold(patterns=settings.patterns)
         self._metrics = health_metrics_fold(recording.job)
         self._position = (0, 0)
         self._metrics_until_ns = ns_of(recording.begin) - 1
@@ -59,18 +56,24 @@ class Timeline:
         lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
         self._progress.add(each.logged for each in lines)
         now_ns = ns_of(at)
-        samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
+        new_samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
         self._metrics_until_ns = now_ns
-        self._metrics.fold(samples, HEALTH_STEP_S)
+        self._metrics.fold(new_samples, HEALTH_STEP_S)
         checkpoints = recording.checkpoints_at(at)
-        run = run_snapshot(
+        samples = self._metrics.snapshot
+        run = RunSnapshot(
             job,
             at,
-            self._progress,
+            at,
+            progress=self._progress.snapshot(),
+            metrics=samples,
+            metrics_at=at,
+            health_metrics=samples,
+            health_metrics_at=at,
             checkpoints=None if checkpoints is None else tuple(checkpoints),
             queue=recording.queue_at(at),
-            health_metrics=self._metrics.snapshot,
-            price_per_minute=None,
+            history_known=True,
+            log_read=True,
         )
         self._found = judged(run, self._rules, previous=self._found).findings
         self._note(at)

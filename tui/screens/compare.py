@@ -378,7 +378,6 @@ class ComparePage(Page):
         return tuple(job.id for job in self.jobs)
 
     def open(self, services: PageServices) -> CompareRunsScreen:
-        wanted = services.settings.configuration
         return CompareRunsScreen(
             self.jobs,
             partial(
@@ -386,8 +385,7 @@ class ComparePage(Page):
                 services.session,
                 services.compared_runs,
                 self.jobs,
-                patterns=wanted.progress_patterns,
-                own_prices=wanted.prices,
+                services.settings.configuration.runs,
             ),
         )
 

@@ -19,6 +19,7 @@ from tui.analysis.health.registry import KINDS, Thresholds
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.settings.problems import key_problems
+from tui.settings.runs import RunSettings
 
 ThemeName = Literal[
     "bt-dark",
@@ -246,8 +247,9 @@ class Configuration:
     """Advanced: thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
 
     @property
-    def progress_patterns(self) -> tuple[ProgressPattern, ...]:
-        return tuple(ProgressPattern(pattern.name, pattern.regex) for pattern in self.patterns)
+    def runs(self) -> RunSettings:
+        patterns = tuple(ProgressPattern(pattern.name, pattern.regex) for pattern in self.patterns)
+        return RunSettings(self.health, patterns, self.prices)
 
 
 def _refuse(table: str, problems: Iterable[tuple[str, str]]) -> None:

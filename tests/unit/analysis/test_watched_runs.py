@@ -16,7 +16,7 @@ from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.run import HEALTH_STEP_S, health_metrics_fold
+from tui.readers.health_metrics import HEALTH_STEP_S, health_metrics_fold
 
 HOUR_S = 3600.0
 Level = Callable[[float], float]

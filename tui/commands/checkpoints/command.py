@@ -31,7 +31,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
-from tui.feeds.checkpoint_evidence import Evidence
+from tui.readers.run import Evidence
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import chosen
 from tui.text.times import iso_time, local_time

@@ -20,11 +20,10 @@ from tui.commands.support.lookups import project_id_of
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
-from tui.commands.support.session import client_command, configuration_if_any
+from tui.commands.support.session import client_command, run_settings
 from tui.commands.support.tables import print_rows
 from tui.readers.billing import read_bill
-from tui.readers.run import history_of
-from tui.readers.session import listed_prices
+from tui.readers.session import history_of, listed_prices
 from tui.tables.column import Column, chosen, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant
@@ -107,8 +106,7 @@ async def _recent_jobs(client: TrainingClient, project: str | None, since: datet
 async def _costs(
     client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
 ) -> list[JobCost]:
-    own = configuration_if_any()
-    prices = await listed_prices(client, own.prices if own is not None else None)
+    prices = await listed_prices(client, run_settings().prices)
     turn = asyncio.Semaphore(HISTORIES_AT_ONCE)
 
     async def of(job: TrainingJob) -> JobCost:

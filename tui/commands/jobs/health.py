@@ -12,7 +12,6 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, TrainingJob
 from tui.analysis.health.judge import judged
-from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import SIGNS, TONES
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
@@ -28,7 +27,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
-from tui.commands.support.session import client_command, configuration_if_any
+from tui.commands.support.session import client_command, run_settings
 from tui.readers.run import LoadedRun
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
@@ -83,10 +82,9 @@ async def health(
     With --file and --timeline a recorded run is judged as a dashboard looking every 30 seconds would have;
     the exit code is 0.
     """
-    own = configuration_if_any()
-    rules = own.health if own is not None else DEFAULT_RULES
+    settings = run_settings()
     if timeline:
-        print_timeline(output, rules, own.progress_patterns if own is not None else (), output_format)
+        print_timeline(output, settings, output_format)
         return ExitCode.OK
     looked_at: list[LoadedRun] = []
     recorded = recorded_job_id()
@@ -94,7 +92,7 @@ async def health(
     for number, job in enumerate(jobs, start=1):
         place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
         reading = await read_with_line(client, job, output, with_health_metrics=True, place=place)
-        looked_at.append(replace(reading, run=judged(reading.run, rules)))
+        looked_at.append(replace(reading, run=judged(reading.run, settings.rules)))
     if not job_ids:
         looked_at.sort(key=lambda each: (WORST_FIRST.index(_code(each)), TOTALLED.index(_totalled(each))))
     if output_format == JSON:

@@ -35,7 +35,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
-from tui.commands.support.session import configuration_if_any, run_on_remote
+from tui.commands.support.session import run_on_remote, run_settings
 from tui.commands.support.tables import Cell, print_facts
 from tui.readers.run import LoadedRun
 from tui.text.times import iso_time
@@ -230,8 +230,7 @@ def progress(
         context = click.get_current_context()
         recording = context.with_resource(Recording(path)) if is_recording(path) else None
         if recording is None or each_line:
-            own = configuration_if_any()
-            patterns = own.progress_patterns if own is not None else ()
+            patterns = run_settings().patterns
             lines = lines_of_file(path) if recording is None else lines_of_recording(recording)
             return show_lines(
                 settings.output, lines, output_format, each_line=each_line, metrics=metrics, patterns=patterns

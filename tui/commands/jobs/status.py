@@ -20,7 +20,7 @@ from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TEXT, examples, format_option
 from tui.commands.support.output import Output
-from tui.commands.support.session import client_command, configuration_if_any
+from tui.commands.support.session import client_command, run_settings
 from tui.text.sanitize import sanitize
 from tui.text.units import count, duration, number, percent
 
@@ -112,8 +112,7 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
 async def _newest_progress(client: TrainingClient, job: TrainingJob) -> ProgressSnapshot:
     from tui.analysis.progress.fold import ProgressFold
 
-    own = configuration_if_any()
-    fold = ProgressFold(patterns=own.progress_patterns if own is not None else ())
+    fold = ProgressFold(patterns=run_settings().patterns)
     start = job.earliest_time(datetime.now(UTC))
     history = client.logs.history(job.project_id, job.id, start=start, newest_first=True)
     async with aclosing(history) as batches:

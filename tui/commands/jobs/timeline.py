@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from tui.analysis.health.rules import HealthRules
-from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.commands.support.options import JSON, given_recording
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.tables import table_of
 from tui.readers.timeline import FindingPeriod, Timeline
+from tui.settings.runs import RunSettings
 from tui.tables.column import Column, text_column
 from tui.text.times import iso_time, local_time
 from tui.text.units import duration, percent
 
 
-def print_timeline(
-    output: Output, rules: HealthRules, patterns: Sequence[ProgressPattern], output_format: str
-) -> None:
+def print_timeline(output: Output, settings: RunSettings, output_format: str) -> None:
     """Judge the recording given by ``--file``. Raises UsageError if there is none."""
     recording = given_recording()
     if recording is None:
         raise click.UsageError("--timeline needs a recording: --file FILE")
-    timeline = Timeline(recording, rules, patterns)
+    timeline = Timeline(recording, settings)
     whole_s = (recording.until - recording.begin).total_seconds() or 1.0
     with ProgressLine() as line:
         while not timeline.is_done:

@@ -10,7 +10,6 @@ from api_client.client import TrainingClient
 from api_client.models import WAITING_STATUSES
 from tui.analysis.health.judge import judged
 from tui.analysis.health.registry import KINDS
-from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
 from tui.analysis.why.explain import explained_findings
@@ -18,7 +17,7 @@ from tui.analysis.why.explanation import Clue, Explanation, markdown, since_word
 from tui.commands.support.options import JSON, TEXT, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
-from tui.commands.support.session import client_command, configuration_if_any
+from tui.commands.support.session import client_command, run_settings
 from tui.readers.session import listed_prices
 from tui.readers.why import read_explanation
 from tui.text.sanitize import sanitize, sanitize_multiline
@@ -53,8 +52,7 @@ async def why(
     reading = await read_with_line(
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )
-    own = configuration_if_any()
-    run = judged(reading.run, own.health if own is not None else DEFAULT_RULES)
+    run = judged(reading.run, run_settings().rules)
     wanted = [one for one in explained_findings(run) if kind in (None, str(one.kind) if one else "failed")]
     explanations = [await read_explanation(client, run, finding) for finding in wanted]
     title = job.name or job.id

@@ -17,7 +17,7 @@ from api_client.models import (
 )
 from tui.analysis.run.waiting import waited, waiting_text
 from tui.commands.support.output import Output
-from tui.readers.run import history_of
+from tui.readers.session import history_of
 from tui.text.units import duration
 
 INTERVAL_S = 5.0

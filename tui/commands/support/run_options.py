@@ -9,13 +9,11 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import Checkpoint, TrainingJob
-from tui.analysis.health.rules import DEFAULT_RULES
 from tui.commands.support.options import Command
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import ProgressLine
-from tui.commands.support.session import configuration_if_any
-from tui.feeds.checkpoint_evidence import Evidence, evidence_of
-from tui.readers.run import LoadedRun, read_run
+from tui.commands.support.session import run_settings
+from tui.readers.run import Evidence, LoadedRun, evidence_of, read_run
 from tui.text.times import LogTimes, moment_of, span_of
 from tui.text.units import counted, percent
 
@@ -82,18 +80,16 @@ async def read_with_line(
 
     Raises RequestError.
     """
-    own = configuration_if_any()
     with ProgressLine() as line:
         reading = await read_run(
             client,
             job,
+            run_settings(),
             since=since,
             prices=prices,
             with_health_metrics=with_health_metrics,
             on_part=_shown_on(line, job, place),
             stream=stream,
-            patterns=own.progress_patterns if own is not None else (),
-            own_prices=own.prices if own is not None else None,
         )
     if reading.gap_count:
         output.remark(f"{counted(reading.gap_count, 'part')} of the log of {job.id} could not be read")
@@ -105,16 +101,8 @@ async def read_with_line(
 async def read_evidence(
     client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> Evidence:
-    own = configuration_if_any()
     with ProgressLine() as line:
-        return await evidence_of(
-            client,
-            job,
-            checkpoints,
-            rules=own.health if own is not None else DEFAULT_RULES,
-            patterns=own.progress_patterns if own is not None else (),
-            on_part=_shown_on(line, job),
-        )
+        return await evidence_of(client, job, checkpoints, run_settings(), on_part=_shown_on(line, job))
 
 
 def _shown_on(line: ProgressLine, job: TrainingJob, place: str = "") -> Callable[[float | None, int], None]:

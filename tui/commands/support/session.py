@@ -23,6 +23,7 @@ from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, runn
 from tui.commands.support.options import CommandSettings, remote_option
 from tui.commands.support.output import Output
 from tui.settings.paths import config_path
+from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import local_time
 
 if TYPE_CHECKING:
@@ -102,6 +103,12 @@ def settings_if_any() -> Loaded | None:
 def configuration_if_any() -> Configuration | None:
     loaded = settings_if_any()
     return None if loaded is None else loaded.configuration
+
+
+def run_settings() -> RunSettings:
+    """Return the settings for runs, or the defaults if none are set."""
+    own = configuration_if_any()
+    return own.runs if own is not None else DEFAULT
 
 
 def dashboard_settings(settings: CommandSettings) -> Loaded:

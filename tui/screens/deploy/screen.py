@@ -362,15 +362,13 @@ class DeployPage(Page):
     """What is known of the job's run."""
 
     def open(self, services: PageServices) -> DeployScreen:
-        configuration = services.settings.configuration
         return DeployScreen(
             partial(
                 DeployFeed,
                 services.session,
                 Answers(self.job.id if self.job is not None else None, self.checkpoints),
                 known=self.run,
-                rules=configuration.health,
-                patterns=configuration.progress_patterns,
+                settings=services.settings.configuration.runs,
             ),
             services.session.place,
         )

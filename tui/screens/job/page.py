@@ -27,17 +27,13 @@ class JobPage(Page):
         from tui.screens.job.layout import JobLayout
         from tui.screens.job.screen import JobScreen
 
-        wanted, recordings = services.settings.configuration, services.recordings
+        configuration, recordings = services.settings.configuration, services.recordings
         feed_with = partial(
             RunFeed,
             services.session,
-            rules=wanted.health,
-            patterns=wanted.progress_patterns,
-            prices=wanted.prices,
+            settings=configuration.runs,
+            refresh=configuration.refresh,
             findings=services.recent_findings(self.job),
-            status_interval_s=wanted.refresh.status_s,
-            metrics_interval_s=wanted.refresh.metrics_s,
-            checkpoints_interval_s=wanted.refresh.checkpoints_s,
         )
         return JobScreen(
             self.job,
@@ -48,9 +44,7 @@ class JobPage(Page):
             remember_pins=lambda pins: services.memory.put(
                 pins={**services.memory.state.pins, self.job.project_id: list(pins)}
             ),
-            recorded=recordings.run(self.job.id, wanted.health, wanted.progress_patterns)
-            if recordings is not None
-            else None,
+            recorded=recordings.run(self.job.id, configuration.runs) if recordings is not None else None,
         )
 
 

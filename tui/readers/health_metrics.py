@@ -1,0 +1,148 @@
+"""The metrics for health checks: one sample a minute in the last hour, fewer before, whatever charts show.
+
+Home, the job screen and ``bt-tui health`` all use them, so that their results agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+from api_client.client import TrainingClient
+from api_client.clock import epoch_ms
+from api_client.models import JobMetrics, TrainingJob
+from api_client.models.jobs import CLOCK_SKEW
+from api_client.models.logs import MS_PER_S
+from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+
+HEALTH_SPAN = timedelta(minutes=65)
+"""A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
+HEALTH_STEP_S = 60
+INCREMENT = timedelta(minutes=5)
+"""Samples may be late, so every poll requests this much known time again."""
+
+LONGEST_HISTORY = timedelta(milliseconds=LONGEST_HISTORY_MS)
+LONGEST_INCREMENT = timedelta(days=6)
+
+FINE_POINTS = 90
+"""Maximum number of points per series for the last hour, however long a run is watched."""
+HISTORY_POINTS = 240
+"""Maximum number of points per series for the time before the last hour."""
+HISTORY_POINTS_OF_MANY = 60
+"""The same for a job with more than ``FEW_NODES`` nodes."""
+FEW_NODES = 8
+
+
+def has_many_nodes(job: TrainingJob) -> bool:
+    return (job.node_count or 1) > FEW_NODES
+
+
+def history_points(job: TrainingJob) -> int:
+    return HISTORY_POINTS_OF_MANY if has_many_nodes(job) else HISTORY_POINTS
+
+
+def health_metrics_fold(job: TrainingJob) -> MetricsFold:
+    return MetricsFold(max_points=FINE_POINTS + history_points(job), thins=True)
+
+
+PART_SAMPLES = 20_000
+"""Samples of GPUs in an answer. Parsing more stalls keys even in another thread, since it holds the GIL."""
+SERIES_PER_NODE = 16
+PART_GROWTH = 4.0
+
+
+async def metrics_in_parts(
+    client: TrainingClient, job: TrainingJob, start: datetime, end: datetime, step_s: int
+) -> AsyncIterator[JobMetrics]:
+    """Yield the samples of a time range in time order; those between two parts may be repeated.
+
+    Few nodes are one part, unless the range is longer than a server accepts. Raises RequestError.
+    """
+    for start_ms, end_ms in metric_windows(epoch_ms(start), epoch_ms(end)):
+        async for answer in _window_in_parts(client, job, start_ms, end_ms, step_s):
+            yield answer
+
+
+async def _window_in_parts(
+    client: TrainingClient, job: TrainingJob, start_ms: int, end_ms: int, step_s: int
+) -> AsyncIterator[JobMetrics]:
+    width_ms = first_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
+    densest = 0.0
+    while start_ms < end_ms:
+        until_ms = min(end_ms, start_ms + width_ms)
+        answer = await client.metrics.get(
+            job.project_id, job.id, start_ms=start_ms, end_ms=until_ms, step_s=step_s
+        )
+        yield answer
+        densest = max(densest, _sample_count(answer) / (until_ms - start_ms))
+        fitting_ms = PART_SAMPLES / densest if densest else math.inf
+        width_ms = int(min(width_ms * PART_GROWTH, max(fitting_ms, first_ms)))
+        start_ms = until_ms
+
+
+def _sample_count(answer: JobMetrics) -> int:
+    nodes = [node.metrics for node in answer.per_node_metrics] or [answer]
+    return sum(
+        len(samples)
+        for node in nodes
+        for gpus in (node.gpu_utilization, node.gpu_memory_usage_bytes)
+        for samples in gpus.values()
+    )
+
+
+class HealthMetrics:
+    """The metrics of one job: each ``poll`` reads what is new, the first one all of it.
+
+    Where they are followed for charts, ``take`` their samples instead, and ``read_until`` those before.
+    """
+
+    def __init__(self, client: TrainingClient, job: TrainingJob) -> None:
+        self._client = client
+        self._job = job
+        self._fold = health_metrics_fold(job)
+        self._has_earlier = False
+
+    @property
+    def snapshot(self) -> MetricsSnapshot:
+        return self._fold.snapshot
+
+    async def poll(self, now: datetime) -> MetricsSnapshot:
+        """Read the new samples and return all; of a job that has ended, those that the server chooses.
+
+        Raises RequestError.
+        """
+        if self._job.is_finished:
+            answer = await self._client.metrics.get(self._job.project_id, self._job.id)
+            return await asyncio.to_thread(MetricsFold().fold, answer)
+        newest = self.snapshot.at
+        if newest is None:
+            await self.read_until(now + CLOCK_SKEW, now)
+        else:
+            # From the newest sample on, not from now: the clocks may differ by any time.
+            start = datetime.fromtimestamp(newest, UTC) - INCREMENT
+            end = min(max(now + CLOCK_SKEW, start + 2 * INCREMENT), start + LONGEST_INCREMENT)
+            await self._read(start, end, HEALTH_STEP_S)
+        return self.snapshot
+
+    async def read_until(self, end: datetime, now: datetime) -> None:
+        """Read the samples from the job's creation to ``end``, those before the last hour only once."""
+        last_hour = now - HEALTH_SPAN
+        created_at = self._job.created_at
+        if not self._has_earlier and created_at is not None and created_at < last_hour:
+            created_at = max(created_at, last_hour - LONGEST_HISTORY)
+            coarse_s = int((last_hour - created_at).total_seconds() / history_points(self._job)) + 1
+            await self._read(created_at, last_hour, max(HEALTH_STEP_S, coarse_s))
+        self._has_earlier = True
+        if last_hour < end:
+            await self._read(last_hour, end, HEALTH_STEP_S)
+
+    def take(self, answer: JobMetrics, now: datetime) -> MetricsSnapshot:
+        """Add the last hour of samples that were read for charts."""
+        return self._fold.fold(answer, HEALTH_STEP_S, since_s=(now - HEALTH_SPAN).timestamp())
+
+    async def _read(self, start: datetime, end: datetime, step_s: int) -> None:
+        async for answer in metrics_in_parts(self._client, self._job, start, end, step_s):
+            await asyncio.to_thread(self._fold.fold, answer, step_s)

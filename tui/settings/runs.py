@@ -1,0 +1,26 @@
+"""The settings by which runs are judged and their logs are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.progress.lines.custom import ProgressPattern
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What users set for all runs, see ``docs/configuration.md``."""
+
+    rules: HealthRules = DEFAULT_RULES
+    """The thresholds of the health checks."""
+
+    patterns: tuple[ProgressPattern, ...] = ()
+    """How to read the lines of trainers of their own."""
+
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """USD per minute and node, by instance id or name; they take precedence over the listed ones."""
+
+
+DEFAULT = RunSettings()
