@@ -148,9 +148,9 @@ async def test_a_job_has_its_thresholds_prices_patterns_log_and_keys(feeds: list
     async with app.run_test(size=SIZE) as pilot:
         screen = await open_first_job(pilot)
         (made,) = feeds
-        assert (made["rules"].stall_after_s, made["rules"].off) == (99.0, {"straggler"})
-        assert made["prices"] == {"H100:8": 0.5}
-        assert made["patterns"][0].read("it 12").step == 12
+        assert (made["settings"].rules.stall_after_s, made["settings"].rules.off) == (99.0, {"straggler"})
+        assert made["settings"].prices == {"H100:8": 0.5}
+        assert made["settings"].patterns[0].read("it 12").step == 12
 
         text = await pressed(pilot, "2")
         assert screen.query_one(LogPane).options.max_lines == 5_000
