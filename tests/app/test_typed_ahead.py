@@ -25,7 +25,7 @@ SIZE = (80, 24)
 
 async def at_once(app: BtTuiApp, pilot: Pilot[object], *keys: str) -> None:
     for key in keys:
-        app.post_message(events.Key(key, key if len(key) == 1 else None))
+        app.post_message(events.Key(key, key if len(key) == 1 else {"colon": ":"}.get(key)))
     await settle(pilot)
 
 
@@ -36,6 +36,21 @@ async def test_keys_take_effect_in_the_order_in_which_they_are_typed() -> None:
         assert type(app.focused) is Input and app.focused.value == "lo" and app.screen.has_class("-tab-logs")
         await at_once(app, pilot, "escape", "E", "x")
         assert type(app.focused) is Input and app.focused.value == "x"
+
+
+async def test_key_after_enter_waits_for_a_slow_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0)
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        await pilot.press("slash", *"v2")
+        field = app.focused
+        assert isinstance(field, Input)
+        is_free = asyncio.Event()
+        field.call_later(is_free.wait)
+        asyncio.get_running_loop().call_later(0.4, is_free.set)
+        await at_once(app, pilot, "enter", "colon")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette) or field.value != "v2")
+        assert field.value == "v2"
 
 
 async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_chooses_once() -> None:

@@ -11,19 +11,17 @@ it can have been seen: they were meant for the screen below.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 from textual import events
 from textual.app import App
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
 from textual.worker import Worker
 
 from tui.screens.base import is_settled
@@ -33,8 +31,6 @@ LONGEST_WAIT_S = 2.0
 CHECK_EVERY_S = 0.02
 SEEN_AFTER_S = 0.5
 """A dialog that opens by itself takes no keys for so long, as questions of a web browser do."""
-FIELD_WAIT_S = 0.2
-"""A field that is being removed may never handle its text."""
 
 
 class TypedKeys:
@@ -50,6 +46,8 @@ class TypedKeys:
         self._begun_at_s = 0.0
         """When the last key was taken, or the first one began to wait."""
         self._check: Timer | None = None
+        self._round = 0
+        """Number of keys and dialogs waited for so far."""
         self._unasked: Screen[Any] | None = None
         self._unasked_at_s = 0.0
 
@@ -96,23 +94,32 @@ class TypedKeys:
         try:
             if self._app.screen is not self._unasked or monotonic() - self._unasked_at_s >= SEEN_AFTER_S:
                 await self._take(key)
-            if isinstance(focused, (Input, TextArea)):
-                await _has_taken_text(focused)
         finally:
-            self._settle()
+            self._settle(focused)
 
     def _check_again(self) -> None:
         self._check = self._app.set_timer(CHECK_EVERY_S, self._next)
 
-    def _settle(self) -> None:
+    def _settle(self, focused: Widget | None = None) -> None:
+        """Wait until the widget that the key went to, and all above it, have handled what it began."""
         if self._app.screen_stack:
             self._settling = self._app.screen
             if self._check is not None:
                 self._check.stop()
-            # A screen that is being removed may never call back.
+            # A widget that is being removed may never call back.
             self._check = self._app.set_timer(LONGEST_WAIT_S, self._next)
-            if not self._settling.call_later(self._app.call_later, self._next):
-                self._app.call_later(self._next)
+            way = focused.ancestors_with_self if focused is not None else ()
+            self._round += 1
+            self._go_on(self._round, deque([*way, self._settling, self._app]))
+
+    def _go_on(self, number: int, way: deque[MessagePump]) -> None:
+        """Follow the way of messages, from a widget to those above it, as its own messages do."""
+        if number != self._round:
+            return
+        while way:
+            if way.popleft().call_later(self._go_on, number, way):
+                return
+        self._app.call_later(self._next)
 
     def _check_opening(self, opening: Worker[None]) -> None:
         if self._settling not in self._app.screen_stack[-1:]:
@@ -123,11 +130,3 @@ class TypedKeys:
             self._keys.clear()
         else:
             self._check_again()
-
-
-async def _has_taken_text(field: Widget) -> None:
-    handled = asyncio.Event()
-    if field.call_later(handled.set):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIELD_WAIT_S):
-                await handled.wait()
