@@ -373,9 +373,7 @@ def zero_loss_and_nan_norm(seed: int) -> Run:
         Line(one.at, "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 9.1e-06, 'epoch': 0.31}")
         for one in lines[broke:]
     ]
-    return Run(
-        5, lines, nodes(seed), {"loss-not-finite": lines[broke].at}, frozenset({"loss-exploding"})
-    )
+    return Run(5, lines, nodes(seed), {"loss-not-finite": lines[broke].at}, frozenset({"loss-exploding"}))
 
 
 def megatron_nan(seed: int) -> Run:
