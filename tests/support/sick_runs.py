@@ -85,8 +85,9 @@ def _log(sickness: str) -> list[LogLine]:
         if sickness == "explode" and ago_s < _BROKEN_S:
             loss *= 1 + (_BROKEN_S - ago_s) / 60
         shown = "nan" if sickness == "nan" and ago_s < _BROKEN_S else f"{loss:.4f}"
+        lost = 40 * sum(ago_s < at for at in (6000, 3600, 1200)) if sickness == "restarts" else 0
         text = (
-            f"step {3400 + number}/9000 loss={shown} grad_norm={0.6 + 0.1 * math.sin(number):.3f}"
+            f"step {3400 + number - lost}/9000 loss={shown} grad_norm={0.6 + 0.1 * math.sin(number):.3f}"
             f" lr={2e-5 * (1 - number / 2000):.3e} tokens_per_sec={41000 + 900 * math.sin(number / 9):.0f}"
         )
         log(ago_s, text)
