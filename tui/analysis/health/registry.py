@@ -34,6 +34,10 @@ def _threshold_fields() -> list[tuple[str, Any, Any]]:
 
 
 Thresholds: type[HealthRules] = make_dataclass(
-    "Thresholds", _threshold_fields(), bases=(HealthRules,), frozen=True
+    "Thresholds",
+    _threshold_fields(),
+    bases=(HealthRules,),
+    namespace={"__module__": __name__},  # they are pickled for the process that analyzes a recording
+    frozen=True,
 )
 """The settings of ``[health]``."""
