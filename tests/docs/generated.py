@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -18,7 +17,6 @@ from support.log_reading import read_line
 from tui.actions import SCOPE_TITLES, Scope, actions_of
 from tui.actions.keymap import key_signs
 from tui.analysis.progress.lines.custom import GROUPS
-from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.run.finding import FindingKind
 from tui.cli import cli
 from tui.commands.support.catalogue import walk
@@ -179,7 +177,7 @@ def groups() -> str:
 def _read(line: str) -> str:
     reading = read_line(line)
     assert reading is not None, line
-    told = {field.name: getattr(reading, field.name) for field in fields(ParsedMetrics)}
+    told = reading._asdict()
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in told.items()

@@ -11,6 +11,9 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import Literal
 
+from tui.analysis.logs.excerpt import excerpt
+from tui.text.sanitize import last_carriage_segment
+
 JOIN_S = 20.0
 """Times of activity closer together than this belong to the same active time range."""
 
@@ -181,20 +184,28 @@ class MovingCounts:
     __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+        self._counts: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
 
     def take(self, time: float, source: str, message: str) -> bool:
         """Read a line, in any order; return True if it has a count."""
-        found = _COUNT.search(message[:MAX_CHARACTERS]) if "/" in message or " of " in message else None
+        if "/" not in message and " of " not in message:
+            return False
+        message = last_carriage_segment(excerpt(message))
+        found = _COUNT.search(message[:MAX_CHARACTERS])
         if found is None:
             return False
-        key = (source, _DIGITS.sub(" ", message[: found.start()]), found[2])
+        done, total = (float(number.replace(",", "")) for number in found.groups())
+        self.count(time, source, _DIGITS.sub(" ", message[: found.start()]), done, total)
+        return True
+
+    def count(self, time: float, source: str, name: str, done: float, total: float) -> None:
+        key = (source, name, total)
         if len(self._counts) >= _MAX_COUNTS and key not in self._counts:
             del self._counts[min(self._counts, key=lambda one: self._counts[one][-1])]
         counts = self._counts.setdefault(key, [])
-        insort(counts, (time, float(found[1].replace(",", ""))))
-        del counts[:-_NEWEST_COUNTS]
-        return True
+        insort(counts, (time, done))
+        if len(counts) > _NEWEST_COUNTS:
+            del counts[0]
 
     @property
     def moved_at(self) -> float | None:
@@ -212,12 +223,9 @@ class MovingCounts:
     @property
     def finished_at(self) -> float | None:
         """Time a count that had moved last reached its total."""
-        ended = (counts[-1] for key, counts in self._counts.items() if _is_at_end(counts, key[2]))
-        return max((time for time, _ in ended), default=None)
-
-
-def _is_at_end(counts: list[tuple[float, float]], total: str) -> bool:
-    return counts[0][1] < counts[-1][1] and counts[-1][1] >= float(total.replace(",", ""))
+        items = self._counts.items()
+        ended = (counts[-1][0] for key, counts in items if counts[0][1] < counts[-1][1] >= key[2])
+        return max(ended, default=None)
 
 
 class RunPhases:

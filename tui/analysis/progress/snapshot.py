@@ -55,7 +55,7 @@ class ThinnedPoints:
             times.insert(position, time)
             self.values.insert(position, value)
             self.steps.insert(position, step)
-        if len(times) <= max(self.limit, 2 * _UNTHINNED_POINTS):
+        if len(times) <= self.limit or len(times) <= 2 * _UNTHINNED_POINTS:
             return position
         self._thin()
         return 0

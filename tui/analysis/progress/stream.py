@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.phases import Pauses
@@ -46,7 +47,9 @@ CURVES = {
 }
 """Fields of ``ParsedMetrics`` with a curve, and the title of each."""
 
-_WITHOUT_CURVE = ("epoch", "total_epochs", "step_time_s", "epoch_steps")
+_WITHOUT_CURVE = tuple(
+    (attrgetter(name), name) for name in ("epoch", "total_epochs", "step_time_s", "epoch_steps")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,10 @@ class StreamProgress:
         self._limit = limit
         self.curves = {name: ThinnedPoints(title, limit) for name, title in CURVES.items()}
         """The curves by field of ``ParsedMetrics``."""
+        self.losses = self.curves["loss"]
+        self._measures = [
+            (attrgetter(name), points) for name, points in self.curves.items() if name != "loss"
+        ]
         self.pauses = Pauses()
         self._step_times: deque[float] = deque(maxlen=_STEP_TIMES)
         self.loss_readings = 0
@@ -87,10 +94,6 @@ class StreamProgress:
         self._counts_over_epochs = False
         self._paired: list[tuple[int, float]] = []
         self._paired_with: int | None = None
-
-    @property
-    def losses(self) -> ThinnedPoints:
-        return self.curves["loss"]
 
     def limit_points(self, limit: int) -> None:
         if limit != self._limit:
@@ -113,15 +116,14 @@ class StreamProgress:
         if reading.loss is not None:
             self.loss_readings += 1
             self.pauses.add(time)
-        for name, points in self.curves.items():
-            if (value := getattr(reading, name)) is not None:
-                changed_from = points.add(time, value, step if name == "loss" else None)
-                if name == "loss":
-                    self._unpair(changed_from)
+            self._unpair(self.losses.add(time, reading.loss, step))
+        for value_of, points in self._measures:
+            if (value := value_of(reading)) is not None:
+                points.add(time, value)
         if reading.step_time_s is not None and not reading.from_bar:
             self._step_times.append(reading.step_time_s)
-        for name in _WITHOUT_CURVE:
-            if (value := getattr(reading, name)) is not None:
+        for value_of, name in _WITHOUT_CURVE:
+            if (value := value_of(reading)) is not None:
                 self._keep_newest(name, time, value)
         if reading.total_steps is not None and not reading.from_bar:
             self._keep_newest("total_steps", time, reading.total_steps)

@@ -67,7 +67,10 @@ _TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
 
 def to_float(text: str) -> float | None:
     """Return the number, of which ``1,234``, ``1.2k`` and ``nan`` are ways to print one."""
-    times = _TIMES.get(text[-1:], 1.0)
+    try:
+        return float(text)
+    except ValueError:
+        times = _TIMES.get(text[-1:], 1.0)
     try:
         return float((text if times == 1 else text[:-1]).replace(",", "")) * times
     except ValueError:

@@ -103,14 +103,14 @@ _WORDS = (
 )  # Every such line contains one of these.
 
 
+def mentions_save(text: str) -> bool:
+    lowered = text.lower()
+    return any(word in lowered for word in _WORDS)
+
+
 def read(text: str) -> ParsedMetrics | None:
     """Parse a line about saving a checkpoint, and the step that it names; the name may be empty."""
     lowered = text.lower()
-    for word in _WORDS:
-        if word in lowered:
-            break
-    else:
-        return None
     about_saving = (
         _SAVING.search(lowered)
         or _SAVED_AFTER.search(lowered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.template import COUNTS, LOSSES, Slot, Template
@@ -18,8 +19,24 @@ def cells(text: str) -> list[str]:
     return _SEPARATOR.split(text.strip(" |│\t"))
 
 
-def header(text: str) -> tuple[Template, int] | None:
-    """Return how rows below a line of names are read, and their number of cells; None for another line."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How the rows below a line of names are read."""
+
+    template: Template
+    width: int
+    """Number of cells of a row."""
+
+    def read(self, text: str) -> ParsedMetrics | None:
+        """Return what a row reports; None for a line that is none."""
+        numbers = [match[0] if (match := _NUMBER.match(cell)) else "" for cell in cells(text)]
+        counts = next(slot for slot in self.template.slots if slot.field in COUNTS)
+        is_row = len(numbers) == self.width and numbers[counts.index]
+        return self.template.read(numbers) if is_row else None
+
+
+def table_below(text: str) -> Table | None:
+    """Return the table that a line of names begins; None for another line."""
     names = cells(text)
     if not 2 <= len(names) <= _MAX_COLUMNS:
         return None
@@ -31,15 +48,4 @@ def header(text: str) -> tuple[Template, int] | None:
             slots[told.field] = Slot(index, told.field, name, told.scale)
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
         return None
-    return Template(tuple(slots.values())), len(names)
-
-
-def row(text: str, table: tuple[Template, int]) -> ParsedMetrics | None:
-    """Return what a row reports; None for a line that is none."""
-    template, width = table
-    values = cells(text)
-    if len(values) != width:
-        return None
-    numbers = [match[0] if (match := _NUMBER.match(value)) else "" for value in values]
-    counts = next(slot for slot in template.slots if slot.field in COUNTS)
-    return template.read(numbers) if numbers[counts.index] else None
+    return Table(Template(tuple(slots.values())), len(names))
