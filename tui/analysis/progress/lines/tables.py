@@ -10,7 +10,6 @@ from tui.analysis.progress.lines.template import COUNTS, LOSSES, Slot, Template
 from tui.analysis.progress.lines.vocabulary import meaning
 
 _SEPARATOR = re.compile(r"\s*[|,\t│]\s*|\s{2,}")
-_UNIT = re.compile(r"\s?\(([^()]{0,40})\)$")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
 _MAX_COLUMNS = 40
 
@@ -42,8 +41,7 @@ def table_below(text: str) -> Table | None:
         return None
     slots: dict[str, Slot] = {}
     for index, name in enumerate(names):
-        unit = _UNIT.search(name)
-        told = meaning(_UNIT.sub("", name), unit[1].lower() if unit is not None else "")
+        told = meaning(name)
         if told is not None and told.field not in slots:
             slots[told.field] = Slot(index, told.field, name, told.scale)
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):

@@ -421,7 +421,7 @@ def _counter(
         if (
             one.is_fraction
             and one.field in ("", "step")
-            and (BAR in one.before or BAR in one.after or _is_timed(texts, values, index))
+            and (BAR.search(one.before) or BAR.search(one.after) or _is_timed(texts, values, index))
         ):
             return index, True
     if (
