@@ -10,7 +10,7 @@ from math import ceil, isfinite, log, sqrt
 from statistics import median
 
 from tui.analysis.health.context import Context, finding, start_of_condition
-from tui.analysis.progress.inputs import MAX_SKIPPED
+from tui.analysis.progress.fold import MAX_SKIPPED
 from tui.analysis.run.finding import SEVERITIES, FindingKind, HealthFinding, Severity
 from tui.analysis.series import Series
 from tui.text.units import number

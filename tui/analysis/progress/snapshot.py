@@ -106,8 +106,6 @@ class ThinnedPoints:
         self.steps = [self.steps[position] for position in kept]
 
 
-_TREND_ERRORS = 3.0  # Changes of fewer standard errors than this are noise.
-
 Trend = Literal["↓", "↑", "→", ""]
 
 
@@ -253,7 +251,7 @@ def loss_trend(snapshot: ProgressSnapshot) -> Trend:
     if recent is None or before is None:
         return ""
     change = recent - before
-    if abs(change) <= _TREND_ERRORS * (snapshot.loss_error or 0.0):
+    if abs(change) <= 3 * (snapshot.loss_error or 0.0):  # standard errors
         return "→"
     return "↓" if change < 0 else "↑"
 

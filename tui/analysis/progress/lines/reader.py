@@ -20,7 +20,7 @@ from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape, runs_of_digits, without_digits
-from tui.analysis.progress.lines.tables import Table
+from tui.analysis.progress.lines.tables import Table, separators
 from tui.analysis.progress.lines.template import Template, decide
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
@@ -113,6 +113,7 @@ class Reader:
         shape = self._shapes.get(key)
         if shape is None:
             shape = Shape(
+                separators(key),
                 can_report=_REPORTS.search(key) is not None,
                 can_announce=_ANNOUNCES.search(key) is not None,
                 can_fail=MAY_FAIL.search(key) is not None,
@@ -123,7 +124,8 @@ class Reader:
         return shape
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
-        if not shape.can_report and replica not in self._tables:
+        table = self._tables.get(replica)
+        if not shape.can_report and (table is None or table.separators != shape.separators):
             return []
         if "\x1b" in line or not line.isascii():
             line = strip_ansi(line)

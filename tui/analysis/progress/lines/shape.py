@@ -145,6 +145,7 @@ def _count_runs(text: str) -> int:
 class Shape:
     """All lines with the same text apart from their digits."""
 
+    separators: int
     can_report: bool
     can_announce: bool
     can_fail: bool

@@ -11,7 +11,11 @@ from tui.analysis.progress.lines.vocabulary import meaning
 
 _SEPARATOR = re.compile(r"\s*[|,\t│]\s*|\s{2,}")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
-_MAX_COLUMNS = 40
+
+
+def separators(line: bytes) -> int:
+    """Return the number of bars, commas and tabs, which the rows of a table share with its header."""
+    return sum(map(line.count, (b"|", b",", b"\t", "│".encode())))
 
 
 def cells(text: str) -> list[str]:
@@ -25,6 +29,7 @@ class Table:
     template: Template
     width: int
     """Number of cells of a row."""
+    separators: int
 
     def read(self, text: str) -> ParsedMetrics | None:
         """Return what a row reports; None for a line that is none."""
@@ -37,8 +42,6 @@ class Table:
 def table_below(text: str) -> Table | None:
     """Return the table that a line of names begins; None for another line."""
     names = cells(text)
-    if not 2 <= len(names) <= _MAX_COLUMNS:
-        return None
     slots: dict[str, Slot] = {}
     for index, name in enumerate(names):
         told = meaning(name)
@@ -46,4 +49,4 @@ def table_below(text: str) -> Table | None:
             slots[told.field] = Slot(index, told.field, name, told.scale)
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
         return None
-    return Table(Template(tuple(slots.values())), len(names))
+    return Table(Template(tuple(slots.values())), len(names), separators(text.encode(errors="replace")))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui.analysis.progress.lines.line import BAR, fraction, to_float
-from tui.analysis.progress.lines.reading import MAX_STEP, ParsedMetrics
+from tui.analysis.progress.lines.reading import MAX_STEP, WHOLE, ParsedMetrics
 from tui.analysis.progress.lines.vocabulary import EVALUATION, LEADS, TRAINING, Meaning, meaning
 
 MEASURES = frozenset(
@@ -18,7 +18,6 @@ MEASURES = frozenset(
 LOSSES = frozenset({"loss", "eval_loss"})
 COUNTS = frozenset({"step", "epoch"})
 _TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
-_WHOLE = frozenset({"step", "total_steps", "rank"})
 
 MAX_UNTITLED_RATE = 100.0
 """A bar without a title or a loss that moves faster than this, in steps per second, counts something else."""
@@ -149,7 +148,7 @@ def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
             return
         number = parsed
     field = slot.field
-    if field in _WHOLE:
+    if field in WHOLE:
         if not 0 <= number <= MAX_STEP or number != int(number):
             return
         found[field] = int(number)
