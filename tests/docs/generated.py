@@ -60,10 +60,6 @@ TRAINERS: tuple[tuple[str, str], ...] = (
         "text: Megatron-LM",
         " iteration  4120/  9000 | learning rate: 1.5E-04 | lm loss: 9.132E-01 | grad norm: 5.41 |",
     ),
-    ("torchtitan", "step: 4120  loss:  0.9132  grad_norm:  0.7100  memory: 40.14GiB(50.70%)  tps: 1,234"),
-    ("verl", "step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - perf/throughput:812.1"),
-    ("JSON, on one line or several", '{"step": 40, "loss": 1.2, "lr": 1e-4}'),
-    ("checkpoints", "Saving model checkpoint to /mnt/ckpts/checkpoint-4000"),
 )
 """Trainers, each with a line as it prints it."""
 

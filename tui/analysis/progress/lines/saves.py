@@ -66,7 +66,7 @@ def read(text: str) -> ParsedMetrics | None:
     own = _PATH.sub(lambda path: f"/{PurePosixPath(path[0]).suffix}", lowered)
     verb = _VERB.search(own)
     is_model = _MODEL.search(own) or _NAMED.search(text) or any(map(_WEIGHTS.search, paths))
-    saves = verb is not None and is_model and (verb[0] != "save " or "/" in own)
+    saves = verb is not None and is_model and (verb[0] != "save " or any("/" in path for path in paths))
     if not saves and not any(text in lowered for text in _FORMATS):
         return None
     if _OTHER_TIME.search(own) or (_OTHER_THING.search(own) and not any(map(_is_in_checkpoint, paths))):

@@ -294,6 +294,7 @@ def _form(line: _Line, is_bar: bool) -> Form:
     ending = line.texts[-1]
     is_prose = not is_bar and (
         any(_is_prose(one.before) for one in numbers[first + 1 : last + 1])
+        or any(_is_sentence(one.before) for one in numbers[first + 1 :])
         or any(one.extra > 1 for one in numbers[first + 1 :])
         or len(_WORD.findall(ending)) > MAX_WORDS_AFTER
     )
@@ -315,7 +316,9 @@ def _form(line: _Line, is_bar: bool) -> Form:
         is_clear=is_clear,
         is_heading=is_heading,
         is_prose=is_prose,
-        key=(*names, *sorted(fields & LOSSES)) if measures or is_heading else tuple(line.texts),
+        key=(*names, *sorted(fields & LOSSES))
+        if measures or is_heading
+        else tuple(" ".join(text.split()) for text in line.texts),
     )
 
 
@@ -533,6 +536,10 @@ def _is_prose(text: str) -> bool:
     """Return True if a sentence goes on after the number before this text."""
     first, *others = _DELIMITER.split(text.rstrip(_EDGE))
     return bool(others) and len(_WORD.findall(first)) > 1
+
+
+def _is_sentence(text: str) -> bool:
+    return any(len(_WORD.findall(part)) > MAX_WORDS_AFTER for part in _DELIMITER.split(text))
 
 
 def _heads(one: _Number) -> bool:
