@@ -217,7 +217,7 @@ def _link_target(target: str, depth: int) -> str:
     the result depends on where that name leads, which may be a link itself.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
-    ups = next((place for place, part in enumerate(parts) if part != ".."), len(parts))
+    ups = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
     if not target or target.startswith("/") or ups > depth or ".." in parts[ups:]:
         raise BadArchive(f"a link to {_shown(target)} points outside the folder")
     if "\0" in target or len(os.fsencode(target)) > MAX_NAME_BYTES:

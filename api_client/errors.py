@@ -26,8 +26,8 @@ class ConfigFileError(ConfigurationError):
     """A config file that yields no config. ``path`` and ``line`` say where, ``problem`` says why."""
 
     def __init__(self, problem: str, *, path: Path, line: int | None = None) -> None:
-        place = f"{path}:{line}" if line else str(path)
-        super().__init__(f"{place}: {problem}")
+        position = f"{path}:{line}" if line else str(path)
+        super().__init__(f"{position}: {problem}")
         self.problem = problem
         self.path = path
         self.line = line

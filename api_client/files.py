@@ -66,10 +66,10 @@ def read_small_file(path: Path, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
-        if not (stat.S_ISREG(found.st_mode) or os.path.samestat(found, os.stat(os.devnull))):  # noqa: PTH116
+        if not (stat.S_ISREG(status.st_mode) or os.path.samestat(status, os.stat(os.devnull))):  # noqa: PTH116
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         content = b""
         while chunk := os.read(descriptor, max_bytes + 1 - len(content)):
@@ -294,10 +294,10 @@ def _is_stream(path: Path) -> bool:
     if path.absolute().parent in _STREAM_FOLDERS:
         return path.exists()
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    return stat.S_ISCHR(found.st_mode) or (stat.S_ISFIFO(found.st_mode) and found.st_uid == os.geteuid())
+    return stat.S_ISCHR(status.st_mode) or (stat.S_ISFIFO(status.st_mode) and status.st_uid == os.geteuid())
 
 
 def _rename_into_place(temporary: Path, path: Path, *, replace: bool) -> None:

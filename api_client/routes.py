@@ -147,10 +147,10 @@ class Route(Generic[Answer]):
         path = self.path
         if team_id is not None:
             path, ids = _below_team(path), (team_id, *ids)
-        for each in ids:
-            if each in ("", ".", ".."):
-                raise RequestError(f"{each!r} is not a valid id", method=self.method, path=path)
-        escaped = [quote(each, safe="", errors="replace") for each in ids]
+        for id_ in ids:
+            if id_ in ("", ".", ".."):
+                raise RequestError(f"{id_!r} is not a valid id", method=self.method, path=path)
+        escaped = [quote(id_, safe="", errors="replace") for id_ in ids]
         return path.format(**dict(zip(_ID.findall(path), escaped, strict=True)))
 
     def words(self, *ids: str) -> str:
@@ -160,7 +160,7 @@ class Route(Generic[Answer]):
     @property
     def pattern(self) -> str:
         """Regular expression of the paths."""
-        return "|".join(_ID.sub("[^/]+", each) for each in self.paths)
+        return "|".join(_ID.sub("[^/]+", template) for template in self.paths)
 
     def matches(self, path: str) -> bool:
         """Return True if this is the route of a path."""

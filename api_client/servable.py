@@ -44,14 +44,14 @@ _TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*
 
 def relevant_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]:
     """Return the few of a job's files that ``verdict`` and ``missing_parts`` depend on."""
-    known = (_WEIGHTS, _SHARDS, _TRAINER_STATE, _MODEL_CONFIG, _TOKENIZER)
+    patterns = (_WEIGHTS, _SHARDS, _TRAINER_STATE, _MODEL_CONFIG, _TOKENIZER)
     return tuple(
         file
         for file in files
         if any(
-            one.fullmatch(name)
+            pattern.fullmatch(name)
             for name in (file.relative_file_name, file.relative_file_name.rpartition("/")[2])
-            for one in known
+            for pattern in patterns
         )
         or file.relative_file_name.rpartition("/")[2] == _PIPELINE
     )
@@ -67,7 +67,9 @@ def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[
         return ()
     parts = (("config.json", _MODEL_CONFIG), ("tokenizer", _TOKENIZER))
     is_whole = any(name.endswith(".gguf") for name in names)
-    return () if is_whole else tuple(part for part, known in parts if not any(map(known.fullmatch, names)))
+    return (
+        () if is_whole else tuple(part for part, pattern in parts if not any(map(pattern.fullmatch, names)))
+    )
 
 
 def not_text(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
@@ -118,15 +120,15 @@ def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
     Weights count only where they are served from: directly in the checkpoint's folder. Only known file
     names rule a checkpoint out, so an unknown layout is unclear.
     """
-    found: FileVerdict = "unclear"
+    result: FileVerdict = "unclear"
     for name in _own_names(checkpoint_id, files):
         if _WEIGHTS.fullmatch(name):
             return "weights"
         if _SHARDS.fullmatch(name):
-            found = "shards"
-        elif found == "unclear" and _TRAINER_STATE.fullmatch(name):
-            found = "trainer state"
-    return found
+            result = "shards"
+        elif result == "unclear" and _TRAINER_STATE.fullmatch(name):
+            result = "trainer state"
+    return result
 
 
 def _own_names(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[str]:
@@ -175,10 +177,10 @@ def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = 
     if kind_of(checkpoint) == "other":
         return _unservable_type(_type_of(checkpoint))
     if files is not None:
-        found = verdict(checkpoint.checkpoint_id, files)
-        if found == "shards":
+        file_verdict = verdict(checkpoint.checkpoint_id, files)
+        if file_verdict == "shards":
             return _SHARDS_REASON
-        if found == "trainer state":
+        if file_verdict == "trainer state":
             return _TRAINER_REASON
     if (checkpoint.sync_status or "").strip().upper() == "SYNCING":
         return _SYNCING_REASON
@@ -235,10 +237,10 @@ def _unservable_type(name: str) -> str:
         return _SHARDS_REASON
     if any(word in name for word in _TRAINER_WORDS):
         return _TRAINER_REASON
-    known = "only lora, full and whisper checkpoints can be deployed"
+    supported = "only lora, full and whisper checkpoints can be deployed"
     if not name:
-        return f"the server reports no checkpoint type; {known}"
-    return f"unknown type {_shown(name)}; {known}"
+        return f"the server reports no checkpoint type; {supported}"
+    return f"unknown type {_shown(name)}; {supported}"
 
 
 BYTES_PER_GB = 1_000_000_000
@@ -270,7 +272,9 @@ def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
     needed = needed_gpu_bytes(checkpoints)
     if needed is None:
         return ""
-    base = next((each.base_model for each in checkpoints if _named_bytes(each) is not None), None)
+    base = next(
+        (checkpoint.base_model for checkpoint in checkpoints if _named_bytes(checkpoint) is not None), None
+    )
     if base:
         what = f"{base.split('/')[-1]} needs about {_gigabytes(needed)} of GPU memory in 16 bits"
     else:
@@ -379,10 +383,10 @@ def _rank(value: object) -> int | None:
 
 def _why_assumed(values: Sequence[object]) -> str:
     assumed = f"assuming {DEFAULT_LORA_RANK}"
-    given = [value for value in values if value is not None]
-    if not given:
+    ranks = [value for value in values if value is not None]
+    if not ranks:
         return f"{assumed}: no rank (r) in adapter_config.json"
-    return f"{assumed}: unusable rank in adapter_config.json (r is {_shown(given[0])})"
+    return f"{assumed}: unusable rank in adapter_config.json (r is {_shown(ranks[0])})"
 
 
 def _too_large(rank: int) -> str:

@@ -159,8 +159,8 @@ class SshFolder:
         command = [program, "-q", "-t", "ed25519", "-N", "", "-C", "bt-tui", "-f", str(self.key_path)]
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode:
-            words = done.stderr.decode(errors="replace").strip()[-300:]
-            raise ConfigurationError(f"ssh-keygen created no key in {self.path}: {words}")
+            output = done.stderr.decode(errors="replace").strip()[-300:]
+            raise ConfigurationError(f"ssh-keygen created no key in {self.path}: {output}")
 
 
 PLAIN_VARIABLE = "BASETEN_SSH_PROXY_INSECURE"

@@ -43,7 +43,7 @@ from api_client.models import (
     TrainingJob,
 )
 from api_client.models.logs import LogLine
-from tui.analysis.health.checks import judged
+from tui.analysis.health.judge import judged
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot

@@ -27,7 +27,7 @@ from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.store.database import Database
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, TrainingJob
 from api_client.models.logs import LogLine
-from tui.analysis.health.checks import health
+from tui.analysis.health.judge import health
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding

@@ -24,10 +24,11 @@ from api_client.emulator.fleet import FleetBackend, SimClock
 from api_client.emulator.store.database import Database
 from api_client.models import JobStatus, QueueContext
 from api_client.models.logs import LogLine
-from tui.analysis.health.checks import health
+from tui.analysis.health.judge import health
+from tui.analysis.health.registry import KINDS
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import HEALTH_STEP_S as HEALTH_METRICS_STEP_S
 from tui.readers.run import health_metrics_fold
@@ -108,7 +109,7 @@ def watch(backend: FleetBackend, clock: Clock, job_id: str, hours: float, look_s
         looks += backend.job(job_id).current_status == JobStatus.RUNNING
         keys = set()
         for found in watcher.look(clock.now):
-            if found.kind != FindingKind.QUEUED:
+            if found.kind != KINDS["queued"]:
                 first_told.setdefault(found.key, (clock.now, found))
                 keys.add(found.key)
         for key in first_told.keys() - keys:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from api_client.emulator.__main__ import main
-from api_client.emulator.fleet.cache_trees import Sizes
+from api_client.emulator.fleet.cache_trees import CacheTree
 from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.demo_jobs import (
     GRACE,
@@ -23,14 +23,11 @@ from api_client.emulator.fleet.demo_jobs import (
     MINUTE_S,
     PAST_JOBS,
     RUNNING_JOBS,
-    DemoJob,
-    ended,
-    running,
 )
 from api_client.emulator.fleet.log_lines import LineSource, periodic_lines
+from api_client.emulator.fleet.logs import TORCHTITAN
 from api_client.emulator.fleet.plans import JobPlan, Load, Saves, Scenario, SimRun
 from api_client.emulator.fleet.scenarios import TITAN, curves
-from api_client.emulator.fleet.trainer_logs import TORCHTITAN
 from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild
@@ -79,7 +76,7 @@ class LargeWorld:
             jobs.append(_on_many_nodes(name, nodes, busy, 2 * MINUTE_S))
         if self.checkpoints:
             jobs.append(_saving(self.checkpoints))
-        caches = {CACHE_PROJECT: partial(_many_files, self.cache_files)} if self.cache_files else {}
+        caches = {CACHE_PROJECT: _many_files(self.cache_files)} if self.cache_files else {}
         return DemoScript(
             (*DEMO_SCRIPT.projects, *projects),
             (*DEMO_SCRIPT.plans, *jobs),
@@ -99,7 +96,7 @@ def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
         like,
         name=f"{like.name}-{number:05}",
         project=projects[number % len(projects)].name if projects else like.project,
-        born_s=like.born_s if runs_now else like.born_s - number * SUBMISSION_INTERVAL_S,
+        ago_s=like.ago_s if runs_now else like.ago_s + number * SUBMISSION_INTERVAL_S,
         is_spot=runs_now or like.is_spot,  # spot jobs do not count against the GPU limit
     )
 
@@ -114,7 +111,7 @@ MANY_NODES = Scenario(
 
 
 def _on_many_nodes(name: str, nodes: int, scenario: Scenario, since_s: float) -> JobPlan:
-    return running(DemoJob(name, "pretraining", KAI, H100X8, scenario, since_s, nodes=nodes, spot=True))
+    return JobPlan(name, "pretraining", KAI, H100X8, scenario, since_s, nodes=nodes, is_spot=True)
 
 
 def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
@@ -140,19 +137,20 @@ def _saving(checkpoints: int) -> JobPlan:
     saves = Saves("qwen3-14b-titan", 1, write_s=1.0)
     scenario = replace(TITAN, key="many checkpoints", curves=curves(checkpoints, 30.0, 90), saves=saves)
     name = f"titan-{checkpoints}-saves"
-    return ended(DemoJob(name, "pretraining", GRACE, H100X8, scenario, HOUR_S))
+    return JobPlan(name, "pretraining", GRACE, H100X8, scenario, HOUR_S, since=None)
 
 
-def _many_files(count: int) -> Sizes:
-    """Files of tokenized text, 1,000 per folder, as a real corpus is split."""
-
-    def sizes() -> Iterator[tuple[str, int]]:
-        for number in range(count):
-            folder, shard = divmod(number, CACHE_FOLDER_FILES)
-            size_bytes = 1_048_576 + mix(number, count) % 67_108_864
-            yield f"user_artifacts/fineweb-edu/dump-{folder:03}/tokens-{shard:05}.bin", size_bytes
-
-    return sizes()
+def _many_files(count: int) -> CacheTree:
+    """Return files of tokenized text, 1,000 per folder, as a real corpus is split."""
+    return tuple(
+        (
+            f"user_artifacts/fineweb-edu/dump-{start // CACHE_FOLDER_FILES:03}/tokens-{{n:05}}.bin",
+            min(CACHE_FOLDER_FILES, count - start),
+            1_048_576 + mix(start, count) % 67_108_864,
+            7_919,
+        )
+        for start in range(0, count, CACHE_FOLDER_FILES)
+    )
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ emulator: any site's page is served @ api_client/emulator/app.py
 -    elif origin is not None and origin.lower() != f"http://{host}".lower():
 +    elif False:
 emulator: any key opens it @ api_client/emulator/app.py
--    elif not hmac.compare_digest(given.strip().encode(errors="replace"), key.encode()):
+-    elif not hmac.compare_digest(sent_key.strip().encode(errors="replace"), key.encode()):
 +    elif False:
 tests/contract/test_emulator_files.py
 emulator: any signature opens an object @ api_client/emulator/presign.py
@@ -199,28 +199,28 @@ deploy: shards are taken for weights @ api_client/servable.py
 -        if found == "shards":
 +        if False:
 tests/unit/analysis/test_health_rules.py tests/unit/analysis/test_verdict.py
-findings: stalled is told before the log was read @ tui/analysis/health/checks.py
+findings: stalled is told before the log was read @ tui/analysis/health/judge.py
 -    if not run.log_read:
 +    if False:
-findings: healthy before the log and the metrics were read @ tui/analysis/health/checks.py
--    checked = frozenset(part for part, known in read if known)
-+    checked = frozenset(part for part, known in read)
-findings: they come and go at a threshold @ tui/analysis/health/context.py
+findings: healthy before the log and the metrics were read @ tui/analysis/health/judge.py
+-    checked = frozenset(part for part, is_read in parts if is_read)
++    checked = frozenset(part for part, is_read in parts)
+findings: they come and go at a threshold @ tui/analysis/health/watched.py
 -        return threshold + (healthy - threshold) * self.rules.release if held else threshold
 +        return threshold
-findings: a missing node is slow, too @ tui/analysis/health/checks.py
--stragglers(context, frozenset(blamed))
-+stragglers(context, frozenset())
-findings: GPUs that wait for the model to load are idle @ tui/analysis/health/idle.py
--        allowed_s = rules.idle_never_s * (_LOADING_FACTOR if loads else 1)
-+        allowed_s = rules.idle_after_s
-findings: a single NaN is a broken loss @ tui/analysis/health/loss.py
--_NAN_LOSSES = 3  #
-+_NAN_LOSSES = 1  #
-findings: a node that logs is missing @ tui/analysis/health/missing.py
--    if log_state == "silent":
-+    if log_state != "unknown":
-findings: a restarted run is compared with itself before @ tui/analysis/health/loss.py
+findings: a missing node is slow, too @ tui/analysis/health/check.py
+-if each.node not in causes]
++]
+findings: GPUs that wait for the model to load are idle @ tui/analysis/health/checks/gpu_idle.py
+-        allowed_s = limits.idle_never_s
++        allowed_s = limits.idle_after_s
+findings: a single NaN is a broken loss @ tui/analysis/health/checks/loss_not_finite.py
+-_LASTING = 3  #
++_LASTING = 1  #
+findings: a node that logs is missing @ tui/analysis/health/checks/node_missing.py
+-        if silence.log_state == "silent":
++        if silence.log_state != "unknown":
+findings: a restarted run is compared with itself before @ tui/analysis/health/windows.py
 -    return series if first == 0 else Series(series.name, series.times[first:], series.values[first:])
 +    return series
 """

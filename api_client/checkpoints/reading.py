@@ -159,10 +159,10 @@ class CheckpointContents:
                 except (InvalidAnswer, UrlExpired) as error:
                     return ReadShard(file, problem=str(error))
 
-        wanted = [file for file in files if is_safetensors(file.relative_file_name)]
+        shards = [file for file in files if is_safetensors(file.relative_file_name)]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(shard(file)) for file in wanted]
+                tasks = [group.create_task(shard(file)) for file in shards]
                 missing = group.create_task(self._missing(project_id, job_id, files))
         except ExceptionGroup as failures:
             # all fail for the same reason: the object store, or our listing
@@ -223,9 +223,9 @@ class CheckpointContents:
     async def _fresh_url(self, project_id: str, key: FileKey, stale: str) -> str | None:
         """Return a URL for the file that differs from the stale one; None if the listing has no other."""
         async with self._renewing:
-            known = self._renewed.get(key)
-            if known is not None and known != stale:
-                return known
+            renewed = self._renewed.get(key)
+            if renewed is not None and renewed != stale:
+                return renewed
             job_id = key[0]
             if len(self._renewed) > MAX_CACHED_URLS:
                 self._renewed.clear()

@@ -140,11 +140,11 @@ def _entries(header: bytes) -> dict[str, Any]:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    document = dict(pairs)
+    if len(document) != len(pairs):
         twin = Counter(name for name, _value in pairs).most_common(1)[0][0]
         raise UnreadableFile(f"its header lists {_shown(twin)} twice")
-    return found
+    return document
 
 
 def _metadata(value: Any) -> dict[str, str]:
@@ -234,10 +234,10 @@ class Weights:
     @property
     def metadata(self) -> dict[str, str]:
         """Merge the metadata of all files; for duplicate keys the first file's value is used."""
-        found: dict[str, str] = {}
+        merged: dict[str, str] = {}
         for header in self.headers:
-            found = header.metadata | found
-        return found
+            merged = header.metadata | merged
+        return merged
 
     @property
     def data_bytes(self) -> int:

@@ -63,7 +63,7 @@ def parse_trainer_state(content: bytes) -> TrainerState:
 
 
 def _curves(history: Any) -> dict[str, Curve]:
-    found: dict[str, list[tuple[int, float]]] = {}
+    points_by_name: dict[str, list[tuple[int, float]]] = {}
     for entry in history if isinstance(history, list) else ():
         step = _whole(entry.get("step")) if isinstance(entry, dict) else None
         if step is None:
@@ -71,8 +71,10 @@ def _curves(history: Any) -> dict[str, Curve]:
         for name, value in entry.items():
             number = _real(value)
             if name not in _PLACES and number is not None:
-                found.setdefault(name, []).append((step, number))
-    return {name: tuple(sorted(points, key=lambda point: point[0])) for name, points in found.items()}
+                points_by_name.setdefault(name, []).append((step, number))
+    return {
+        name: tuple(sorted(points, key=lambda point: point[0])) for name, points in points_by_name.items()
+    }
 
 
 def _whole(value: Any) -> int | None:

@@ -79,15 +79,15 @@ def _member_check(enumeration: type[Enum], members: str) -> Callable[[Any, Any],
 
 def check_method(definition: BaseModel, method: TextEnum, fields: Mapping[Any, tuple[str, ...]]) -> None:
     """Raise ValueError unless exactly the fields of the authentication method are set."""
-    wanted = fields[method]
-    missing = [name for name in wanted if not getattr(definition, name)]
+    required = fields[method]
+    missing = [name for name in required if not getattr(definition, name)]
     if missing:
         raise ValueError(f"{', '.join(missing)} must be provided when auth_method is {method.value}")
     others = [
         name
         for names in fields.values()
         for name in names
-        if name not in wanted and getattr(definition, name)
+        if name not in required and getattr(definition, name)
     ]
     if others:
         raise ValueError(f"{', '.join(others)} cannot be specified when auth_method is {method.value}")

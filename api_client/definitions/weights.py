@@ -90,16 +90,16 @@ class WeightsSource(OpenDefinition):
     @field_validator("source")
     @classmethod
     def _known_place(cls, source: str) -> str:
-        scheme, separator, place = source.partition("://")
+        scheme, separator, address = source.partition("://")
         if not separator or scheme not in SOURCE_SCHEMES:
             schemes = ", ".join(f"{name}://" for name in SOURCE_SCHEMES)
             raise ValueError(f'"{source}" must start with one of {schemes}')
         if scheme == _LOCAL_FILE:
-            if not place.startswith("/"):
+            if not address.startswith("/"):
                 raise ValueError(f'"{source}" must name an absolute path: file:///path')
-        elif not place or place.startswith("/"):
+        elif not address or address.startswith("/"):
             raise ValueError(f'"{source}" is incomplete; write {_FORMATS[scheme]}')
-        elif scheme in _BUCKETS and "@" in place:
+        elif scheme in _BUCKETS and "@" in address:
             raise ValueError(f'"{source}" has a revision (@); only hf:// sources may')
         return source
 

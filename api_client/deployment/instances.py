@@ -23,6 +23,12 @@ class ListedInstance(InstanceType):
     node_count: int = 1
     price: float | None = None
 
+    @property
+    def gpu(self) -> str:
+        """GPUs as config files spell them: ``A100_40GB:1``; empty without GPUs."""
+        has_gpu = self.gpu_type and self.gpu_count > 0
+        return f"{normal_gpu_type(self.gpu_type or '')}:{self.gpu_count}" if has_gpu else ""
+
 
 Machine = TypeVar("Machine", bound=InstanceType)
 

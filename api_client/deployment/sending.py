@@ -94,15 +94,15 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
 def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint | None, name: str) -> CheckpointToDeploy:
     if checkpoint is None:
         raise ConfigurationError(f"job {answers.job_id} has no checkpoint {name!r}")
-    place = {"training_job_id": answers.job_id, "checkpoint_name": name}
-    kind = kind_of(checkpoint)
-    if kind == "lora":
-        rank = DEFAULT_LORA_RANK if answers.lora_rank is None else answers.lora_rank
-        return LoRACheckpoint(**place, lora_details=LoRADetails(rank=rank))
-    if kind == "whisper":
-        return WhisperCheckpoint(**place)
-    if kind == "full":
-        return FullCheckpoint(**place)
+    names = {"training_job_id": answers.job_id, "checkpoint_name": name}
+    match kind_of(checkpoint):
+        case "lora":
+            rank = DEFAULT_LORA_RANK if answers.lora_rank is None else answers.lora_rank
+            return LoRACheckpoint(**names, lora_details=LoRADetails(rank=rank))
+        case "whisper":
+            return WhisperCheckpoint(**names)
+        case "full":
+            return FullCheckpoint(**names)
     raise ConfigurationError(f"{name!r} has type {checkpoint.checkpoint_type!r}, which cannot be deployed")
 
 
@@ -122,16 +122,13 @@ def _environment(answers: DeployAnswers) -> dict[str, EnvironmentValue]:
 
 
 def _compute(answers: DeployAnswers) -> Compute:
-    if not answers.gpu_type:
-        # Use an empty spec instead of none, or the official CLI would ask for a GPU.
-        return Compute(cpu_count=NO_CPU_REQUEST, memory=NO_MEMORY_REQUEST, accelerator=AcceleratorSpec())
-    name = normal_gpu_type(answers.gpu_type)
-    try:
-        accelerator = Accelerator(name)
-    except ValueError:
-        known = ", ".join(offered_accelerators())
-        raise ConfigurationError(f"unknown GPU type {answers.gpu_type!r}; known: {known}") from None
-    spec = AcceleratorSpec(accelerator=accelerator, count=answers.gpu_count)
+    # Without GPUs use an empty spec instead of none, or the official CLI would ask for a GPU.
+    spec = AcceleratorSpec()
+    if answers.gpu_type:
+        name, offered = normal_gpu_type(answers.gpu_type), offered_accelerators()
+        if name not in offered:
+            raise ConfigurationError(f"unknown GPU type {answers.gpu_type!r}; known: {', '.join(offered)}")
+        spec = AcceleratorSpec(accelerator=Accelerator(name), count=answers.gpu_count)
     return Compute(cpu_count=NO_CPU_REQUEST, memory=NO_MEMORY_REQUEST, accelerator=spec)
 
 
@@ -201,21 +198,19 @@ def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> s
 
     ``options`` are the remote's. The command still asks for confirmation.
     """
-    given: list[tuple[str, str]] = [("--job-id", answers.job_id)]
-    given += [("--checkpoint", name) for name in answers.checkpoint_names]
-    if answers.base_model:
-        given.append(("--base-model", answers.base_model))
-    if answers.lora_rank is not None:
-        given.append(("--lora-rank", str(answers.lora_rank)))
-    given.append(("--model-name", answers.model_name))
-    if answers.gpu_type:
-        given.append(("--gpu", f"{answers.gpu_type}:{answers.gpu_count}"))
-    if answers.hf_secret:
-        given.append(("--hf-secret", answers.hf_secret))
-    given += [("--env", f"{name}={value}") for name, value in answers.environment]
-    given += [("--secret", f"{name}={secret}") for name, secret in answers.secrets]
+    given = (
+        ("--job-id", answers.job_id),
+        *(("--checkpoint", name) for name in answers.checkpoint_names),
+        ("--base-model", answers.base_model),
+        ("--lora-rank", answers.lora_rank),
+        ("--model-name", answers.model_name),
+        ("--gpu", answers.gpu_type and f"{answers.gpu_type}:{answers.gpu_count}"),
+        ("--hf-secret", answers.hf_secret),
+        *(("--env", f"{name}={value}") for name, value in answers.environment),
+        *(("--secret", f"{name}={secret}") for name, secret in answers.secrets),
+    )
     command = command_line(*options, "deploy_checkpoints")
-    return " ".join([command, *(_option(name, value) for name, value in given)])
+    return " ".join([command, *(_option(name, str(value)) for name, value in given if value)])
 
 
 def _option(name: str, value: str) -> str:

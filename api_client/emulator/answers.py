@@ -80,8 +80,8 @@ def invalid(message: str) -> ApiFault:
 def first_problem(where: str, error: ValidationError) -> str:
     """Describe the first invalid field, such as ``request.metadata: …``."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(step) for step in (where, *first["loc"]))
-    return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    field = ".".join(str(step) for step in (where, *first["loc"]))
+    return f"{field}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def not_served(message: str) -> ApiFault:

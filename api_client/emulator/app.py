@@ -83,24 +83,24 @@ def require_local_host(_path: str, headers: Headers) -> Response | None:
     except ValueError:
         is_local = False
     if not is_local:
-        words = "the emulator accepts only requests to this machine's loopback"
+        problem = "the emulator accepts only requests to this machine's loopback"
     elif origin is not None and origin.lower() != f"http://{host}".lower():
-        words = "the emulator refuses web pages of other origins"
+        problem = "the emulator refuses web pages of other origins"
     else:
         return None
-    return fault_answer(ApiFault(403, "FORBIDDEN", words))
+    return fault_answer(ApiFault(403, "FORBIDDEN", problem))
 
 
 def require_key(key: str, path: str, headers: Headers) -> Response | None:
     """Answer 401 unless the request carries the emulator's key as Bearer or Api-Key."""
     if not path.startswith(KEYED_PREFIXES):
         return None
-    scheme, _, given = headers.get("authorization", "").partition(" ")
+    scheme, _, sent_key = headers.get("authorization", "").partition(" ")
     if not scheme:
         problem = "an API key is required: Authorization: Bearer <key>"
     elif scheme.lower() not in AUTH_SCHEMES:
         problem = "unknown authorization scheme; use Bearer or Api-Key"
-    elif not hmac.compare_digest(given.strip().encode(errors="replace"), key.encode()):
+    elif not hmac.compare_digest(sent_key.strip().encode(errors="replace"), key.encode()):
         problem = "invalid API key"
     else:
         return None
@@ -114,9 +114,9 @@ def reject_second_credentials(_path: str, headers: Headers) -> Response | None:
     """
     if "authorization" not in headers:
         return None
-    words = "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
-    words += "query string parameter or the Authorization header should be specified"
-    return xml_fault(400, "InvalidArgument", words)
+    problem = "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
+    problem += "query string parameter or the Authorization header should be specified"
+    return xml_fault(400, "InvalidArgument", problem)
 
 
 logger = logging.getLogger(__name__)
@@ -170,26 +170,18 @@ def _api_error(status: int, message: str) -> Response:
 
 
 def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answer: ErrorAnswer) -> Starlette:
-    async def answer_fault(_: Request, error: Exception) -> Response:
-        assert isinstance(error, ApiFault)
-        return fault_answer(error)
-
-    async def answer_http_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return answer(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
-
-    async def answer_unexpected(request: Request, error: Exception) -> Response:
+    async def answer_error(request: Request, error: Exception) -> Response:
+        if isinstance(error, ApiFault):
+            return fault_answer(error)
+        if isinstance(error, HTTPException):
+            return answer(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return answer(500, "the emulator failed; see its log")
 
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestChecks, checks)],
-        exception_handlers={
-            ApiFault: answer_fault,
-            HTTPException: answer_http_error,
-            Exception: answer_unexpected,
-        },
+        exception_handlers=dict.fromkeys((ApiFault, HTTPException, Exception), answer_error),
     )
     app.router.redirect_slashes = False
     app.state.platform = platform

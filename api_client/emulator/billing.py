@@ -6,7 +6,7 @@ so it lacks the current hour.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ from api_client.models.billing import TRAINING_JOB
 LONGEST_RANGE = timedelta(days=31)
 EARLIEST = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-SECONDS_PER_MINUTE = 60
+MINUTE, NOTHING = timedelta(minutes=1), timedelta()
 USD_DIGITS = 4
 
 Range = tuple[datetime, datetime]
@@ -55,17 +55,23 @@ def usage_summary(platform: Platform, start: datetime, end: datetime) -> UsageSu
 
 def _item(job: TrainingJob, events: Sequence[QueueEvent], within: Range) -> BilledItem | None:
     """Return what is billed for one job; None if it did not run within the range."""
-    machine, nodes = job.instance_type, job.node_count or 1
+    machine, (start, end) = job.instance_type, within
     price = PRICES_USD_PER_MINUTE.get(machine.id, 0.0)
-    seconds: dict[datetime, float] = {}
-    for day, ran in _by_day(_runs(events, within)):
-        seconds[day] = seconds.get(day, 0.0) + ran
-    minutes = {day: int(ran // SECONDS_PER_MINUTE) * nodes for day, ran in seconds.items()}
-    daily = [
-        DailyUsage(date=day.date(), subtotal=round(count * price, USD_DIGITS), minutes=count)
-        for day, count in minutes.items()
-        if count
+    changes = [(event.status, event.created) for event in events if event.created is not None]
+    runs = [
+        (began, ended)
+        for (status, began), (_, ended) in pairwise([*changes, ("", end)])
+        if status == JobStatus.RUNNING
     ]
+    daily, day = [], start.replace(hour=0, minute=0, second=0, microsecond=0)
+    while day < end:
+        first, last = max(start, day), min(end, day + DAY)
+        ran = sum((max(min(ended, last) - max(began, first), NOTHING) for began, ended in runs), NOTHING)
+        if minutes := ran // MINUTE * (job.node_count or 1):
+            daily.append(
+                DailyUsage(date=day.date(), subtotal=round(minutes * price, USD_DIGITS), minutes=minutes)
+            )
+        day += DAY
     if not daily:
         return None
     resource = BillableResource(
@@ -77,27 +83,7 @@ def _item(job: TrainingJob, events: Sequence[QueueEvent], within: Range) -> Bill
     )
     return BilledItem(
         billable_resource=resource,
-        subtotal=round(sum(day.subtotal for day in daily), USD_DIGITS),
-        minutes=sum(day.minutes for day in daily),
+        subtotal=round(sum(usage.subtotal for usage in daily), USD_DIGITS),
+        minutes=sum(usage.minutes for usage in daily),
         daily=daily,
     )
-
-
-def _runs(events: Sequence[QueueEvent], within: Range) -> Iterator[Range]:
-    """Yield the parts of the range during which the job ran."""
-    start, end = within
-    known = [(event.status, event.created) for event in events if event.created is not None]
-    for (status, began), (_, ended) in pairwise([*known, ("", end)]):
-        if status == JobStatus.RUNNING and max(began, start) < min(ended, end):
-            yield max(began, start), min(ended, end)
-
-
-def _by_day(runs: Iterator[Range]) -> Iterator[tuple[datetime, float]]:
-    """Yield the UTC day and the seconds of every part of a day in the ranges."""
-    for began, ended in runs:
-        moment = began
-        while moment < ended:
-            day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-            until = min(ended, day + DAY)
-            yield day, (until - moment).total_seconds()
-            moment = until

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from datetime import datetime
+from collections import Counter
+from typing import Any
 
 from api_client.emulator.catalog import GPU_LIMITS, GpuLimit
-from api_client.emulator.platform import HOLDING_STATUSES, Platform
+from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
 from api_client.emulator.store.account import TeamGpuLimit
-from api_client.emulator.store.jobs import StoredProject
 from api_client.models import (
     ActiveJobAtSubmit,
     CapacityAtSubmit,
@@ -16,7 +15,6 @@ from api_client.models import (
     JobStatus,
     PendingJobAhead,
     QueueContext,
-    QueueEvent,
     Team,
     TeamGpuCapacity,
     TrainingCapacity,
@@ -25,13 +23,14 @@ from api_client.models import (
 
 
 def training_capacity(platform: Platform) -> TrainingCapacity:
-    projects = {project.id: project for project in platform.stores.projects.all()}
-    holding = [job for job in platform.jobs() if job.current_status in HOLDING_STATUSES]
-    used: dict[tuple[str, str, str], int] = defaultdict(int)
-    for job in holding:
-        gpu_type = job.instance_type.gpu_type or ""
-        availability = (job.availability_model or "dedicated").lower()
-        used[_team_of(job, projects), gpu_type, availability] += job.total_gpus
+    used: Counter[tuple[str, str, bool]] = Counter()
+    for job in platform.jobs():
+        if job.current_status in HOLDING_STATUSES:
+            team_id, is_spot = (
+                platform.stores.team_of(job.project_id),
+                (job.availability_model or "").lower() == SPOT,
+            )
+            used[team_id, job.instance_type.gpu_type or "", is_spot] += job.total_gpus
     teams = platform.stores.teams.all()
 
     def limit_of(team: Team, limit: GpuLimit) -> int:
@@ -39,9 +38,7 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
         return limit.limit if own is None else own.max_gpus
 
     def usage(gpu_type: str, *among: Team) -> dict[str, int]:
-        dedicated, spot = (
-            sum(used[team.id, gpu_type, kind] for team in among) for kind in ("dedicated", "spot")
-        )
+        dedicated, spot = (sum(used[team.id, gpu_type, kind] for team in among) for kind in (False, True))
         counts = {"dedicated_usage_count": dedicated, "spot_usage_count": spot}
         return {**counts, "usage_count": dedicated + spot}
 
@@ -70,11 +67,6 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
     )
 
 
-def _team_of(job: TrainingJob, projects: dict[str, StoredProject]) -> str:
-    project = projects.get(job.project_id)
-    return project.team_id if project else ""
-
-
 WORKLOAD_PLANE = "emulator"
 
 
@@ -95,16 +87,23 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
     own_events = histories[job_id][1]
     released_at = next((event.created for event in own_events if event.status == JobStatus.CREATED), None)
     window_end = released_at or now
-    active = []
-    ahead = []
+    active, ahead = [], []
     for other, events in histories.values():
-        state = _state_at(events, submitted_at)
-        if other.id == job_id or state is None:
+        past = [event for event in events if event.created is not None and event.created <= submitted_at]
+        if other.id == job_id or not past:
             continue
-        if state.status in HOLDING_STATUSES:
-            active.append(_active(other, state))
-        elif state.status == JobStatus.PENDING and _is_ahead(other, target):
-            ahead.append(_pending(other, submitted_at))
+        fields: dict[str, Any] = {
+            "training_job_id": other.id,
+            "training_job_name": other.name,
+            "instance_type_name": other.instance_type.name,
+        }
+        if past[-1].status in HOLDING_STATUSES:
+            fields |= {"status_at_submit": past[-1].status, "status_set_at": past[-1].created}
+            plane, gpus = WORKLOAD_PLANE, other.total_gpus
+            active.append(ActiveJobAtSubmit(**fields, total_gpus=gpus, workload_plane_name=plane))
+        elif past[-1].status == JobStatus.PENDING and _is_ahead(other, target):
+            fields |= {"requested_gpus": other.total_gpus, "priority": other.priority or 0}
+            ahead.append(PendingJobAhead(**fields, submitted_at=other.created_at or submitted_at))
     shown = {job_id, *(job.training_job_id for job in active), *(job.training_job_id for job in ahead)}
     # Return the target's whole history: it is the only source of exit codes.
     events = [
@@ -115,8 +114,7 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
     ]
     pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
     limit = next((limit for limit in GPU_LIMITS if limit.gpu_type == gpu_type), None)
-    team_id = platform.stored_project(target.project_id).team_id
-    team_limit = platform.stores.teams.gpu_limit(team_id, gpu_type or "")
+    team_limit = platform.stores.teams.gpu_limit(platform.stores.team_of(target.project_id), gpu_type or "")
     return QueueContext(
         target_job_id=job_id,
         target_job_name=target.name,
@@ -134,39 +132,11 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
     )
 
 
-def _state_at(events: list[QueueEvent], when: datetime) -> QueueEvent | None:
-    past = [event for event in events if event.created is not None and event.created <= when]
-    return past[-1] if past else None
-
-
 def _is_ahead(other: TrainingJob, target: TrainingJob) -> bool:
     """Compare by priority, then by age (the published order)."""
     theirs, ours = other.priority or 0, target.priority or 0
     older = bool(other.created_at and target.created_at and other.created_at < target.created_at)
     return theirs > ours or (theirs == ours and older)
-
-
-def _active(job: TrainingJob, state: QueueEvent) -> ActiveJobAtSubmit:
-    return ActiveJobAtSubmit(
-        training_job_id=job.id,
-        training_job_name=job.name,
-        instance_type_name=job.instance_type.name,
-        total_gpus=job.total_gpus,
-        workload_plane_name=WORKLOAD_PLANE,
-        status_at_submit=state.status,
-        status_set_at=state.created,
-    )
-
-
-def _pending(job: TrainingJob, submitted_at: datetime) -> PendingJobAhead:
-    return PendingJobAhead(
-        training_job_id=job.id,
-        training_job_name=job.name,
-        instance_type_name=job.instance_type.name,
-        requested_gpus=job.total_gpus,
-        priority=job.priority or 0,
-        submitted_at=job.created_at or submitted_at,
-    )
 
 
 def _at_submit(gpu_type: str, limit: TeamGpuLimit) -> CapacityAtSubmit:

@@ -101,13 +101,12 @@ class DataFolder:
 
     def api_key(self, given: str | None) -> str:
         """Return the key that clients must send: the given one, else the stored one, else a new one."""
-        kept = self.key_path.read_bytes().strip().decode("ascii", "replace") if self.key_path.exists() else ""
-        key = (
-            given
-            or (kept if kept.isascii() and kept.isprintable() else "")
-            or secrets.token_urlsafe(KEY_BYTES)
+        stored = (
+            self.key_path.read_bytes().strip().decode("ascii", "replace") if self.key_path.exists() else ""
         )
-        if key != kept:
+        usable_key = stored if stored.isascii() and stored.isprintable() else ""
+        key = given or usable_key or secrets.token_urlsafe(KEY_BYTES)
+        if key != stored:
             write_private(self.key_path, f"{key}\n".encode())
         return key
 
@@ -153,9 +152,13 @@ def running_address(path: Path) -> dict[str, Any] | None:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except OSError:
-        pass
+        return published_address(path)
     finally:
         os.close(lock)
+
+
+def published_address(path: Path) -> dict[str, Any] | None:
+    """Return the address of the emulator that used the folder last, unless it has ended in good order."""
     try:
         address: dict[str, Any] = json.loads(read_small_file(path / ADDRESS_NAME))
         is_whole = all(isinstance(address[name], str) for name in ("url", "key_file", "data_dir"))

@@ -101,8 +101,8 @@ class Platform:
         latest: dict[str, TrainingJob] = {}
         for job in self.jobs():
             latest.setdefault(job.project_id, job)
-        found = [self._project(stored, latest.get(stored.id)) for stored in self.stores.projects.all()]
-        return sorted(found, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
+        projects = [self._project(stored, latest.get(stored.id)) for stored in self.stores.projects.all()]
+        return sorted(projects, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
 
     def project(self, project_id: str) -> TrainingProject:
         stored = self.stored_project(project_id)

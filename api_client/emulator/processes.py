@@ -6,9 +6,7 @@ and ``stop_running`` stops it.
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import subprocess
 import sys
 import tempfile
@@ -19,13 +17,12 @@ from typing import Any, Self
 
 import psutil
 
-from api_client.emulator.data_folder import remove_tree, running_address
+from api_client.emulator.data_folder import published_address, remove_tree, running_address
 
 READY_TIMEOUT_S = 30.0
 TERM_TIMEOUT_S = 6.0
 STOP_TIMEOUT_S = 15.0
-POLL_EVERY_S = 0.1
-CHUNK_BYTES = 4096
+POLL_EVERY_S, READY_POLL_S = 0.1, 0.02
 OWN_VARIABLES_PREFIX = "BASETEN_"
 LARGEST_REASON = 2000
 
@@ -61,27 +58,27 @@ class EmulatorChild:
         self._data_dir = data_dir
         self._temporary: Path | None = None
         self._process: _Process | None = None
-        self._ready: dict[str, Any] = {}
+        self._address: dict[str, Any] = {}
 
     @property
     def url(self) -> str:
-        return str(self._ready["url"])
+        return str(self._address["url"])
 
     @property
     def objects_url(self) -> str:
-        return str(self._ready["objects_url"])
+        return str(self._address["objects_url"])
 
     @property
     def pid(self) -> int:
-        return int(self._ready["pid"])
+        return int(self._address["pid"])
 
     @property
     def data_dir(self) -> Path:
-        return Path(self._ready["data_dir"])
+        return Path(self._address["data_dir"])
 
     @property
     def key_file(self) -> Path:
-        return Path(self._ready["key_file"])
+        return Path(self._address["key_file"])
 
     @property
     def key(self) -> str:
@@ -95,17 +92,16 @@ class EmulatorChild:
         }
 
     def launch(self) -> None:
-        if self._data_dir is None:
-            self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
-            folder = ["--data", str(self._temporary), "--ephemeral"]
-        else:
-            folder = ["--data", str(self._data_dir)]
-        self._process = _Process([*self._arguments, *folder], stdin=subprocess.PIPE)
+        arguments, data_dir = self._arguments, self._data_dir
+        if data_dir is None:
+            data_dir = self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
+            arguments = [*arguments, "--ephemeral"]
+        self._process = _Process(data_dir, arguments, stdin=subprocess.PIPE)
 
     def wait_ready(self) -> None:
         """Block until the emulator answers; raise ``EmulatorFailed`` if it exits or times out."""
         assert self._process is not None
-        self._ready = self._process.address()
+        self._address = self._process.address()
 
     def shut_down(self) -> None:
         """Stop the emulator and wait for it to exit; do nothing if it is not running."""
@@ -138,14 +134,15 @@ class EmulatorChild:
 
 
 class _Process:
-    """An emulator's process, which writes its address to standard output once it answers."""
+    """An emulator's process, which publishes its address in its data folder once it answers."""
 
-    def __init__(self, arguments: Sequence[str], *, stdin: int) -> None:
+    def __init__(self, data_dir: Path, arguments: Sequence[str], *, stdin: int) -> None:
+        self._data_dir = data_dir
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 – closed in ``close``
         self.popen = subprocess.Popen(
-            [sys.executable, "-P", *arguments, "--ready-fd", "1"],
+            [sys.executable, "-P", *arguments, "--data", str(data_dir)],
             stdin=stdin,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=self._errors,
             env=child_environment(),
             start_new_session=True,
@@ -153,37 +150,21 @@ class _Process:
 
     def address(self) -> dict[str, Any]:
         """Wait for the address; raise ``EmulatorFailed`` with the emulator's own error output."""
-        try:
-            address: dict[str, Any] = json.loads(self._first_line(time.monotonic() + READY_TIMEOUT_S))
-        except ValueError:
-            raise EmulatorFailed(self._reason()) from None
-        return address
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while self.popen.poll() is None and time.monotonic() < deadline:
+            address = published_address(self._data_dir)
+            if address is not None and address["pid"] == self.popen.pid:
+                return address
+            time.sleep(READY_POLL_S)
+        self._errors.seek(0)
+        if message := self._errors.read().decode(errors="replace").strip():
+            raise EmulatorFailed(f"the emulator did not start: {message[-LARGEST_REASON:]}")
+        if self.popen.returncode is None:
+            raise EmulatorFailed("the emulator did not respond in time")
+        raise EmulatorFailed(f"the emulator exited with code {self.popen.returncode} during startup")
 
     def close(self) -> None:
-        assert self.popen.stdout is not None
-        self.popen.stdout.close()
         self._errors.close()
-
-    def _first_line(self, deadline: float) -> bytes:
-        assert self.popen.stdout is not None
-        descriptor = self.popen.stdout.fileno()
-        line = b""
-        while not line.endswith(b"\n"):
-            readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            chunk = os.read(descriptor, CHUNK_BYTES) if readable else b""
-            if not chunk:
-                return b""
-            line += chunk
-        return line
-
-    def _reason(self) -> str:
-        self._errors.seek(0)
-        words = self._errors.read().decode(errors="replace").strip()
-        if words:
-            return f"the emulator did not start: {words[-LARGEST_REASON:]}"
-        if self.popen.poll() is None:
-            return "the emulator did not respond in time"
-        return f"the emulator exited with code {self.popen.returncode} during startup"
 
 
 def child_environment() -> dict[str, str]:
@@ -209,8 +190,8 @@ def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> di
     address = running_address(data_dir)
     if address is not None:
         return address
-    arguments = ["-m", "api_client.emulator", "--data", str(data_dir), "--port", str(port), "--world", world]
-    process = _Process(arguments, stdin=subprocess.DEVNULL)
+    arguments = ["-m", "api_client.emulator", "--port", str(port), "--world", world]
+    process = _Process(data_dir, arguments, stdin=subprocess.DEVNULL)
     try:
         address = process.address()
         process.popen.returncode = 0  # detached on purpose: Popen must not wait for it or warn

@@ -112,12 +112,12 @@ class RecordedJobs:
         )
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        found = self._recordings[job_id].checkpoints_at(self._clock.now())
-        if found is None:
+        checkpoints = self._recordings[job_id].checkpoints_at(self._clock.now())
+        if checkpoints is None:
             if CHECKPOINTS in self._recordings[job_id].member_names():
                 raise ApiFault(404, "NOT_FOUND", f"{CHECKPOINTS} can't be read")
             raise ApiFault(404, NOT_RECORDED, "the checkpoints were not recorded")
-        return found
+        return checkpoints
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
         recording = self._recordings[job_id]
@@ -198,10 +198,10 @@ def recording_app(
 
     def queue_context(call: Call) -> Any:
         job_id = call.path["job_id"]
-        found = jobs.recording(job_id).queue_at(clock.now()) if jobs.owns(job_id) else None
-        if found is None:
+        context = jobs.recording(job_id).queue_at(clock.now()) if jobs.owns(job_id) else None
+        if context is None:
             raise not_found("Queue context of job", job_id)
-        return found
+        return context
 
     reads = {route: answer for route, answer in JOBS.items() if not route.is_change}
     routes = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -49,9 +48,8 @@ class EmulatorOptions:
 
     ``port`` None means the default port, 0 any free one. ``lifeline_fd`` is the read end of a pipe whose
     write end only the parent holds: when it closes, however the parent ended, the emulator ends.
-    ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) once requests are answered. ``ephemeral``
-    deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs; ``script``
-    replaces the jobs of the demo world.
+    ``ephemeral`` deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs;
+    ``script`` replaces the jobs of the demo world.
     """
 
     data_dir: Path
@@ -60,7 +58,6 @@ class EmulatorOptions:
     speed: float = 1.0
     key: str | None = None
     lifeline_fd: int | None = None
-    ready_fd: int | None = None
     ephemeral: bool = False
     url_lifetime_s: int = PRESIGNED_LIFETIME_S
     script: DemoScript | None = None
@@ -142,8 +139,6 @@ async def _serve(
 
         def announce() -> None:
             folder.publish(asdict(address))
-            if options.ready_fd is not None:
-                os.write(options.ready_fd, json.dumps(asdict(address)).encode() + b"\n")
             if on_ready is not None:
                 on_ready(address)
 
@@ -233,26 +228,20 @@ def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
             server.should_exit = True
             deadline.start()
 
-    def read_lifeline() -> None:
-        assert lifeline_fd is not None
-        if not os.read(lifeline_fd, 1024):
-            loop.remove_reader(lifeline_fd)
+    def read_lifeline(descriptor: int) -> None:
+        if not os.read(descriptor, 1024):
+            loop.remove_reader(descriptor)
             end()
 
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if in_main_thread else ()
-    for number in signals:
-        loop.add_signal_handler(number, end)
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, end)
     if lifeline_fd is not None:
-        loop.add_reader(lifeline_fd, read_lifeline)
+        loop.add_reader(lifeline_fd, read_lifeline, lifeline_fd)
     try:
         yield
     finally:
         deadline.cancel()
-        if lifeline_fd is not None:
-            loop.remove_reader(lifeline_fd)
-        for number in signals:
-            loop.remove_signal_handler(number)
 
 
 class LogFile(logging.FileHandler):

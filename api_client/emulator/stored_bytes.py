@@ -35,12 +35,10 @@ def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
     if match is None or match.group(0) == "bytes=-":
         return None
     first, last = match.groups()
-    if not first:
-        start, end = max(0, size_bytes - int(last)), size_bytes
-    else:
-        start, end = int(first), min(size_bytes, int(last) + 1) if last else size_bytes
     if last and first and int(last) < int(first):
         return None
+    start = int(first) if first else max(0, size_bytes - int(last))
+    end = min(size_bytes, int(last) + 1) if first and last else size_bytes
     if start >= size_bytes or start >= end:
         raise UnsatisfiableRange
     return start, end
@@ -76,8 +74,8 @@ def answer_bytes(request: Request, content: StoredBytes) -> Response:
     if content.modified is not None:
         headers["Last-Modified"] = format_datetime(content.modified.astimezone(UTC), usegmt=True)
     try:
-        wanted = request.headers.get("range") if _range_holds(request, content) else None
-        span = parse_range(wanted, size)
+        requested = request.headers.get("range") if _range_holds(request, content) else None
+        span = parse_range(requested, size)
     except UnsatisfiableRange:
         headers["Content-Range"] = f"bytes */{size}"
         return xml_fault(416, "InvalidRange", "The requested range is not satisfiable", headers=headers)

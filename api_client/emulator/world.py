@@ -14,7 +14,7 @@ from api_client.emulator.fleet.clock import open_sim_clock
 from api_client.emulator.fleet.world import DEMO_SCRIPT, TEAM_NAME, DemoScript
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import Signer
-from api_client.emulator.runner.local_backend import LocalBackend
+from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.stores import Stores
 

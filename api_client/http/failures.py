@@ -72,19 +72,19 @@ class RequestLine(NamedTuple):
 
 def clean(text: object, remote: Remote) -> str:
     """Clean a server's text: one printable line without the key, of limited length."""
-    words = "".join(
+    message = "".join(
         " " if character.isspace() else "" if unicodedata.category(character)[0] == "C" else character
         for character in str(text)[:_MAX_PARSED_BYTES]
     )
     # Remove the key before truncating the text, or half of a key could remain.
     secrets = [remote.key.get_secret_value()] if remote.key else []
     for key in filter(None, secrets + (remote.login.secrets() if remote.login else [])):
-        words = words.replace(key, "[key]")
-    words = " ".join(words.split())
+        message = message.replace(key, "[key]")
+    message = " ".join(message.split())
     return (
-        words
-        if len(words) <= MAX_SERVER_MESSAGE_CHARACTERS
-        else words[: MAX_SERVER_MESSAGE_CHARACTERS - 1] + "…"
+        message
+        if len(message) <= MAX_SERVER_MESSAGE_CHARACTERS
+        else message[: MAX_SERVER_MESSAGE_CHARACTERS - 1] + "…"
     )
 
 
@@ -92,10 +92,14 @@ def from_answer(
     response: httpx.Response, content: bytes, remote: Remote, host: str, line: RequestLine, now: datetime
 ) -> ErrorAnswer:
     status = response.status_code
-    code, words = _server_message(content, response.headers.get("content-type", ""), remote)
-    phrase = words or _phrase(status)
+    code, server_message = _server_message(content, response.headers.get("content-type", ""), remote)
+    phrase = server_message or _phrase(status)
     kind: type[ErrorAnswer] = BadRequest
-    answer = f"{host}: {words.rstrip('.')} ({status})" if words else f"{host} returned {status} {phrase}"
+    answer = (
+        f"{host}: {server_message.rstrip('.')} ({status})"
+        if server_message
+        else f"{host} returned {status} {phrase}"
+    )
     message = f"can't {line.words}: {answer}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         kind = Unauthorized
@@ -113,7 +117,7 @@ def from_answer(
         message,
         status=status,
         code=code,
-        server_message=words,
+        server_message=server_message,
         request_id=clean(request_id, remote) if request_id else None,
         retry_after_s=parse_retry_after(
             response.headers.get("retry-after"), date=response.headers.get("date"), now=now
@@ -202,10 +206,10 @@ def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[
     except NotDecodable:
         return None, clean(head.decode("utf-8", errors="replace"), remote) or None
     code = value.get("code") if isinstance(value, dict) else None
-    words = _first_text(value)
+    message = _first_text(value)
     return (
         clean(code, remote) if isinstance(code, str | int) else None,
-        clean(words, remote) or None if words else None,
+        clean(message, remote) or None if message else None,
     )
 
 
@@ -216,9 +220,9 @@ def _first_text(value: Any) -> str | None:
         return _first_text(value[0]) if value else None
     if isinstance(value, dict):
         for name in ("message", "error", "detail", "msg"):
-            words = _first_text(value.get(name))
-            if words:
-                return words
+            nested = _first_text(value.get(name))
+            if nested:
+                return nested
     return None
 
 

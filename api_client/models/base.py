@@ -55,8 +55,10 @@ class ApiModel(LargeApiModel):
     def _null_is_missing(cls, data: Any) -> Any:
         """Replace null by the default of fields that have one, whatever the schema promises."""
         if isinstance(data, dict) and None in data.values():
-            known = cls.model_fields
-            return {name: value for name, value in data.items() if value is not None or name not in known}
+            model_fields = cls.model_fields
+            return {
+                name: value for name, value in data.items() if value is not None or name not in model_fields
+            }
         return data
 
 

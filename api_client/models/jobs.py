@@ -100,6 +100,11 @@ class InstanceType(ApiModel):
     gpu_type: str | None = None
     gpu_memory_limit_mib: Integer | None = None
 
+    @property
+    def gpu_memory_bytes(self) -> int:
+        """Memory of all GPUs; 0 if unknown."""
+        return (self.gpu_memory_limit_mib or 0) * 1024**2 * self.gpu_count
+
 
 class InstanceTypePrice(ApiModel):
     """Price of one node of an instance type: ``price`` is USD per minute."""

@@ -144,8 +144,8 @@ class LogEnd:
 
 def gap_with_lines(start_ns: int, end_ns: int, reason: str, lines: Iterable[LogLine]) -> LogGap:
     """Create a gap next to delivered lines, some of which may be inside it."""
-    held = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
-    return LogGap(start_ns, end_ns, reason, held)
+    inside = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
+    return LogGap(start_ns, end_ns, reason, inside)
 
 
 def stamp_ns(entry: LogEntry) -> int:

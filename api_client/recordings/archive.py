@@ -112,8 +112,8 @@ class FolderMembers:
     def __init__(self, folder: Path) -> None:
         self._files: dict[str, tuple[Path, int]] = {}
         total = _Total()
-        for place, _, files in os.walk(folder):
-            for path in (Path(place, name) for name in files):
+        for directory, _, files in os.walk(folder):
+            for path in (Path(directory, name) for name in files):
                 if path.is_file() and not path.is_symlink():
                     size = path.stat().st_size
                     total.add(size)

@@ -85,14 +85,14 @@ class Blocks:
 
 
 def _blocks_of(members: Members, kind: Kind, begin_ns: int) -> list[Block]:
-    found = list(_divided(members, kind, begin_ns)) if kind.whole in members.names() else []
+    divided = list(_divided(members, kind, begin_ns)) if kind.whole in members.names() else []
     named = [match for name in members.names() if (match := _BLOCK_NAME.fullmatch(name))]
-    named = sorted((one for one in named if one[1] == kind.folder), key=lambda one: int(one[2]))
-    for one in named:
-        first_ns, last_ns = sorted((int(one[3]), int(one[4])))
-        found.append(Block(first_ns, last_ns, member=one[0]))
+    named = sorted((parts for parts in named if parts[1] == kind.folder), key=lambda parts: int(parts[2]))
+    for parts in named:
+        first_ns, last_ns = sorted((int(parts[3]), int(parts[4])))
+        divided.append(Block(first_ns, last_ns, member=parts[0]))
     newest_ns, blocks = 0, []
-    for block in found:
+    for block in divided:
         blocks.append(Block(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated))
         newest_ns = max(newest_ns, block.last_ns)
     return blocks
@@ -161,4 +161,4 @@ def times_of(value: Any) -> list[int]:
         return []
     gap = value.get("gap")
     times = [gap.get("start"), gap.get("end")] if isinstance(gap, dict) else [value.get("timestamp")]
-    return [time_ns for one in times if (time_ns := stamp_of(one)) is not None]
+    return [time_ns for item in times if (time_ns := stamp_of(item)) is not None]

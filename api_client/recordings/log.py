@@ -58,16 +58,16 @@ class RecordedLog:
         In the order of the file, in which arrivals only increase.
         """
         number, start = position
-        found: list[RecordedLine] = []
+        arrived: list[RecordedLine] = []
         while number < len(self.blocks.items):
             entries = sorted(self._parsed(number), key=_by_number)
-            while start < len(entries) and entries[start].arrived_ns <= until_ns and len(found) < limit:
-                found.append(entries[start])
+            while start < len(entries) and entries[start].arrived_ns <= until_ns and len(arrived) < limit:
+                arrived.append(entries[start])
                 start += 1
             if start < len(entries):
                 break
             number, start = number + 1, 0
-        return found, (number, start)
+        return arrived, (number, start)
 
     def entries(self) -> Iterator[RecordedLine]:
         """Yield everything in the order of the file."""
@@ -90,7 +90,7 @@ class RecordedLog:
             for number, block in enumerate(self.blocks.items)
             if block.first_ns < end_ns and block.last_ns >= start_ns and block.newest_before_ns <= now_ns
         ]
-        near.sort(key=lambda one: -one[0].last_ns if newest_first else one[0].first_ns)
+        near.sort(key=lambda line: -line[0].last_ns if newest_first else line[0].first_ns)
         lines: list[RecordedLine] = []
         gaps: list[LogGap] = []
         for block, number in near:
@@ -99,15 +99,15 @@ class RecordedLog:
                 bound_ns = lines[-1].time_ns
                 if block.last_ns < bound_ns if newest_first else block.first_ns > bound_ns:
                     break
-            for one in self._inside(number, start_ns, end_ns):
-                if one.arrived_ns > now_ns:
+            for line in self._inside(number, start_ns, end_ns):
+                if line.arrived_ns > now_ns:
                     continue
-                if isinstance(one.entry, LogGap):
-                    gaps.append(one.entry)
-                elif levels is None or one.entry.get("level") in levels:
-                    lines.append(one)
-        found = _ordered(lines, newest_first)[:limit]
-        return [one.entry for one in found if not isinstance(one.entry, LogGap)], gaps
+                if isinstance(line.entry, LogGap):
+                    gaps.append(line.entry)
+                elif levels is None or line.entry.get("level") in levels:
+                    lines.append(line)
+        selected = _ordered(lines, newest_first)[:limit]
+        return [line.entry for line in selected if not isinstance(line.entry, LogGap)], gaps
 
     def _inside(self, number: int, start_ns: int, end_ns: int) -> list[RecordedLine]:
         entries = self._parsed(number)
@@ -129,13 +129,13 @@ class RecordedLog:
         arrived_ns = block.newest_before_ns
         known_ns = max(block.first_ns, 0)
         entries = []
-        for place, value in enumerate(values, start=number * MAX_NUMBER):
+        for number_in_log, value in enumerate(values, start=number * MAX_NUMBER):
             entry = _entry(value, known_ns)
             known_ns = entry.start_ns if isinstance(entry, LogGap) else int(entry["timestamp"])
             if not block.first_ns <= known_ns <= block.last_ns:
                 known_ns, entry = block.first_ns, LogGap(block.first_ns, block.last_ns + 1, MISPLACED)
             arrived_ns = max(arrived_ns, known_ns)
-            entries.append(RecordedLine(known_ns, place, arrived_ns, entry))
+            entries.append(RecordedLine(known_ns, number_in_log, arrived_ns, entry))
         entries.sort(key=_by_time)
         return entries
 

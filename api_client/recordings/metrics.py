@@ -174,10 +174,10 @@ def rows_of(
             if sample.value is None or not start <= sample.timestamp < end:
                 continue
             key = (sample.timestamp, node.get("node_id", ""), "cache" in path)
-            place = rows.setdefault(key, {"timestamp": _iso(sample.timestamp), **node})
+            row = rows.setdefault(key, {"timestamp": _iso(sample.timestamp), **node})
             for name in path[:-1]:
-                place = place.setdefault(name, {})
-            place[path[-1]] = sample.value
+                row = row.setdefault(name, {})
+            row[path[-1]] = sample.value
 
     def add_storage(storage: StorageMetrics | None, node: Mapping[str, Any], name: str) -> None:
         if storage is not None:
@@ -185,7 +185,7 @@ def rows_of(
             add(storage.utilization, node, name, "utilization")
 
     named: list[tuple[Mapping[str, Any], NodeSeries]] = [
-        ({"node_id": one.node_id}, one.metrics) for one in answer.per_node_metrics
+        ({"node_id": node_metrics.node_id}, node_metrics.metrics) for node_metrics in answer.per_node_metrics
     ]
     for node, series in named or [({}, answer)]:
         for gpu, samples in series.gpu_utilization.items():

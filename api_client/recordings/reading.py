@@ -135,7 +135,7 @@ class Recording:
         if self.job.project_id != self.project.id:
             self.job = self.job.model_copy(update={"training_project_id": self.project.id})
         self._events = sorted(self._optional(EVENTS) or [], key=_created)
-        self._own_events = [one for one in self._events if one.training_job_id == self.job.id]
+        self._own_events = [event for event in self._events if event.training_job_id == self.job.id]
         self._queue = self._optional(QUEUE)
         self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS)
         self._files: list[CheckpointFile] = self._optional(CHECKPOINT_FILES) or []
@@ -143,7 +143,7 @@ class Recording:
         self.log = RecordedLog(self._members, created_ns)
         self.metrics = RecordedMetrics(self._members, created_ns)
         firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
-        first = min((moment_at(one) for one in firsts if one is not None), default=None)
+        first = min((moment_at(event) for event in firsts if event is not None), default=None)
         created = self.job.created_at
         if created is None:
             self.begin = first or datetime.now(UTC)
@@ -163,11 +163,11 @@ class Recording:
         moments = [recorded]
         lasts = [self.log.blocks.last_ns]
         if self.manifest.complete and ended_at is not None:
-            moments += [ended_at, *(one.created_at for one in self._checkpoints or ())]
+            moments += [ended_at, *(item.created_at for item in self._checkpoints or ())]
         elif self.manifest.complete:
             lasts.append(self.metrics.blocks.last_ns)
-        moments += [moment_at(one) for one in lasts if one is not None]
-        return max((one for one in moments if one is not None), default=self.begin)
+        moments += [moment_at(item) for item in lasts if item is not None]
+        return max((item for item in moments if item is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:
         """Return the job as it was: its status comes from the events, without them from its end.
@@ -209,12 +209,16 @@ class Recording:
         """Return the checkpoints that existed; None if they were not recorded."""
         if self._checkpoints is None:
             return None
-        return [one for one in self._checkpoints if one.created_at is None or one.created_at <= at]
+        return [
+            checkpoint
+            for checkpoint in self._checkpoints
+            if checkpoint.created_at is None or checkpoint.created_at <= at
+        ]
 
     def files_at(self, at: datetime) -> list[CheckpointFile]:
         """Return the files of the checkpoints that existed."""
-        existing = {one.checkpoint_id for one in self.checkpoints_at(at) or ()}
-        later = {one.checkpoint_id for one in self._checkpoints or ()} - existing
+        existing = {checkpoint.checkpoint_id for checkpoint in self.checkpoints_at(at) or ()}
+        later = {checkpoint.checkpoint_id for checkpoint in self._checkpoints or ()} - existing
         return [
             file for file in self._files if not later or not later & set(_folders(file.relative_file_name))
         ]
@@ -250,11 +254,11 @@ class Recording:
         self.close()
 
     def _required(self, name: str) -> Any:
-        found = self._optional(name)
-        if found is None:
+        content = self._optional(name)
+        if content is None:
             reason = self.problems.pop() if self.problems else f"it has no {name}"
             raise RecordingError(f"{self.path}: not a recording: {reason}")
-        return found
+        return content
 
     def _optional(self, name: str) -> Any:
         if name not in self._members.names():

@@ -121,13 +121,13 @@ class _Name:
         self.word = match["word"]
         """Its part that means a secret, in lower case."""
         self.prefix = text[self.begin : start].lower()
-        whole = text[self.begin : self.end]
-        self.is_option = whole.startswith("--")
+        name = text[self.begin : self.end]
+        self.is_option = name.startswith("--")
         self.is_own = self.word in own
         is_in_query = text[max(0, self.begin - 1) : self.begin] in ("?", "&")
         self.is_sure = self.is_own or is_in_query or match["sure"] is not None
         self.is_whole_word = not text[start - 1 : start].isalpha() or text[start].isupper()
-        self.is_variable = whole.isupper() and "_" in whole
+        self.is_variable = name.isupper() and "_" in name
         """True for the name of an environment variable, such as OPENAI_KEY."""
 
 
@@ -139,13 +139,15 @@ class Scrubber:
     """
 
     def __init__(self, values: Iterable[str] = (), names: Iterable[str] = ()) -> None:
-        known = {one for one in values if len(one) >= MIN_SECRET_CHARACTERS and not one.isdigit()}
-        self._values = sorted({form for one in known for form in _forms(one)}, key=len, reverse=True)
+        secrets = {
+            secret for secret in values if len(secret) >= MIN_SECRET_CHARACTERS and not secret.isdigit()
+        }
+        self._values = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
         own = sorted({_lowered(name) for name in names if len(name) > 1}, key=len, reverse=True)
         self._own_names = frozenset(own)
         self._hints = (*_HINTS, *own)
-        words = "|".join([*map(re.escape, own), f"(?P<sure>{_SURE})", _UNSURE])
-        self._names = re.compile(f"(?P<word>{words}){_SUFFIX}")
+        alternatives = "|".join([*map(re.escape, own), f"(?P<sure>{_SURE})", _UNSURE])
+        self._names = re.compile(f"(?P<word>{alternatives}){_SUFFIX}")
         self._name = lru_cache(maxsize=1024)(self._text)
 
     def __call__(self, text: str) -> str:
@@ -163,13 +165,13 @@ class Scrubber:
         def scrub(line: Mapping[str, Any]) -> dict[str, Any]:
             rest, replica = dict(line), line.get("replica")
             message = rest.pop("message", None)
-            found: dict[str, Any] = self._document(rest, [0])
+            scrubbed: dict[str, Any] = self._document(rest, [0])
             if message is not None:
                 key_lines = [left.pop(replica, 0)]
-                found["message"] = self._document(message, key_lines)
+                scrubbed["message"] = self._document(message, key_lines)
                 if key_lines[0]:
                     left[replica] = key_lines[0]
-            return found
+            return scrubbed
 
         return scrub
 
@@ -188,13 +190,13 @@ class Scrubber:
         if not isinstance(value, Mapping):
             return value
         lowered = {name.lower(): item for name, item in value.items()}
-        pair_name = next((lowered[each] for each in ("name", "key", "k") if each in lowered), None)
-        found = {}
+        pair_name = next((lowered[key] for key in ("name", "key", "k") if key in lowered), None)
+        scrubbed = {}
         for name, item in value.items():
             is_pair = name.lower() in ("value", "v") and isinstance(pair_name, str)
             own = str(pair_name) if is_pair else self._holder(name, holder)
-            found[self._name(name)] = self._document(item, key_lines, own)
-        return found
+            scrubbed[self._name(name)] = self._document(item, key_lines, own)
+        return scrubbed
 
     def _holder(self, name: str, outer: str) -> str:
         """Return the name that decides if the value of ``name``, inside of ``outer``, is a secret."""
@@ -203,15 +205,15 @@ class Scrubber:
         return name if self._means_secret(name) else outer
 
     def _means_secret(self, name: str) -> bool:
-        return any(each.end == len(name) for each in self._found_names(name))
+        return any(match.end == len(name) for match in self._found_names(name))
 
     def _opens(self, holder: str, value: str, *, is_strong: bool = True) -> bool:
         """Return True if the value of a name is a secret."""
         if not value or not holder:
             return False
         return any(
-            each.end == len(holder) and _is_secret(each, value, is_strong)
-            for each in self._found_names(holder)
+            match.end == len(holder) and _is_secret(match, value, is_strong)
+            for match in self._found_names(holder)
         )
 
     def _found_names(self, text: str) -> Iterator[_Name]:
@@ -300,7 +302,7 @@ def _forms(value: str) -> set[str]:
         text = b64encode(b"\0" * shift + data).decode()
         inside = text[(shift * 8 + 5) // 6 : (shift + len(data)) * 8 // 6]
         encoded |= {inside, inside.replace("+", "-").replace("/", "_")}
-    return plain | encoded | {json.dumps(one)[1:-1] for one in plain}
+    return plain | encoded | {json.dumps(form)[1:-1] for form in plain}
 
 
 def _lowered(text: str) -> str:

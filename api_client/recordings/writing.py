@@ -221,7 +221,7 @@ class RecordingWriter:
 
     def _append(self, contents: Mapping[str, bytes]) -> None:
         with self._lock:
-            changed = {name: each for name, each in contents.items() if self._written.get(name) != each}
+            changed = {name: data for name, data in contents.items() if self._written.get(name) != data}
             if changed:
                 self._zip.append(changed)
                 self._written |= changed

@@ -116,8 +116,8 @@ class Profiles:
         self._environ = environ
         self.path = profiles_path(environ)
         content = _read(self.path) if self.path else {}
-        found = content.get("profiles")
-        self._profiles: dict[str, Any] = found if isinstance(found, dict) else {}
+        table = content.get("profiles")
+        self._profiles: dict[str, Any] = table if isinstance(table, dict) else {}
         current = content.get("current")
         self.current = current if isinstance(current, str) and current in self._profiles else None
 
@@ -152,13 +152,13 @@ class Profiles:
         """Return the key or the tokens as JSON, and the origin. The keyring comes first, as in the Go CLI."""
         field = _TOKENS_FIELD if is_oauth else _KEY_FIELD
         inline = profile.get(field)
-        kept, why_not = None, "the system keyring has none"
+        secret, why_not = None, "the system keyring has none"
         try:
-            kept = read_entry(PROFILE_SERVICE, name, self._environ)
+            secret = read_entry(PROFILE_SERVICE, name, self._environ)
         except KeyringClosed as closed:
             why_not = str(closed)
-        if kept:
-            return kept, KEYRING_ORIGIN
+        if secret:
+            return secret, KEYRING_ORIGIN
         if inline:
             text = json.dumps(inline) if isinstance(inline, dict) else str(inline)
             return text, f"{field} of {where}"

@@ -111,10 +111,10 @@ class OAuthLogin:
 
     async def adopt_saved_tokens(self) -> bool:
         """Use tokens that another program has stored since; return True if there were any."""
-        kept = await asyncio.to_thread(self._store.load) if self._store else None
-        if kept is None or kept.access == self.tokens.access:
+        saved = await asyncio.to_thread(self._store.load) if self._store else None
+        if saved is None or saved.access == self.tokens.access:
             return False
-        self._replace(kept)
+        self._replace(saved)
         return True
 
     async def renew(self, tokens: OAuthTokens) -> None:

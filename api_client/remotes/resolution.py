@@ -221,21 +221,21 @@ class Sources:
         if name in self.profiles.names:
             return PROFILE, name
         if self.sections:
-            known = f"{self.path} has {', '.join(self.sections)}"
+            existing = f"{self.path} has {', '.join(self.sections)}"
         else:
-            known = f"{self.path} has none" if self.path.exists() else f"{self.path} not found"
+            existing = f"{self.path} has none" if self.path.exists() else f"{self.path} not found"
         profiles = (
             f"; profiles of the Go CLI: {', '.join(self.profiles.names)}" if self.profiles.names else ""
         )
         hint = EMULATOR_HINT if name == EMULATOR_NAME else ""
-        raise ConfigurationError(f"no remote '{name}': {known}{profiles}{hint}")
+        raise ConfigurationError(f"no remote '{name}': {existing}{profiles}{hint}")
 
     def _profile_of_environment(self, name: str) -> Place:
         if name not in self.profiles.names:
-            known = ", ".join(self.profiles.names) or "none"
+            existing = ", ".join(self.profiles.names) or "none"
             raise ConfigurationError(
                 f"{PROFILE_VARIABLE} names the profile '{name}', but {self.profiles.path or 'the Go CLI'}"
-                f" has {known}: unset it, or create it with 'baseten auth login'"
+                f" has {existing}: unset it, or create it with 'baseten auth login'"
             )
         return PROFILE, name
 
@@ -298,7 +298,7 @@ def list_remotes(name: str | None = None, *, environ: Mapping[str, str]) -> Remo
         mode = readable_by_others(path)
         if mode is not None:
             warnings.append(f"{path} holds keys but others can read it (mode {mode}): chmod 600 {path}")
-    listed = tuple(_listed(sources, place, is_selected=place == selected) for place in places)
+    listed = tuple(_listed(sources, candidate, is_selected=candidate == selected) for candidate in places)
     return RemoteListing(listed, problem, tuple(dict.fromkeys(warnings)))
 
 

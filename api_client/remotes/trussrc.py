@@ -89,8 +89,8 @@ def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Co
             added = _appended(lines, name, values, newline)
         else:
             added = [*lines[:start], *_changed(lines[start:end], values, without, newline), *lines[end:]]
-        wanted = {option: value for option, value in before.get(name, {}).items() if option not in without}
-        return _checked(added, before | {name: {**wanted, **values}}, path)
+        options = {option: value for option, value in before.get(name, {}).items() if option not in without}
+        return _checked(added, before | {name: {**options, **values}}, path)
 
     _update(path, change)
 

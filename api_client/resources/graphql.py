@@ -45,15 +45,15 @@ class Graphql:
     def _refusal(self, error: Mapping[str, Any]) -> BadRequest:
         extensions = error.get("extensions")
         extensions = extensions if isinstance(extensions, dict) else {}
-        words = clean(
+        message = clean(
             extensions.get("description") or error.get("message") or "no reason given", self._remote
         )
         code = extensions.get("code")
         return BadRequest(
-            f"the server refused the GraphQL request: {words}",
+            f"the server refused the GraphQL request: {message}",
             status=HTTPStatus.OK,
             code=clean(code, self._remote) if code else None,
-            server_message=words,
+            server_message=message,
             method=routes.GRAPHQL_QUERY.method,
             path=routes.GRAPHQL_QUERY.path,
         )

@@ -59,36 +59,36 @@ class LineDeduplicator:
     def _select_new(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
         fresh: list[LogLine] = []
         for ms, group in groupby(lines, key=_millisecond):
-            known = self._seconds.get(ms // MS_PER_S, {}).get(ms)
-            if known is None and ms < remember_from_ms:
+            seen = self._seconds.get(ms // MS_PER_S, {}).get(ms)
+            if seen is None and ms < remember_from_ms:
                 fresh += group
                 continue
             same = list(group)
             line_hashes = array("q", map(hash, same))
-            if known is None:
+            if seen is None:
                 fresh += same
                 self._keep(ms, line_hashes)
                 self._weigh(ms, same)
-            elif line_hashes != known:
+            elif line_hashes != seen:
                 missing = Counter(line_hashes)
-                missing.subtract(known)
+                missing.subtract(seen)
                 new = _take(same, line_hashes, missing)
                 fresh += new
                 if new:
-                    self._keep(ms, known + array("q", map(hash, new)))
+                    self._keep(ms, seen + array("q", map(hash, new)))
                     self._weigh(ms, new)
         return fresh
 
     def forget_before(self, ms: int) -> None:
         second = ms // MS_PER_S
-        for old in [each for each in self._passed if each <= second]:
+        for old in [key for key in self._passed if key <= second]:
             del self._passed[old]
-        for old in [each for each in self._seconds if each < second]:
+        for old in [key for key in self._seconds if key < second]:
             self.line_count -= sum(map(len, self._seconds.pop(old).values()))
         bucket = self._seconds.get(second, {})
-        for old in [each for each in bucket if each < ms]:
+        for old in [key for key in bucket if key < ms]:
             self.line_count -= len(bucket.pop(old))
-        for old in [each for each in self._long if each < ms]:
+        for old in [key for key in self._long if key < ms]:
             self.long_characters -= self._long.pop(old)
 
     def _keep(self, ms: int, line_hashes: _Hashes) -> None:

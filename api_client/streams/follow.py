@@ -367,7 +367,9 @@ class Follower:
                 settled_ms = max(settled_ms, self._final_before_ms())
             self._settle(settled_ms)
             if fresh:
-                if pacer is not self._edge and any(isinstance(one, LogLine) and one.late for one in fresh):
+                if pacer is not self._edge and any(
+                    isinstance(entry, LogLine) and entry.late for entry in fresh
+                ):
                     self._found_late_s = self._clock.monotonic()
                 yield LogBatch(fresh, caught_up=is_caught_up)
             await self._job_poller.poll_when_due()
@@ -415,14 +417,14 @@ class Follower:
         gaps = [entry for entry in entries if isinstance(entry, LogGap)]
         fresh = self._deduplicator.new_lines(self._without_gaps(entries), remember_from_ms)
         delivered_ns = self._delivered_ns
-        found: list[LogEntry] = [
+        entries_and_gaps: list[LogEntry] = [
             line._replace(late=True) if line.timestamp_ns < delivered_ns else line for line in fresh
         ]
         if gaps:
-            found = sorted([*found, *gaps], key=stamp_ns)
+            entries_and_gaps = sorted([*entries_and_gaps, *gaps], key=stamp_ns)
         if fresh:
             self._note(fresh)
-        return tuple(found)
+        return tuple(entries_and_gaps)
 
     def _without_gaps(self, entries: list[LogEntry]) -> list[LogLine]:
         """Return the lines; gaps are not read again."""

@@ -57,21 +57,21 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
     Lines that are still not available are represented by a LogGap. Raises permanent RequestErrors.
     """
     start_ms, end_ms = gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)
-    found: list[LogEntry] = []
+    filled: list[LogEntry] = []
     async for batch in read_logs(fetch, start_ms=start_ms, end_ms=end_ms, clock=clock):
-        found += batch.entries
-    known = Counter(gap.held)
+        filled += batch.entries
+    expected = Counter(gap.held)
     new: list[LogLine] = []
-    for entry in found:
+    for entry in filled:
         if isinstance(entry, LogLine) and gap.start_ns <= entry.timestamp_ns < gap.end_ns:
-            if known[entry]:
-                known[entry] -= 1
+            if expected[entry]:
+                expected[entry] -= 1
             else:
                 new.append(entry)
-    held = [*gap.held, *new]
+    inside = [*gap.held, *new]
     left = [
-        gap_with_lines(max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, held)
-        for entry in found
+        gap_with_lines(max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, inside)
+        for entry in filled
         if isinstance(entry, LogGap) and entry.start_ns < gap.end_ns and entry.end_ns > gap.start_ns
     ]
     return tuple(sorted([*new, *left], key=stamp_ns))

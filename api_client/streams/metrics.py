@@ -97,17 +97,17 @@ async def _history(
     if job.is_finished and job.updated_at is not None:
         end_ms = int((job.updated_at.timestamp() + AFTER_END_S) * MS_PER_S)
     ranges = metric_windows(start_ms, end_ms or epoch_ms(clock.now())) or [(start_ms, start_ms)]
-    whole = JobMetrics()
+    history = JobMetrics()
     for window_start_ms, window_end_ms in ranges:
         until_ms = end_ms if window_end_ms == ranges[-1][1] else window_end_ms
         try:
             call = partial(fetch, start_ms=window_start_ms, end_ms=until_ms, step_s=step_s)
-            whole = joined(whole, await retrying(call, ENDLESS, sleep=clock.sleep))
+            history = joined(history, await retrying(call, ENDLESS, sleep=clock.sleep))
         except BadRequest:
             # The maximum time range is not published: let the server choose before giving up.
             call = partial(fetch, start_ms=None, end_ms=None, step_s=None)
             return await retrying(call, ENDLESS, sleep=clock.sleep), ranges[-1][0]
-    return whole, ranges[-1][0]
+    return history, ranges[-1][0]
 
 
 def joined(earlier: Any, later: Any) -> Any:

@@ -164,7 +164,7 @@ class PageSource:
         inside = [line for line in lines if start_ns <= line.timestamp_ns < end_ns]
         has_next_ms = any(end_ns <= line.timestamp_ns < end_ns + NS_PER_MS for line in lines)
         if not inside and not has_next_ms and count >= MAX_PAGE_LINES:
-            raise PageRefused("it returns lines of other times only")
+            raise PageRefused("it returns lines of other times only", may_narrow=False)
         return Page(inside, count, has_more, is_proven, has_next_ms)
 
     async def newest_stamp_ns(self, start_ms: int, end_ms: int) -> int | None:

@@ -220,11 +220,11 @@ def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> li
     if first > last:
         return [*oldest, gap_with_lines(last, first, TOO_MANY, oldest), *newest]
     tied = [line for line in newest if line.timestamp_ns == first]
-    known = Counter(oldest)
+    unmatched = Counter(oldest)
     lines = list(oldest)
     for line in tied:
-        if known[line]:
-            known[line] -= 1
+        if unmatched[line]:
+            unmatched[line] -= 1
         else:
             lines.append(line)
     hidden = gap_with_lines(first, first + 1, TOO_MANY_ALIKE, lines)
@@ -233,14 +233,14 @@ def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> li
 
 def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Window]:
     """Split a range into ascending ranges that the API accepts, without those in ``skip`` (ascending)."""
-    found = []
+    ranges = []
     for skip_start, skip_end in [*skip, (end_ms, end_ms)]:
         stop = min(skip_start, end_ms)
         while start_ms < stop:
-            found.append((start_ms, min(start_ms + MAX_WINDOW_MS, stop)))
-            start_ms = found[-1][1]
+            ranges.append((start_ms, min(start_ms + MAX_WINDOW_MS, stop)))
+            start_ms = ranges[-1][1]
         start_ms = max(start_ms, skip_end)
-    return found
+    return ranges
 
 
 def _pieces(start_ms: int, end_ms: int) -> list[Window]:
@@ -277,17 +277,17 @@ class ParallelReader:
         """Yield nonempty batches of entries. Raises permanent RequestErrors. Use it once."""
         if not self._plan:
             return
-        whole = self._plan.pop()
-        assert isinstance(whole, tuple)
-        reader = RangeReader(self._pages, *whole, newest_first=self._newest_first)
+        window = self._plan.pop()
+        assert isinstance(window, tuple)
+        reader = RangeReader(self._pages, *window, newest_first=self._newest_first)
         while not reader.is_done and reader.page_count < SERIAL_PAGES:
             entries = await reader.next_batch()
             if entries:
                 yield entries
         if reader.is_done:
             return
-        self._plan.append(self._rest(whole, reader))
-        self._learn(whole, reader)
+        self._plan.append(self._rest(window, reader))
+        self._learn(window, reader)
         try:
             while self._plan:
                 self._start_parts()

@@ -165,10 +165,10 @@ def chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
 
 
 async def _waiting_jobs(client: SubmissionClient, request: JobRequest) -> list[TrainingJob]:
-    found = await client.jobs.search(statuses=sorted(WAITING_STATUSES))
+    waiting = await client.jobs.search(statuses=sorted(WAITING_STATUSES))
     return [
         job
-        for job in found
+        for job in waiting
         if job.current_status in WAITING_STATUSES
         and normal_gpu_type(job.instance_type.gpu_type or "") == request.gpu_type
     ]
@@ -215,8 +215,8 @@ def account_findings(
 def _team(facts: AccountFacts, team_name: str | None) -> Iterator[Finding]:
     if team_name is None or facts.teams is None or facts.team is not None:
         return
-    known = ", ".join(sorted(team.name for team in facts.teams)) or "none"
-    yield Finding("error", "team_name", f"no team {team_name!r}", f"teams of this key: {known}")
+    names = ", ".join(sorted(team.name for team in facts.teams)) or "none"
+    yield Finding("error", "team_name", f"no team {team_name!r}", f"teams of this key: {names}")
 
 
 def _secrets(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
@@ -250,21 +250,21 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     elif request.gpu_count not in counts:
         larger = min(count for count in counts if count > request.gpu_count)
         listed = ", ".join(map(str, sorted(set(counts))))
-        asked = f"{request.gpu_count} {request.gpu_type}"
-        problem = f"no instance has {asked}: the job gets {larger} and is billed for them"
+        requested = f"{request.gpu_count} {request.gpu_type}"
+        problem = f"no instance has {requested}: the job gets {larger} and is billed for them"
         yield Finding("warning", field, problem, f"instances have {listed}")
 
 
 def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterator[Finding]:
     if request.gpu_type is None or facts.capacity is None:
         return
-    found = list(gpu_headrooms(request, facts.capacity, facts.team))
-    if not found:
+    headrooms = list(gpu_headrooms(request, facts.capacity, facts.team))
+    if not headrooms:
         listed = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
         problem = f"no training capacity is listed for {request.gpu_type}"
         yield Finding("warning", "compute.accelerator", problem, f"capacity exists for: {listed}")
         return
-    for room in found:
+    for room in headrooms:
         if room.is_short:
             yield _short(room, request, facts, now)
             return

@@ -76,7 +76,7 @@ def write_archive(
     writing. Blocks; memory use does not grow with the size. Raises ArchiveError if a file has vanished or
     cannot be read, or if the disk is full.
     """
-    total_bytes = sum(each.size_bytes for each in plan.files)
+    total_bytes = sum(file.size_bytes for file in plan.files)
     report = on_progress or (lambda _done, _total: None)
     meter = _ArchiveMeter(total_bytes, report)
     try:
@@ -85,8 +85,8 @@ def write_archive(
             open(descriptor, "wb") as raw,  # noqa: PTH123 – it is a descriptor
             tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for each in plan.files:
-                _add(archive, each, meter)
+            for file in plan.files:
+                _add(archive, file, meter)
                 # The tar file remembers every member, which is not needed here.
                 archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
     except OSError as error:
@@ -121,8 +121,8 @@ class _ArchiveMeter:
 def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> None:
     try:
         if each.path.is_symlink():
-            found = each.path.lstat()
-            member = _member(each.name, found)
+            status = each.path.lstat()
+            member = _member(each.name, status)
             member.type, member.linkname = tarfile.SYMTYPE, str(each.path.readlink())
             archive.addfile(member)
             return
@@ -130,9 +130,9 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> 
     except OSError as error:
         raise ArchiveError(f"{each.path} cannot be read: {error.strerror or type(error).__name__}") from None
     with source:
-        found = os.fstat(source.fileno())
-        member = _member(each.name, found)
-        member.size = found.st_size
+        status = os.fstat(source.fileno())
+        member = _member(each.name, status)
+        member.size = status.st_size
         try:
             meter.file = source
             archive.addfile(member, meter)
@@ -153,8 +153,8 @@ def _member(name: str, found: os.stat_result) -> tarfile.TarInfo:
 
 def _archive_size_bytes(files: tuple[ArchivedFile, ...]) -> int:
     size_bytes = 2 * tarfile.BLOCKSIZE
-    for each in files:
-        size_bytes += _header_bytes(each) + -(-each.size_bytes // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+    for file in files:
+        size_bytes += _header_bytes(file) + -(-file.size_bytes // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
     return -(-size_bytes // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
 
 
@@ -187,8 +187,8 @@ def _size_warning(size_bytes: int) -> Iterator[str]:
 
 
 def _too_large(size_bytes: int, files: tuple[ArchivedFile, ...]) -> str:
-    largest = sorted(files, key=lambda each: -each.size_bytes)[:_NAMES_IN_A_WARNING]
-    names = ", ".join(f"{each.name} ({_gigabytes(each.size_bytes)})" for each in largest)
+    largest = sorted(files, key=lambda file: -file.size_bytes)[:_NAMES_IN_A_WARNING]
+    names = ", ".join(f"{file.name} ({_gigabytes(file.size_bytes)})" for file in largest)
     return (
         f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "
         f"files: {names}. Exclude some with exclude_dirs or a {IGNORE_FILE} file"

@@ -82,11 +82,11 @@ class _Place:
 
 def script_uses(commands: tuple[str, ...]) -> list[ScriptUse]:
     """Return the files that start commands run, in order. All run in one shell, so a ``cd`` persists."""
-    place = _Place()
+    state = _Place()
     uses: list[ScriptUse] = []
     for command in commands:
-        for words in simple_commands(command):
-            uses.extend(_read(words, place))
+        for simple_command in simple_commands(command):
+            uses.extend(_read(simple_command, state))
     return uses
 
 
@@ -101,13 +101,13 @@ def simple_commands(command: str) -> Iterator[list[str]]:
             pending += "\n"
             continue
         pending = ""
-        words: list[str] = []
+        command_words: list[str] = []
         for token in [*tokens, ";"]:
             if token not in _SEPARATORS:
-                words.append(token)
-            elif words:
-                yield words
-                words = []
+                command_words.append(token)
+            elif command_words:
+                yield command_words
+                command_words = []
         if _HERE_DOCUMENT in tokens:
             return  # a heredoc's content follows, up to its end marker
 
@@ -146,7 +146,7 @@ def _script_of(words: list[str]) -> tuple[str | None, bool]:
     """Return the file that a command runs, and True if it is executed directly."""
     name, arguments = PurePosixPath(words[0]).name, words[1:]
     if name in SOURCING or name in LAUNCHERS:
-        return next((each for each in arguments if _SCRIPT.fullmatch(each)), None), False
+        return next((argument for argument in arguments if _SCRIPT.fullmatch(argument)), None), False
     if name in SHELLS or _PYTHON.fullmatch(name):
         return _interpreted(arguments), False
     in_environment = PurePosixPath(words[0]).parent.name == "bin"  # .venv/bin/pip: created at run time
@@ -156,7 +156,7 @@ def _script_of(words: list[str]) -> tuple[str | None, bool]:
 def _interpreted(arguments: list[str]) -> str | None:
     for argument in arguments:
         if argument == "-m":  # python -m torch.distributed.run … train.py launches a script as well
-            return next((each for each in arguments if each.endswith(".py")), None)
+            return next((name for name in arguments if name.endswith(".py")), None)
         if argument in ("-c", "-"):
             return None
         if not argument.startswith("-"):
@@ -165,7 +165,7 @@ def _interpreted(arguments: list[str]) -> str | None:
 
 
 def _without_redirections(words: list[str], place: _Place) -> list[str]:
-    kept: list[str] = []
+    remaining: list[str] = []
     skip = False
     for index, word in enumerate(words):
         if skip:
@@ -177,16 +177,16 @@ def _without_redirections(words: list[str], place: _Place) -> list[str]:
                 if written is not None:
                     place.written.add(str(written))
         else:
-            kept.append(word)
-    return kept
+            remaining.append(word)
+    return remaining
 
 
 def _note_chmod(arguments: list[str], place: _Place) -> None:
-    plain = [each for each in arguments if not each.startswith("-")]
+    plain = [argument for argument in arguments if not argument.startswith("-")]
     if plain and _GIVES_EXECUTION.fullmatch(plain[0]):
-        for each in plain[1:]:
+        for argument in plain[1:]:
             # A pattern or a whole folder: assume that it covers all scripts.
-            path = _joined(place.folder, each)
+            path = _joined(place.folder, argument)
             place.made_executable.add(str(path) if path is not None else "*")
 
 
@@ -199,13 +199,13 @@ def _joined(folder: PurePosixPath | None, path: str) -> PurePosixPath | None:
     """Return the path relative to the archive's root; None if it is unknown or leads outside."""
     if folder is None or _DYNAMIC.search(path):
         return None
-    given = PurePosixPath(path)
-    if given.is_absolute():
-        if not given.is_relative_to(WORKING_FOLDER):
+    target = PurePosixPath(path)
+    if target.is_absolute():
+        if not target.is_relative_to(WORKING_FOLDER):
             return None
-        folder, given = PurePosixPath(), given.relative_to(WORKING_FOLDER)
+        folder, target = PurePosixPath(), target.relative_to(WORKING_FOLDER)
     parts = list(folder.parts)
-    for part in given.parts:
+    for part in target.parts:
         if part == "..":
             if not parts:
                 return None

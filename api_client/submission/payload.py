@@ -162,12 +162,12 @@ def job_payload(
 
 
 def _add_newer_fields(payload: dict[str, Any], definition: SentDefinition) -> None:
-    for place, value in definition.newer_fields():
+    for location, value in definition.newer_fields():
         part: Any = payload
         try:
-            for step in place[:-1]:
+            for step in location[:-1]:
                 part = part[step]
-            part.setdefault(place[-1], value)
+            part.setdefault(location[-1], value)
         except (AttributeError, IndexError, KeyError, TypeError):
             continue  # the part that it belonged to has been replaced since
 
@@ -178,7 +178,7 @@ def unknown_fields(project: TrainingProject) -> tuple[str, ...]:
     Lax classes accept any field; other unknown fields come from a newer SDK's interpreter.
     """
     newer = [*project.newer_fields(), *project.job.newer_fields()]
-    places = (".".join(str(step) for step in place) for place, value in newer if value is not None)
+    places = (".".join(str(step) for step in location) for location, value in newer if value is not None)
     return (*_unknown(project.job, ""), *places)
 
 

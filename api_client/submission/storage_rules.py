@@ -45,14 +45,18 @@ def storage_findings(
     """Yield the findings; ``on_emulator`` says where the job is sent, None if that is unknown."""
     if not on_emulator:
         yield from _weights(request, is_known=on_emulator is not None)
-    commands = [list(words) for text in _shell_texts(request, plan) for words in simple_commands(text)]
+    commands = [
+        list(simple_command)
+        for text in _shell_texts(request, plan)
+        for simple_command in simple_commands(text)
+    ]
     yield from _temporary_files(request, commands)
     yield from _unseeded(request, commands)
 
 
 def _weights(request: JobRequest, *, is_known: bool) -> Iterator[Finding]:
-    for number, each in enumerate(request.weights):
-        source = each.get("source") if isinstance(each, dict) else None
+    for number, source_definition in enumerate(request.weights):
+        source = source_definition.get("source") if isinstance(source_definition, dict) else None
         scheme = source.partition("://")[0] if isinstance(source, str) else ""
         field = f"weights[{number}].source"
         remedy = f"use {', '.join(f'{name}://' for name in PUBLISHED_SCHEMES)}"
@@ -83,14 +87,14 @@ def _beginning(path: Path) -> str:
 def _temporary_files(request: JobRequest, commands: Sequence[list[str]]) -> Iterator[Finding]:
     variables = [(name, value) for name, value in request.environment.items() if isinstance(value, str)]
     written = [value for name, value in variables if _WRITTEN_VARIABLE.fullmatch(name)]
-    for words in commands:
-        written += _written(words)
+    for simple_command in commands:
+        written += _written(simple_command)
     managed = [request.load_folder, request.checkpoint_path, request.cache_mount if request.caching else None]
     paths = [
         path
         for path in dict.fromkeys(written)
         if _UNMANAGED.fullmatch(path)
-        and not any(known and PurePosixPath(path).is_relative_to(known) for known in managed)
+        and not any(folder and PurePosixPath(path).is_relative_to(folder) for folder in managed)
     ]
     if paths:
         more = f" and {len(paths) - PATHS_SHOWN} more" if len(paths) > PATHS_SHOWN else ""
@@ -119,9 +123,9 @@ def _unseeded(request: JobRequest, commands: Sequence[list[str]]) -> Iterator[Fi
     """Remark on processes that all load the same data at once, if nothing ran before them."""
     if request.total_gpus < 2 or not request.caching:
         return
-    for words in commands:
-        name = next((PurePosixPath(word).name for word in words if not _is_prefix(word)), "")
-        if name in LAUNCHERS or any(word.startswith("torch.distributed") for word in words):
+    for simple_command in commands:
+        name = next((PurePosixPath(word).name for word in simple_command if not _is_prefix(word)), "")
+        if name in LAUNCHERS or any(word.startswith("torch.distributed") for word in simple_command):
             problem = f"nothing before {name} loads the data, so each of its processes may"
             remedy = "load it into the cache once, in an earlier start command with a script of its own"
             yield Finding("info", COMMANDS, problem, remedy)

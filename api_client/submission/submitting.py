@@ -86,8 +86,8 @@ async def submit(
     report = on_progress or (lambda _progress: None)
     project, warnings = apply_overrides(project, overrides)
     report(SubmissionProgress("archiving"))
-    wanted = team or overrides.team or project.team_name or client.remote.team
-    choice = await choose_team(client, project_name=project.name, wanted=wanted)
+    team_name = team or overrides.team or project.team_name or client.remote.team
+    choice = await choose_team(client, project_name=project.name, wanted=team_name)
     if choice.name is not None:
         project.team_name = choice.name
     if plan is None:

@@ -43,8 +43,8 @@ def _named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
     for team in sorted(teams, key=lambda team: team.id != wanted):
         if wanted in (team.id, team.name):
             return TeamChoice(team.id, team.name)
-    known = ", ".join(sorted(team.name for team in teams)) or "none visible to this key"
-    raise ConfigurationError(f"no team '{wanted}' (known: {known})")
+    names = ", ".join(sorted(team.name for team in teams)) or "none visible to this key"
+    raise ConfigurationError(f"no team '{wanted}' (known: {names})")
 
 
 def _likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], project_name: str) -> TeamChoice:
@@ -55,7 +55,11 @@ def _likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], proj
     if len(teams) == 1:
         return _chosen(teams[0])
     by_name = {team.name: team for team in teams}
-    homes = {each.team_name for each in projects if each.name == project_name and each.team_name in by_name}
+    homes = {
+        project.team_name
+        for project in projects
+        if project.name == project_name and project.team_name in by_name
+    }
     if len(homes) > 1:
         names = ", ".join(sorted(str(name) for name in homes))
         raise ConfigurationError(f"several teams have a project '{project_name}' ({names}); choose a team")

@@ -69,9 +69,9 @@ class IgnoreRules:
         A dropped folder is not entered, so a later ``!`` cannot restore anything in it.
         """
         for candidate in (name, name + "/") if is_folder else (name,):
-            found = self._spec.check_file(candidate)
-            if found.include and found.index is not None:
-                return self.patterns[found.index]
+            result = self._spec.check_file(candidate)
+            if result.include and result.index is not None:
+                return self.patterns[result.index]
         return None
 
 
@@ -143,7 +143,7 @@ def _externals(
     texts: list[str], config_dir: Path, root: Path, excluded: frozenset[str]
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     taken = {entry.name for entry in root.iterdir()} - excluded if texts else set()
-    kept: list[Path] = []
+    existing: list[Path] = []
     warnings: list[str] = []
     for text in texts:
         path = (config_dir / text).resolve()
@@ -158,8 +158,8 @@ def _externals(
                 f"external_dirs: '{text}' would be '{path.name}' in the archive, which already exists"
             )
         taken.add(path.name)
-        kept.append(path)
-    return tuple(kept), tuple(warnings)
+        existing.append(path)
+    return tuple(existing), tuple(warnings)
 
 
 class ArchivedFile(NamedTuple):
@@ -234,8 +234,8 @@ class Survey:
     def _entries(self, folder: _Folder) -> list[os.DirEntry[str]]:
         prefix = folder.prefix
         try:
-            with os.scandir(folder.path) as found:
-                entries = list(found)
+            with os.scandir(folder.path) as scanned:
+                entries = list(scanned)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             if not prefix:
@@ -250,7 +250,7 @@ class Survey:
     def _take_link(self, entry: os.DirEntry[str], name: str, here: _Folder, waiting: list[_Folder]) -> None:
         """Handle a link: follow it in a workspace; in a plain folder keep it if it leads to a file."""
         try:
-            is_folder, found = entry.is_dir(), entry.stat()
+            is_folder, status = entry.is_dir(), entry.stat()
         except OSError:
             if self.is_included(name, is_folder=False):
                 self._drop_link(name, "a broken link")
@@ -261,14 +261,14 @@ class Survey:
         real = os.path.realpath(entry.path)
         if self._layout.follows_links:
             if not is_folder:
-                self._take_file(Path(real), name, found)
+                self._take_file(Path(real), name, status)
             elif real in here.above:
                 self._drop_link(name, "a link to a folder that contains it")
             else:
                 waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
         elif is_folder:
             self._drop_link(name, "a link to a folder, which is not followed")
-        elif not stat.S_ISREG(found.st_mode):
+        elif not stat.S_ISREG(status.st_mode):
             self._drop(name, "not a plain file")
         elif Path(entry.path).readlink().is_absolute() or not Path(real).is_relative_to(self._real_root):
             self._drop_link(name, "a link that leads out of the folder")

@@ -20,10 +20,12 @@ from support.fake_baseten import Answer, line
 from support.log_server import FastClock
 from support.waiting import to_screen, until
 from tui.feeds.deployment import DeployFeed
+from tui.forms.deployment import filled_form
+from tui.forms.draft import Answers
+from tui.readers.deployment import SentDeployment
 from tui.readers.session import Session
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import ConfirmScreen
-from tui.wizard.state import Answers
 
 PHASES = [
     {"phase": "IMAGE_PULL", "status": "COMPLETED", "offset_ms": 0, "duration_ms": 9_000},
@@ -36,10 +38,10 @@ class DeployedFeed(DeployFeed):
     """The feed once it has deployed."""
 
     async def begin(self) -> None:
-        self._model_name = "tuned"
-        result = DeploymentResult("m", "d", "deployment-1", "", "https://app.test/d")
-        self._change(stage="following", result=result)
-        await self._follow(result)
+        self.show(filled_form(Answers(model_name="tuned"), None, FastClock().now()))
+        await self.follow(
+            SentDeployment(DeploymentResult("m", "d", "deployment-1", "", "https://app.test/d"))
+        )
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetF
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post, run_command
 from tui.analysis.fleet.snapshot import FleetFold
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app.alerts import Alerts
 from tui.screens.home.screen import HomeScreen
@@ -27,8 +28,8 @@ from tui.screens.job.screen import JobScreen
 from tui.screens.messages import RunChecked
 
 SIZE = (100, 24)
-STALL = HealthFinding(FindingKind.STALLED, "critical", "no step for 9m, though \x1b[31mGPUs are busy")
-QUEUE = HealthFinding(FindingKind.QUEUED, "info", "waiting for capacity")
+STALL = HealthFinding(KINDS["stalled"], "critical", "no step for 9m, though \x1b[31mGPUs are busy")
+QUEUE = HealthFinding(KINDS["queued"], "info", "waiting for capacity")
 STALLED = replace(HEALTHY, findings=(STALL,))
 QUEUED = replace(HEALTHY, findings=(QUEUE,))
 FAILED = replace(
@@ -163,7 +164,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         await settle(pilot)
         assert app.titles[-1] == "✗ 1 needs attention – bt-tui"
         assert len(app._notifications) == 0
-        leak = HealthFinding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
+        leak = HealthFinding(KINDS["memory-leak"], "warning", "memory leaks", since=datetime.now(UTC))
         job_previews = JOB_PREVIEWS | {"llama70": replace(JOB_PREVIEWS["llama70"], findings=(leak,))}
         done = JOBS[2].model_copy(update={"current_status": "TRAINING_JOB_COMPLETED"})
         ended = (*JOBS[:2], done, *JOBS[3:])

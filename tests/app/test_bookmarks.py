@@ -7,8 +7,9 @@ from textual.screen import Screen
 
 from support.dashboard import LIVE, Dashboard, opened, text_of
 from support.waiting import until
-from support.worlds import StubFleetFeed, fleet
+from support.worlds import JOBS, StubFleetFeed, fleet
 from tui.screens.home.screen import HomeScreen
+from tui.screens.messages import BookmarkRequested
 from tui.settings.remembered import Memory
 
 
@@ -52,3 +53,14 @@ async def test_a_bookmark_is_shown_found_and_kept_and_a_damaged_memory_has_none(
         await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
         await pilot.press("B")
         await until(pilot, lambda: "No matching jobs" in text_of(app))
+
+
+async def test_bookmark_of_a_home_that_opens_is_kept_without_a_crash(tmp_path: Path) -> None:
+    """Its key was typed on the Home before, such as that of another remote."""
+    app = dashboard(tmp_path / "layout.json")
+    async with opened(app, (80, 24)) as pilot:
+        opening = HomeScreen(partial(StubFleetFeed, fleet()), "acme")
+        app.push_screen(opening)
+        app.jobs.bookmark(BookmarkRequested(JOBS[0]))
+        await until(pilot, lambda: text_of(app).count("★") == 1)
+        assert opening.bookmarks == (JOBS[0].id,)

@@ -10,9 +10,9 @@ import pytest
 from api_client.models import Checkpoint
 from support.dashboard import Dashboard, Heard, job_view, opened, pressed
 from support.worlds import ONE_O_CLOCK, run
+from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, saved_key
-from tui.analysis.run.finding import FindingKind
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.messages import DownloadRequested, OpenPage
 from tui.widgets.row_table import RowTable
@@ -58,7 +58,7 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
 
 async def test_what_is_said_before_and_after_they_are_judged() -> None:
     fault = CheckpointFault(
-        FindingKind.LOSS_NOT_FINITE, "the loss became NaN", ONE_O_CLOCK - timedelta(minutes=25)
+        KINDS["loss-not-finite"], "the loss became NaN", ONE_O_CLOCK - timedelta(minutes=25)
     )
     faults = {saved_key(one): fault if one is THREE[1] else None for one in THREE}
     app = tab(None)

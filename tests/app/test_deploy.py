@@ -13,14 +13,14 @@ from support.dashboard import StubDeployFeed, deploy_view, text_of
 from support.deploying_server import DeployingServer
 from support.remotes import remote_of
 from support.waiting import to_screen, until
-from support.wizard_facts import lora, to, wizard_of
+from support.wizard_facts import form_of, lora, to
 from tui.app import BtTuiApp
+from tui.forms.review import REVIEW
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.widgets.status_footer import KeyHints
-from tui.wizard.state import CHECKPOINTS, REVIEW
 
 
 def step_of(app: BtTuiApp) -> str:
@@ -28,9 +28,9 @@ def step_of(app: BtTuiApp) -> str:
     screen = app.screen
     if not isinstance(screen, DeployScreen) or screen.snapshot.stage != "asking":
         return ""
-    wizard = screen.snapshot.wizard
+    form = screen.snapshot.form
     panes = list(screen.query(QuestionPane))
-    return wizard.step.id if wizard and panes and panes[-1].step.id == wizard.step.id else ""
+    return form.question.id if form and panes and panes[-1].question.id == form.question.id else ""
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
@@ -116,14 +116,14 @@ async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
 async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     deployed: list[str] = []
 
-    async def deploy(feed: StubDeployFeed) -> None:
-        assert feed.snapshot.wizard is not None
-        deployed.extend(feed.snapshot.wizard.state.answers.checkpoint_names)
+    async def deploy(feed: StubDeployFeed, *, dry_run: bool) -> None:
+        assert not dry_run
+        deployed.extend(feed.form.answers.checkpoint_names)
 
     monkeypatch.setattr(StubDeployFeed, "deploy", deploy)
-    app = deploy_view(to(wizard_of(lora("one"), lora("two")), CHECKPOINTS))
+    app = deploy_view(to(form_of(lora("one"), lora("two")), "checkpoint_names"))
     async with app.run_test(size=(100, 60)) as pilot:
-        await until(pilot, lambda: step_of(app) == CHECKPOINTS)
+        await until(pilot, lambda: step_of(app) == "checkpoint_names")
         await until(pilot, lambda: "☐ two" in text_of(app))
         for row in (0, 1):
             await pilot.click(CheckboxList, offset=(3, row))

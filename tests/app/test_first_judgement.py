@@ -14,7 +14,7 @@ from support.fake_runs import iso, metrics_of, node, serve_metrics, training_log
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
 from support.waiting import to_screen, until
-from tui.analysis.run.finding import FindingKind
+from tui.analysis.health.registry import KINDS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
 from tui.app import BtTuiApp
@@ -52,7 +52,7 @@ async def test_a_sick_run_is_never_called_healthy_before_its_metrics_are_judged(
 
     def is_judged(run: RunSnapshot) -> bool:
         seen.append(run)
-        return FindingKind.STRAGGLER in {one.kind for one in run.findings}
+        return KINDS["straggler"] in {one.kind for one in run.findings}
 
     session = Session(remote_of(baseten))
     try:

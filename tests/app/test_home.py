@@ -20,8 +20,9 @@ from support.dashboard import (
 from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.app import BtTuiApp
 from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
@@ -220,7 +221,7 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
 
 
 async def test_the_worst_job_comes_first_however_the_list_is_sorted() -> None:
-    slow = (HealthFinding(FindingKind.STALLED, "warning", "slow"),)
+    slow = (HealthFinding(KINDS["stalled"], "warning", "slow"),)
     jobs = (row if row.alarmed else replace(row, alarmed=True, findings=slow) for row in fleet().jobs[:3])
     app = home(replace(fleet(), jobs=tuple(jobs)))
     async with opened(app, SIZE) as pilot:

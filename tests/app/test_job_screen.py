@@ -10,8 +10,9 @@ from api_client.models import JobMetrics, NodeSeries, QueueContext
 from support.dashboard import Heard, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
+from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.phases import RunPhase
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.charts.builder import ChartBuilder
 from tui.screens.charts.view import ChartView
@@ -105,7 +106,7 @@ def sights() -> dict[str, tuple[RunSnapshot, list[str], list[str]]]:
     )
     ahead = [{"training_job_id": name} for name in "ab"]
     queue = QueueContext(target_job_id="ablate", pending_ahead_at_submit=ahead)
-    stalled = HealthFinding(FindingKind.STALLED, "critical", "no step and no log for 17m")
+    stalled = HealthFinding(KINDS["stalled"], "critical", "no step and no log for 17m")
     bare = [{"node_id": "node-0", "metrics": NodeSeries()}, *job_metrics().per_node_metrics]
     return {
         "log being read": (

@@ -24,7 +24,7 @@ from support.dashboard import (
     text_of,
 )
 from support.waiting import until
-from support.wizard_facts import lora, to, wizard_of
+from support.wizard_facts import form_of, lora, to
 from support.worlds import JOBS, fleet, job, run
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.capacity import CapacityView
@@ -34,6 +34,8 @@ from tui.analysis.why.explanation import Explanation
 from tui.app import BtTuiApp
 from tui.feeds.files import CacheSnapshot
 from tui.feeds.why import WhyView
+from tui.forms.draft import NO_SECRET
+from tui.forms.review import REVIEW
 from tui.screens.base import AppScreen
 from tui.screens.cache import CacheScreen
 from tui.screens.capacity import CapacityScreen
@@ -41,7 +43,6 @@ from tui.screens.dialogs import ConfirmScreen
 from tui.screens.downloads import DownloadsScreen
 from tui.screens.welcome import WelcomeScreen
 from tui.screens.why import WhyScreen
-from tui.wizard.state import NO_SECRET, REVIEW
 
 CLOCK = "clock is 462d 23h ahead of the server's. Set it: ages, charts and alerts are wrong."
 SIZES = [(120, 40), (80, 24), (60, 20), (40, 12)]
@@ -112,7 +113,7 @@ def broken(why: str) -> TrainingJob:
         (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), error=LOST)), LOST, SIZES),
         (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), 0, SLOW)), SLOW.answer, SIZES),
         (lambda: Dashboard(partial(ConfirmScreen, f"Delete {NAME}?", DELETED, "Delete")), DELETED, SIZES),
-        (lambda: deploy_view(to(wizard_of(lora(NAME)), REVIEW, hf_secret=NO_SECRET)), GATED, SIZES),
+        (lambda: deploy_view(to(form_of(lora(NAME)), REVIEW, hf_secret=NO_SECRET)), GATED, SIZES),
     ],
     ids=[
         *(
@@ -139,7 +140,7 @@ async def test_a_reason(shown: Callable[[], Dashboard], words: str, sizes: list[
 
 
 async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
-    typed, app = "24", deploy_view(to(wizard_of(lora("checkpoint-1", r=8)), "lora_rank"))
+    typed, app = "24", deploy_view(to(form_of(lora("checkpoint-1", r=8)), "lora_rank"))
     async with app.run_test(size=SIZES[0]) as pilot:
         await until(pilot, lambda: bool(app.screen.query("#text")))
         await settle(pilot)
@@ -147,7 +148,7 @@ async def test_why_a_rank_is_refused_and_the_field_to_correct_it() -> None:
         assert app.screen.focused is field
         field.value = typed
         await pressed(pilot, "enter")
-        why = flowing(app.screen.snapshot.wizard.step.problem(typed))  # type: ignore[attr-defined]
+        why = flowing(app.screen.snapshot.form.question.problem(typed))  # type: ignore[attr-defined]
         for size in SIZES:
             await pilot.resize_terminal(*size)
             await until(pilot, lambda: why in flowing(text_of(app)))

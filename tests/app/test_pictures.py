@@ -7,9 +7,8 @@ from textual.pilot import Pilot
 
 from support.dashboard import deploy_view, home, job_view, pressed, settle
 from support.sick_runs import sick_log, sick_run
-from support.wizard_facts import checkpoint, lora, to, wizard_of
+from support.wizard_facts import checkpoint, form_of, lora, to
 from tui.app import BtTuiApp
-from tui.wizard.state import CHECKPOINTS, ENVIRONMENT, LORA_RANK, REVIEW
 
 Compare = Callable[..., bool]
 
@@ -84,11 +83,11 @@ def test_welcome(snap_compare: Compare) -> None:
 
 
 ADAPTERS = (lora("checkpoint-300", r=24), lora("checkpoint-200", r=16), checkpoint("shards", "fsdp"))
-CHOSEN = {CHECKPOINTS: ("checkpoint-300", "checkpoint-200"), "model_name": "tuned"}
-STEPS = (CHECKPOINTS, LORA_RANK, ENVIRONMENT, REVIEW)
+CHOSEN = {"checkpoint_names": ("checkpoint-300", "checkpoint-200"), "model_name": "tuned"}
+QUESTIONS = ("checkpoint_names", "lora_rank", "environment", "review")
 
 
-@pytest.mark.parametrize("step", STEPS, ids=["checkpoints", LORA_RANK, ENVIRONMENT, REVIEW])
-def test_wizard(snap_compare: Compare, step: str) -> None:
-    wizard = to(wizard_of(*ADAPTERS), step, **CHOSEN)
-    assert snap_compare(deploy_view(wizard), terminal_size=(80, 24), run_before=settle)
+@pytest.mark.parametrize("question", QUESTIONS, ids=["checkpoints", *QUESTIONS[1:]])
+def test_wizard(snap_compare: Compare, question: str) -> None:
+    form = to(form_of(*ADAPTERS), question, **CHOSEN)
+    assert snap_compare(deploy_view(form), terminal_size=(80, 24), run_before=settle)

@@ -13,7 +13,8 @@ from support.fake_runs import iso, live_run
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from support.worlds import run
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import HealthFinding
 from tui.app import BtTuiApp
 from tui.screens.dialogs import ConfirmScreen, StopScreen
 from tui.screens.home.screen import HomeScreen
@@ -22,7 +23,7 @@ from tui.screens.job.screen import JobScreen
 
 @pytest.mark.proves("docs/commands.md", "Submit a job")
 async def test_a_stalled_run_may_never_save_again() -> None:
-    stalled = HealthFinding(FindingKind.STALLED, "critical", "stalled")
+    stalled = HealthFinding(KINDS["stalled"], "critical", "stalled")
     app = job_view(run(findings=(stalled,)))
     async with opened(app) as pilot:
         await to_screen(pilot, StopScreen, "s")

@@ -10,39 +10,39 @@ from textual.widgets import Input
 
 from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, settle, text_of
 from support.waiting import until
-from support.wizard_facts import checkpoint, lora, state_of, to, wizard_of
+from support.wizard_facts import NOW, checkpoint, form_of, lora, to
+from tui.analysis.health.registry import KINDS
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
+from tui.forms.deployment import DeployForm, filled_form
+from tui.forms.draft import Answers
+from tui.forms.review import REVIEW
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested
-from tui.wizard.given import initial_wizard_state
-from tui.wizard.progress import WizardProgress
-from tui.wizard.state import CHECKPOINTS, REVIEW, SECRETS, Answers, WizardState
 
 SIZE = (80, 24)
 
 
 def step_of(screen: object) -> str:
-    assert isinstance(screen, DeployScreen) and screen.snapshot.wizard is not None
-    return screen.snapshot.wizard.step.id
+    assert isinstance(screen, DeployScreen) and screen.snapshot.form is not None
+    return screen.snapshot.form.question.id
 
 
-def review_of(app: BtTuiApp) -> WizardState:
+def review_of(app: BtTuiApp) -> DeployForm:
     """The state of the wizard, which shows the review."""
-    assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.wizard is not None
-    assert app.screen.snapshot.wizard.current == REVIEW
-    return app.screen.snapshot.wizard.state
+    assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.form is not None
+    assert app.screen.snapshot.form.current == REVIEW
+    return app.screen.snapshot.form
 
 
-def deploying(*names: str, of: tuple[object, ...]) -> WizardProgress:
+def deploying(*names: str, of: tuple[object, ...]) -> DeployForm:
     """The wizard as it opens on checkpoints that were chosen on another screen."""
-    given = Answers(job_id="job1", checkpoint_names=names)
-    facts = state_of(*of).facts  # type: ignore[arg-type]
-    return WizardProgress(replace(initial_wizard_state(given, None, facts.now), facts=facts)).prefilled()
+    facts = form_of(*of).facts  # type: ignore[arg-type]
+    form = filled_form(Answers(job_id="job1", checkpoint_names=names), None, facts.now)
+    return replace(form, facts=facts)
 
 
 def words_of(app: BtTuiApp) -> str:
@@ -51,7 +51,7 @@ def words_of(app: BtTuiApp) -> str:
 
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:
     saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
-    app = deploy_view(to(wizard_of(*saved), CHECKPOINTS))
+    app = deploy_view(to(form_of(*saved), "checkpoint_names"))
     async with opened(app, SIZE) as pilot:
         assert "distributed checkpoints) cannot be served" in words_of(app)
         marks = app.screen.query_one(CheckboxList)
@@ -60,12 +60,12 @@ async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -
             if marks.get_option_at_index(position).id not in marks.marked:
                 marks.action_mark()
         await pressed(pilot, "enter")
-        assert step_of(app.screen) == CHECKPOINTS
+        assert step_of(app.screen) == "checkpoint_names"
         assert "✗" in text_of(app)
 
 
 async def test_variables_are_read_a_line_each_and_the_review_copies_the_config_in_each_form() -> None:
-    app, copied = deploy_view(to(wizard_of(lora("checkpoint-1")), "environment")), Heard(CopyRequested)
+    app, copied = deploy_view(to(form_of(lora("checkpoint-1")), "environment")), Heard(CopyRequested)
     async with opened(app, (100, 50), message_hook=copied) as pilot:
         assert "is not NAME=value" in await pressed(pilot, *"NAME", "ctrl+s")
         assert isinstance(app.screen, DeployScreen)
@@ -86,15 +86,24 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
     async with opened(app, SIZE) as pilot:
         assert step_of(app.screen) == REVIEW
         await pressed(pilot, *["ctrl+b"] * 8)
-        assert step_of(app.screen) == CHECKPOINTS
+        assert step_of(app.screen) == "checkpoint_names"
         assert "^b" not in text_of(app).splitlines()[-1]
         await pressed(pilot, "ctrl+b")
-        assert step_of(app.screen) == CHECKPOINTS
+        assert step_of(app.screen) == "checkpoint_names"
         await pressed(pilot, "space", "j", "space", "ctrl+s")
         screen = app.screen
-        assert isinstance(screen, DeployScreen) and screen.snapshot.wizard is not None
-        assert screen.snapshot.wizard.state.answers.checkpoint_names == ("b",)
+        assert isinstance(screen, DeployScreen) and screen.snapshot.form is not None
+        assert screen.snapshot.form.answers.checkpoint_names == ("b",)
         assert step_of(screen) == REVIEW
+
+
+async def test_confirmation_names_checkpoints_that_were_only_proposed() -> None:
+    form = filled_form(Answers(job_id="job1"), None, NOW)
+    app = deploy_view(replace(form, facts=form_of(lora("checkpoint-1")).facts))
+    async with opened(app, SIZE) as pilot:
+        assert review_of(app).answers.checkpoint_names == ()
+        dialog = (await pressed(pilot, "enter")).partition("Deploy Llama-3.1-8B-Instruct?")[2]
+        assert "checkpoint-1" in dialog.partition("Builds")[0]
 
 
 UPLOADING = lora("checkpoint-2800", sync_status="SYNCING")
@@ -108,26 +117,26 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
         await pilot.press("enter")  # with nothing marked, the cursor is the answer
         await settle(pilot)
         assert step_of(app.screen) == REVIEW
-        assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.wizard is not None
-        assert app.screen.snapshot.wizard.state.answers.checkpoint_names == ("checkpoint-2000",)
+        assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.form is not None
+        assert app.screen.snapshot.form.answers.checkpoint_names == ("checkpoint-2000",)
 
 
 async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
     saved = (lora("checkpoint-200"), lora("checkpoint-100"))
-    wizard = to(wizard_of(*saved), CHECKPOINTS)
-    app = deploy_view(wizard)
+    form = to(form_of(*saved), "checkpoint_names")
+    app = deploy_view(form)
     async with opened(app, SIZE) as pilot:
         await pilot.press("j", "space")
         marks = app.screen.query_one(CheckboxList)
         before, cursor = marks.marked, marks.highlighted
-        fault = CheckpointFault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN")
+        fault = CheckpointFault(KINDS["loss-not-finite"], "the loss became NaN")
         faults = {saved_key(saved[0]): fault, saved_key(saved[1]): None}
-        facts = wizard.state.facts
+        facts = form.facts
         run = RunSnapshot(
             facts.jobs[0], facts.now, facts.now, log_read=True, kept_losses=KeptLosses(), faults=faults
         )
-        judged = replace(wizard, state=replace(wizard.state, facts=facts.with_evidence(run)))
-        app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", wizard=judged)))
+        judged = replace(form, facts=facts.with_evidence(run))
+        app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", form=judged)))
         await settle(pilot)
         screen = " ".join(words_of(app).split())
         assert "checkpoint-200 lora r=16 · 1000 B · 1h ago ▲ after NaN" in screen
@@ -141,26 +150,26 @@ async def go_back_to_secrets(screen: object) -> None:
     assert isinstance(screen, DeployScreen)
     screen.action_previous()
     for _ in range(1000):
-        if any(pane.step.id == SECRETS for pane in screen.query(QuestionPane)):
+        if any(pane.question.id == "secrets" for pane in screen.query(QuestionPane)):
             break
         await asyncio.sleep(0)
     assert not screen.query("#pairs")
 
 
 async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         screen = app.screen
         await go_back_to_secrets(screen)
         assert isinstance(screen, DeployScreen)
         screen.take(replace(screen.snapshot, note="checked"))
         await settle(pilot)
-        assert step_of(screen) == SECRETS
+        assert step_of(screen) == "secrets"
         assert screen.query_one("#pairs").has_focus
 
 
 async def test_key_waits_until_the_next_question_is_mounted() -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         await go_back_to_secrets(app.screen)
         app.post_message(events.Key("ctrl+s", None))
@@ -169,7 +178,7 @@ async def test_key_waits_until_the_next_question_is_mounted() -> None:
 
 @pytest.mark.parametrize("turns", range(0, 12, 2))
 async def test_dashboard_survives_questions_that_replace_each_other(turns: int) -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         screen = app.screen
         assert isinstance(screen, DeployScreen)
@@ -178,7 +187,7 @@ async def test_dashboard_survives_questions_that_replace_each_other(turns: int) 
             for _ in range(turns):  # the pane may be removed halfway
                 await asyncio.sleep(0)
         await settle(pilot)
-        assert app.is_running and step_of(screen) == screen.query_one(QuestionPane).step.id
+        assert app.is_running and step_of(screen) == screen.query_one(QuestionPane).question.id
         screen.action_previous()
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -188,18 +197,18 @@ async def test_dashboard_survives_questions_that_replace_each_other(turns: int) 
 
 
 async def test_action_does_nothing_until_the_next_question_is_mounted() -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         await go_back_to_secrets(app.screen)
         assert not await app.run_action("screen.next")
         await settle(pilot)
-        assert step_of(app.screen) == SECRETS
+        assert step_of(app.screen) == "secrets"
         assert await app.run_action("screen.next")
         await until(pilot, lambda: step_of(app.screen) == REVIEW)
 
 
 async def test_escape_in_a_question_opened_from_the_review_returns_there() -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         before = review_of(app)
         for keys in (("ctrl+b",), ("ctrl+b", "ctrl+b", "ctrl+b")):
@@ -211,20 +220,22 @@ async def test_escape_in_a_question_opened_from_the_review_returns_there() -> No
 
 
 async def test_escape_asks_before_a_change_is_discarded() -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), REVIEW))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         before = review_of(app)
         assert "Discard the change?" in await pressed(pilot, "ctrl+b", *"A=b", "escape")
         await pressed(pilot, "n")
-        assert step_of(app.screen) == SECRETS
+        assert step_of(app.screen) == "secrets"
         await pressed(pilot, "escape", "y")
         assert review_of(app) == before
 
 
 async def test_escape_at_the_first_open_question_leaves_the_wizard() -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), CHECKPOINTS))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), "checkpoint_names"))
     async with opened(app, SIZE) as pilot:
-        app.push_screen(DeployScreen(partial(StubDeployFeed, to(wizard_of(lora("a")), CHECKPOINTS)), "acme"))
+        app.push_screen(
+            DeployScreen(partial(StubDeployFeed, to(form_of(lora("a")), "checkpoint_names")), "acme")
+        )
         await settle(pilot)
         above = app.screen
         await pressed(pilot, "escape")
@@ -232,7 +243,7 @@ async def test_escape_at_the_first_open_question_leaves_the_wizard() -> None:
 
 
 async def test_refused_answer_does_not_move_the_question() -> None:
-    app = deploy_view(to(wizard_of(lora("checkpoint-1")), "lora_rank"))
+    app = deploy_view(to(form_of(lora("checkpoint-1")), "lora_rank"))
     async with opened(app, (120, 36)) as pilot:
         asked = text_of(app).splitlines()[1:12]
         app.screen.query_one("#text", Input).value = "1"

@@ -13,9 +13,10 @@ from click.shell_completion import BashComplete
 
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, project
+from support.fake_runs import finished_run
 from tui.cli import cli as root
 from tui.commands.support.catalogue import complete_parameters, kind_of, walk
-from tui.commands.support.options import CHECKPOINTS, JOBS
+from tui.commands.support.options import CHECKPOINTS, JOBS, METRICS
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,6 +103,17 @@ def test_checkpoints_are_those_of_the_job_that_is_named(tab: Tab, baseten: FakeB
     ) == [["checkpoint-100", "checkpoint-200"], [], []]
 
 
+def test_metrics_are_those_in_the_log_of_the_job(tab: Tab, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "run1", losses=[3.0, 2.0], metrics=" reward=0.5 critic/kl=nan $(id)=7")
+    assert tab(
+        "bt-tui progress run1 --metric ", "bt-tui progress run1 --metric c", "bt-tui progress --metric "
+    ) == [
+        ["loss", "learning_rate", "tokens_per_s", "critic/kl", "reward"],
+        ["critic/kl"],
+        [],
+    ]
+
+
 def test_the_remote_that_is_named_is_asked(tab: Tab, baseten: FakeBaseten, trussrc: Path) -> None:
     trussrc.write_text(
         f"[here]\nremote_provider = baseten\napi_key = {baseten.key}\nremote_url = {baseten.url}\n"
@@ -135,4 +147,5 @@ def test_parameters_shown_as_a_job_or_checkpoint_complete_as_such() -> None:
             shown, kind = parameter.metavar or "", kind_of(parameter)
             assert ("JOB_ID" in shown) == (kind == JOBS), (words, parameter.name)
             assert "CHECKPOINT" not in shown or kind == CHECKPOINTS, (words, parameter.name)
+            assert shown != "METRIC" or kind == METRICS, (words, parameter.name)
             assert shown != "PROJECT" or kind == "projects", (words, parameter.name)

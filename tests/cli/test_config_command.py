@@ -101,6 +101,14 @@ off = ["nothing", "neither"]
 """
 
 
+def test_validate_reports_settings_of_earlier_versions_as_no_error(cli: RunCli, tmp_path: Path) -> None:
+    file = tmp_path / "old.toml"
+    file.write_text("[health]\nloss_readings = 3\n")
+    result = cli("config", "validate", str(file))
+    assert result.code == 0
+    assert result.err == f"{file}:2: health.loss_readings: no longer exists; it has no effect\n"
+
+
 def test_validate_reports_every_problem_of_a_file_at_once(cli: RunCli, tmp_path: Path) -> None:
     file = tmp_path / "all-wrong.toml"
     file.write_text(ALL_WRONG)

@@ -71,6 +71,7 @@ def test_missing_answers_are_named(cli: RunCli, baseten: DeployingServer) -> Non
         result = cli(f"{command} -o json")
         assert (result.code, result.out, baseten.requests) == (2, "", [])
         assert [flag for flag in missing.split() if flag not in result.err] == []
+        assert "no checkpoints" not in result.err, "as no job was named"
     baseten.checkpoints = []
     none = cli("deploy --job-id job1 --model-name tuned --yes")
     assert "--checkpoint: this job has no checkpoints" in none.err and none.err.endswith("give --gpu\n")

@@ -37,6 +37,17 @@ from tui.cli import main
 sys.exit(main())
 """
 """As a script without job control starts a command with ``&``."""
+COUNTING = """
+import threading
+from tui.cli import main
+count, start = [], threading.Thread.start
+def counted(thread):
+    count.append(thread.name)
+    start(thread)
+threading.Thread.start = counted
+main()
+print("input threads:", count.count("textual-input"))
+"""
 PROGRAMS = [DASHBOARD, ("-c", IN_BACKGROUND)]
 
 
@@ -114,6 +125,16 @@ def test_second_signal_does_not_keep_terminal_from_being_restored(
     screen, ended, words = terminal.shown.rpartition(DASHBOARD_ENDS)
     assert ended and b"\x1b[?25h" in words
     assert screen.rfind(b"?1000l") > screen.rfind(b"?1000h")
+
+
+def test_continue_signal_starts_no_second_input_thread(baseten: FakeBaseten, tmp_path: Path) -> None:
+    """A closed terminal sends it after SIGHUP; the process would wait for the first thread forever."""
+    with AtTerminal(environ=environ_of(baseten, tmp_path), program=("-c", COUNTING)) as terminal:
+        terminal.sees("live")
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.types(b"q")
+        terminal.end()
+    assert "input threads: 1" in terminal.text
 
 
 def test_error_of_a_missing_widget_while_ending_is_no_crash(

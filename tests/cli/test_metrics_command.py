@@ -7,7 +7,7 @@ import pytest
 
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
-from support.fake_runs import iso, metrics_of, node, samples, serve_metrics
+from support.fake_runs import finished_run, iso, metrics_of, node, samples, serve_metrics
 
 NOW = time.time()
 KEY = operator.itemgetter("node", "gpu", "metric")
@@ -98,3 +98,26 @@ def test_following_tells_each_sample_once_and_ends_with_the_job(cli: RunCli, run
     running.on("GET", r".*/metrics", growing)
     result = cli("metrics runs --follow --interval 1 --metric gpu_utilization -o json")
     assert (result.code, [row["value"] for row in result.ndjson]) == (3, [0.1, 0.2, 0.3])
+
+
+def test_metrics_of_the_trainer_are_listed(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "run1", losses=[3.0, 2.0], metrics=" reward=0.5 kl=nan")
+    listed = cli("metrics run1 --list -o json").json
+    assert {"name": "reward", "readings": 2, "last": 0.5, "unit": ""} in listed
+    assert {"name": "kl", "readings": 2, "last": "NaN", "unit": ""} in listed
+    assert listed[0]["name"] == "loss"
+    rows = cli("metrics run1 --list -o csv").csv
+    assert [row["name"] for row in rows] == [entry["name"] for entry in listed]
+    assert ["reward", "2"] in [row.split()[:2] for row in cli("metrics run1 --list").out.splitlines()]
+
+
+@pytest.mark.parametrize("option", ["--follow", "--node 1", "-o chart", "--metric cpu_usage", "--step 5"])
+def test_list_of_metrics_takes_no_option_of_samples(cli: RunCli, running: FakeBaseten, option: str) -> None:
+    result = cli(f"metrics runs --list {option}")
+    assert (result.code, "--list lists the curves" in result.err) == (2, True)
+
+
+def test_list_of_metrics_of_a_log_without_any_is_empty(cli: RunCli, running: FakeBaseten) -> None:
+    result = cli("metrics runs --list -o json")
+    assert (result.code, result.json) == (0, [])
+    assert "no metrics found in the log" in result.err

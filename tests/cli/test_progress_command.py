@@ -41,6 +41,41 @@ def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli: RunCli, ba
     assert {row["series"] for row in rows} >= {"loss", "learning_rate", "tokens_per_s"}
 
 
+def test_curve_of_a_metric_has_one_record_a_reading(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "run1", losses=[3.0, 2.0], metrics=" reward=0.5 kl=nan")
+    rows = cli("progress run1 --metric reward --metric loss -o csv").csv
+    assert [(row["series"], row["step"], row["value"]) for row in rows] == [
+        ("reward", "1", "0.5"),
+        ("reward", "2", "0.5"),
+        ("loss", "1", "3.0"),
+        ("loss", "2", "2.0"),
+    ]
+    points = cli("progress run1 --metric kl -o json").json["kl"]
+    lines = cli("progress run1 --metric kl -o ndjson").ndjson
+    assert [(point["step"], point["value"]) for point in points] == [(1, "NaN"), (2, "NaN")]
+    assert lines == [{"series": "kl", **point} for point in points]
+    table = cli("progress run1 --metric reward").out.splitlines()
+    assert [row.split()[:2] for row in table] == [["CURVE", "READINGS"], ["reward", "2"]]
+    document = cli("progress run1 --series -o json").json
+    assert document["metrics"] == {"kl": None, "reward": 0.5}
+    assert [point["value"] for point in document["series"]["reward"]] == [0.5, 0.5]
+    missing = cli("progress run1 --metric rewards -o csv")
+    assert (missing.code, missing.out) == (7, "")
+    assert "job run1 has no metric 'rewards' (it has: kl, learning_rate, loss, reward" in missing.err
+
+
+def test_curve_of_a_metric_in_a_saved_log_is_printed(cli: RunCli, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(SAVED)
+    (row,) = cli("progress", "--file", str(path), "--metric", "kl", "-o", "csv").csv
+    assert (row["step"], row["value"]) == ("3", "nan")
+    missing = cli("progress", "--file", str(path), "--metric", "\x1b[2J")
+    assert missing.code == 7
+    assert "\x1b" not in missing.err and "the log has no metric" in missing.err
+    both = cli("progress", "--file", str(path), "--metric", "kl", "--each-line")
+    assert (both.code, "omit --metric" in both.err) == (2, True)
+
+
 def test_a_stored_checkpoint_goes_before_one_of_the_log(cli: RunCli, baseten: FakeBaseten) -> None:
     finished_run(baseten, "without", losses=[])
     without = cli("progress without -o json")
@@ -60,7 +95,7 @@ def test_a_stored_checkpoint_goes_before_one_of_the_log(cli: RunCli, baseten: Fa
     assert "checkpoint-20, " in cli("progress run1").out
 
 
-SAVED = "step 3 | loss 2.0 | lr 1e-4\nhello\nSaving model checkpoint to out/checkpoint-3\n"
+SAVED = "step 3 | loss 2.0 | lr 1e-4 | kl nan\nhello\nSaving model checkpoint to out/checkpoint-3\n"
 
 
 def test_a_saved_log_is_read_line_by_line(cli: RunCli, baseten: FakeBaseten, tmp_path: Path) -> None:
@@ -68,7 +103,7 @@ def test_a_saved_log_is_read_line_by_line(cli: RunCli, baseten: FakeBaseten, tmp
     path.write_text(SAVED)
     each_line = ("progress", "--file", str(path), "--each-line", "-o", "ndjson")
     result = cli(*each_line)
-    step = {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4}
+    step = {"line": 0, "step": 3, "loss": 2.0, "learning_rate": 1e-4, "metrics": {"kl": "NaN"}}
     assert (result.code, result.ndjson) == (0, [step, {"line": 2, "checkpoint": "checkpoint-3"}])
     settings.write_text("[[patterns]]\nname = 'mine'\nregex = 'hello (?P<loss>[0-9.]+)'\n")
     path.write_text("hello 4.5\n")

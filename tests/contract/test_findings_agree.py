@@ -13,7 +13,8 @@ from api_client.emulator.processes import EmulatorChild
 from api_client.models import TrainingJob
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
-from tui.analysis.health.checks import health
+from tui.analysis.health.judge import health
+from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -24,11 +25,11 @@ from tui.readers.session import Session
 SAME_MOMENT_S = 150.0
 """Two looks at one onset: samples of the past are a minute apart or two, and their grid moves."""
 SICK = {
-    "mistral-24b-dpo-2": FindingKind.LOSS_NOT_FINITE,
-    "whisper-debug": FindingKind.GPU_IDLE,
-    "qwen3-8b-dpo-4": FindingKind.CHECKPOINT_OVERDUE,
-    "embed-multilingual-v1": FindingKind.METRICS_MISSING,
-    "whisper-calls-resume": FindingKind.RESTARTS,
+    "mistral-24b-dpo-2": KINDS["loss-not-finite"],
+    "whisper-debug": KINDS["gpu-idle"],
+    "qwen3-8b-dpo-4": KINDS["checkpoint-overdue"],
+    "embed-multilingual-v1": KINDS["metrics-missing"],
+    "whisper-calls-resume": KINDS["restarts"],
 }
 """Findings from logs, metrics and checkpoints; that each sick run has its own is tested with the world."""
 ON_SCREEN = ("whisper-debug", "whisper-calls-resume")
@@ -95,5 +96,5 @@ def test_home_the_job_screen_and_the_command_agree_on_sick_runs(
         main(("health", "-o", "json", *ids))
     command = {one["name"]: told_by_command(one["findings"]) for one in json.loads(capsys.readouterr().out)}
     for name, found in zip((*SICK, *ON_SCREEN), seen, strict=True):
-        assert any(key.startswith(SICK[name]) for key in found), (name, found)
+        assert any(key.startswith(str(SICK[name])) for key in found), (name, found)
         assert found == pytest.approx(command[name], abs=SAME_MOMENT_S), name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import select
 import socket
 import subprocess
@@ -23,6 +22,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
+from api_client.emulator.data_folder import published_address
 from api_client.emulator.processes import child_environment
 from api_client.emulator.server import EmulatorServer, listen
 from api_client.listening import ConnectionLimit
@@ -56,16 +56,17 @@ def small_emulator(folder: Path) -> Iterator[SmallEmulator]:
     command = [sys.executable, "-P", "-m", "api_client.emulator", "--world", "empty"]
     with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(
-            ["sh", "-c", limited, "sh", *command, "--data", str(folder / "data"), "--ready-fd", "1"],
+            ["sh", "-c", limited, "sh", *command, "--data", str(folder / "data")],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=errors,
             env=child_environment(),
         )
-    assert process.stdout is not None
     try:
-        with process.stdout:
-            yield SmallEmulator(process, json.loads(process.stdout.readline()))
+        eventually(lambda: published_address(folder / "data") is not None)
+        address = published_address(folder / "data")
+        assert address is not None
+        yield SmallEmulator(process, address)
     finally:
         process.terminate()
         process.wait(PATIENCE_S)

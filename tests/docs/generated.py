@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -16,8 +18,9 @@ from api_client.routes import ROUTES
 from support.log_reading import read_line
 from tui.actions import SCOPE_TITLES, Scope, actions_of
 from tui.actions.keymap import key_signs
+from tui.analysis.health.check import Check
+from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.lines.custom import GROUPS
-from tui.analysis.run.finding import FindingKind
 from tui.cli import cli
 from tui.commands.support.catalogue import walk
 from tui.settings.loading import variable_of
@@ -27,28 +30,6 @@ from tui.settings.reference import Entry, descriptions, entries, one_line, secti
 
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENTS = REPOSITORY / "docs"
-
-THRESHOLDS: Mapping[str, tuple[str, ...]] = {
-    "all": ("off", "release"),
-    FindingKind.STALLED: ("stall_",),
-    FindingKind.LOSS_EXPLODING: ("loss_", "grad_norm_"),
-    FindingKind.GPU_IDLE: ("idle_", "active_"),
-    FindingKind.STRAGGLER: ("straggler_",),
-    FindingKind.NODE_MISSING: ("missing_",),
-    FindingKind.METRICS_MISSING: ("metrics_",),
-    FindingKind.GPU_MEMORY: ("gpu_memory_",),
-    FindingKind.MEMORY_LEAK: ("leak_",),
-    FindingKind.DISK_FILLING: ("disk_",),
-    FindingKind.CHECKPOINT_OVERDUE: ("checkpoint_",),
-    FindingKind.SLOWDOWN: ("slowdown_",),
-    FindingKind.PLATEAU: ("plateau_",),
-    FindingKind.OVERFITTING: ("overfit_",),
-    FindingKind.GPU_UNDERUSED: ("underused_",),
-    FindingKind.RESTARTS: ("restarts",),
-    FindingKind.ERRORS: ("errors_",),
-    FindingKind.QUEUED: ("queued_",),
-}
-"""Which settings of ``[health]`` belong to which finding, by the beginnings of their names."""
 
 TRAINERS: tuple[tuple[str, str], ...] = (
     ("dicts: Trainer, TRL", "{'loss': 0.9132, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}"),
@@ -60,14 +41,13 @@ TRAINERS: tuple[tuple[str, str], ...] = (
         "text: Megatron-LM",
         " iteration  4120/  9000 | learning rate: 1.5E-04 | lm loss: 9.132E-01 | grad norm: 5.41 |",
     ),
+    ("verl", "step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - critic/score/mean:0.51"),
 )
 """Trainers, each with a line as it prints it."""
 
-_INNER = ("from_bar", "rank", "whole_epochs")  # how a reading was read, rather than what it tells
+_INNER = ("from_bar", "rank", "whole_epochs", "metrics")  # how a reading was read, rather than what it tells
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
-_MADE = re.compile(
-    r"<!-- (thresholds: [\w-]+|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL
-)
+_MADE = re.compile(r"<!-- (checks|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL)
 
 
 def with_part(page: str, name: str, content: str) -> str:
@@ -112,12 +92,11 @@ def requests() -> str:
 
 
 def health_page(page: str) -> str:
-    """The page with thresholds, trainers and groups as they are now."""
+    """The page with checks, trainers and groups as they are now."""
 
     def made(match: re.Match[str]) -> str:
-        subject, _, kind = match[1].partition(": ")
-        table = {"thresholds": lambda: thresholds(kind), "trainers": trainers, "groups": groups}[subject]()
-        return f"<!-- {match[1]} -->\n{table}<!-- end -->\n"
+        part = {"checks": checks, "trainers": trainers, "groups": groups}[match[1]]()
+        return f"<!-- {match[1]} -->\n{part}<!-- end -->\n"
 
     return _MADE.sub(made, page)
 
@@ -149,14 +128,24 @@ def _keys_of(scope: Scope) -> str:
     )
 
 
-def thresholds(kind: str) -> str:
-    """The settings of one kind of finding, with their defaults."""
-    rows = [
-        f"| `{entry.key}` | `{toml_value(entry.default)}` | {entry.text} |\n"
-        for entry in entries()
-        if entry.section == "health" and entry.key.startswith(THRESHOLDS[kind])
+def checks() -> str:
+    """What each check needs, what excuses it, when it ends, what it costs, and its settings."""
+    return f"There are {len(CHECKS)} kinds.\n\n" + "".join(map(_check, CHECKS))
+
+
+def _check(check: Check[Any]) -> str:
+    parts = {"Excused": check.excused, "Ends": check.ends, "Costs": check.costs}
+    limits = ", ".join(f"`{each.name}` = {toml_value(each.default)}" for each in fields(check.limits))
+    sentences = [
+        f"- **{check.title}**: `{check.kind}`, {check.severity}. *Needs* {check.needs}",
+        *(f"*{name}*: {text.removesuffix('.')}." for name, text in parts.items() if text),
+        *([f"*Settings*: {limits}."] if limits else []),
     ]
-    return "| Setting | Default | Description |\n|---|---|---|\n" + "".join(rows)
+    text = " ".join(sentences)
+    return (
+        textwrap.fill(text, 120, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        + "\n"
+    )
 
 
 def trainers() -> str:
@@ -167,13 +156,13 @@ def trainers() -> str:
 
 
 def groups() -> str:
-    return "Groups that count: " + ", ".join(f"`{name}`" for name in GROUPS) + ".\n"
+    return "Groups with a meaning: " + ", ".join(f"`{name}`" for name in GROUPS) + ".\n"
 
 
 def _read(line: str) -> str:
     reading = read_line(line)
     assert reading is not None, line
-    told = reading._asdict()
+    told = reading._asdict() | dict(reading.metrics)
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in told.items()

@@ -26,7 +26,8 @@ from support.remotes import remote_of
 from support.served_platform import Served, counting_bytes, served_platform
 from support.waiting import until
 from tui.analysis.checkpoints.facts import checkpoint_facts
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.readers.session import Session
@@ -151,7 +152,7 @@ def opening(page_of: Callable[[TrainingJob], Page]) -> Go:
 
 
 def why_page(job: TrainingJob) -> WhyPage:
-    found = HealthFinding(FindingKind.ERRORS, "warning", "errors in the log", since=START)
+    found = HealthFinding(KINDS["errors"], "warning", "errors in the log", since=START)
     return WhyPage(RunSnapshot(job, START, START, findings=(found,)), lambda: None)
 
 

@@ -27,6 +27,7 @@ from support.faulty import FaultyServer
 from support.pages import all_of
 from support.waiting import to_screen, until
 from tui.analysis.transfers import DownloadRequest, TransferState
+from tui.forms.review import REVIEW
 from tui.screens.base import Page
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.screen import DeployPage, DeployScreen
@@ -37,7 +38,6 @@ from tui.screens.job.page import JobPage
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import DownloadRequested
 from tui.screens.submit import SubmitScreen
-from tui.wizard.state import REVIEW
 
 FAULTS = {
     "404": "404",
@@ -160,10 +160,10 @@ async def test_a_download_that_cannot_be_planned_says_why_and_is_tried_again(fau
 
 def step_of(screen: DeployScreen) -> str:
     """The question that waits for an answer; empty while none does."""
-    walk, panes = screen.snapshot.wizard, list(screen.query(QuestionPane))
-    if screen.snapshot.stage != "asking" or walk is None or not panes:
+    form, panes = screen.snapshot.form, list(screen.query(QuestionPane))
+    if screen.snapshot.stage != "asking" or form is None or not panes:
         return ""
-    return walk.step.id if panes[-1].step.id == walk.step.id else ""
+    return form.question.id if panes[-1].question.id == form.question.id else ""
 
 
 async def test_a_deployment_that_fails_says_why_keeps_the_answers_and_is_made_once(

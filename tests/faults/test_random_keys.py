@@ -16,6 +16,7 @@ import time
 import unicodedata
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
 from tui.analysis.export import ExportTable
 from tui.app.downloads import quit_question
+from tui.forms.deployment import ALL_QUESTIONS
+from tui.forms.review import REVIEW
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import (
     ConfirmScreen,
@@ -92,11 +95,11 @@ def question(step: str) -> Go:
         await pilot.press("d")
         await until(
             pilot,
-            lambda: not isinstance(app.screen, DeployScreen) or app.screen.snapshot.wizard is not None,
+            lambda: not isinstance(app.screen, DeployScreen) or app.screen.snapshot.form is not None,
         )
-        wizard = app.screen.snapshot.wizard if isinstance(app.screen, DeployScreen) else None
-        if wizard is not None and step in {one.id for one in wizard.steps}:
-            app.screen._feed.change(step)
+        form = app.screen.snapshot.form if isinstance(app.screen, DeployScreen) else None
+        if form is not None and step in {question.id for question in form.questions}:
+            app.screen._feed.show(replace(form, at=step))
 
     return go
 
@@ -124,12 +127,11 @@ DIALOGS: dict[str, Go] = {
     "time in a log": keys("enter", "2", "at"),
     "download": keys("enter", "4", "D"),
 }
-STEPS = ("job", "checkpoints", "base_model", "lora_rank", "model_name", "gpu", "hf_secret", "environment")
 PLACES: dict[str, Go] = {
     **{page.__name__: walk.go for page, walk in WALKS.items()},
     **{f"job tab {tab}": keys("enter", tab) for tab in "12345"},
     **DIALOGS,
-    **{f"wizard: {step}": question(step) for step in (*STEPS, "secrets", "review")},
+    **{f"wizard: {step}": question(step) for step in (*sorted(ALL_QUESTIONS), REVIEW)},
 }
 
 
@@ -187,6 +189,7 @@ async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
     await app.continue_with(app.session_with(remote))
     await pilot.pause()
     while not (isinstance(app.screen, HomeScreen) and app.screen.snapshot is not None):
+        assert app._exception is None
         if len(app.screen_stack) > 2:
             await app.pop_screen()
         await pilot.pause(POLL_EVERY_S)

@@ -19,16 +19,16 @@ from prompt_toolkit.input import create_pipe_input
 from api_client import models
 from support.fake_baseten import Answer
 from support.terminal import AtTerminal
-from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, wizard_of
+from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, machine, to
+from tui.commands.deploy.deployer import Deployer
 from tui.commands.deploy.options import DeployOptions
-from tui.commands.deploy.terminal import TerminalDeployer
-from tui.commands.support.exit_codes import CommandFailed
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
-from tui.commands.support.questions import WizardMove, ask
-from tui.wizard.progress import WizardProgress
-from tui.wizard.review import SAVE
-from tui.wizard.state import CHECKPOINTS, JOB, Facts, WizardState
-from tui.wizard.step import Step
+from tui.commands.support.questions import FormMove, ask
+from tui.forms.deployment import ALL_QUESTIONS, DeployForm
+from tui.forms.draft import Facts
+from tui.forms.question import Question
+from tui.forms.review import SAVE
 
 ENTER, DOWN, UP, SPACE = "\r", "\x1b[B", "\x1b[A", " "
 WIPE, ERASE, INTERRUPT = "\x15", "\x7f", "\x03"
@@ -44,7 +44,7 @@ KEYS = st.lists(
 
 
 @st.composite
-def wizards(draw: st.DrawFn) -> WizardProgress:
+def forms(draw: st.DrawFn) -> DeployForm:
     """At the first question, of a world in which something can always be chosen, among much that cannot."""
     some_jobs = st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES)
     jobs = draw(st.lists(some_jobs, max_size=6, unique_by=lambda one: one.id))
@@ -59,7 +59,7 @@ def wizards(draw: st.DrawFn) -> WizardProgress:
         secret_names=draw(st.lists(NAMES, max_size=20).map(tuple) | st.none()),
     )
     found = [*draw(st.lists(loras | others, max_size=4)), lora("good")]
-    return WizardProgress(WizardState(facts.with_checkpoints("job1", found, None)))
+    return DeployForm(facts.with_checkpoints("job1", found, None), asks=ALL_QUESTIONS)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -80,27 +80,27 @@ def typed(keys: str) -> Iterator[None]:
         yield
 
 
-def asked(step: Step, keys: str) -> None:
+def asked(question: Question, keys: str) -> None:
     """An answer that will do, a way out, or an interruption comes of these keys."""
 
-    async def question() -> None:
+    async def ask_it() -> None:
         with typed(keys):
-            answer = await ask(step, (1, 9), lambda _line: None)
-        assert isinstance(answer, WizardMove) or not step.problem(answer)
+            answer = await ask(question, (1, 9), lambda _line: None)
+        assert isinstance(answer, FormMove) or not question.problem(answer)
 
     try:
-        asyncio.run(question())
+        asyncio.run(ask_it())
     except KeyboardInterrupt:
         return
 
 
-def wizard_io() -> TerminalDeployer:
-    return TerminalDeployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
+def deployer() -> Deployer:
+    return Deployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
 
 
 GOOD = {
-    JOB: "job1",
-    CHECKPOINTS: ("good",),
+    "job_id": "job1",
+    "checkpoint_names": ("good",),
     "base_model": "m/x",
     "lora_rank": 64,
     "model_name": "m",
@@ -108,23 +108,23 @@ GOOD = {
 }
 
 
-@given(wizard=wizards(), keys=KEYS)
+@given(form=forms(), keys=KEYS)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_name_and_no_key_ends_a_question_otherwise_than_by_its_answer(
-    capsys: pytest.CaptureFixture[str], wizard: WizardProgress, keys: str
+    capsys: pytest.CaptureFixture[str], form: DeployForm, keys: str
 ) -> None:
     while True:
-        asked(wizard.step, keys)
-        if wizard.step.kind == "review":
+        asked(form.question, keys)
+        if form.question.kind == "review":
             break
-        wizard = wizard.answered(GOOD.get(wizard.step.id, wizard.step.default))
+        form = form.answered(GOOD.get(form.question.id, form.question.default))
     assert hidden_in(capsys.readouterr().err.replace("\r", "").replace("\x08", "")) == []
 
 
 def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works() -> None:
     waiting = [job(f"waits{number}", "PENDING") for number in range(20)]
-    wizard = WizardProgress(WizardState(Facts(NOW, jobs=(job("ran"), *waiting))))
-    asked(wizard.step, f"waits{DOWN}{DOWN}{UP}{ENTER}")
+    form = DeployForm(Facts(NOW, jobs=(job("ran"), *waiting)))
+    asked(form.question, f"waits{DOWN}{DOWN}{UP}{ENTER}")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works(
 )
 def test_where_nothing_can_be_chosen_it_says_why(facts: Facts, why: str) -> None:
     with pytest.raises(CommandFailed, match=why):
-        asyncio.run(wizard_io().ask(WizardProgress(WizardState(facts))))
+        asyncio.run(deployer().run(DeployForm(facts)))
 
 
 @pytest.mark.parametrize("name", ["~nobody-is-called-so/x.py", "no/such/folder/x.py"])
@@ -144,11 +144,11 @@ def test_a_name_to_save_as_that_cannot_be_is_a_sentence(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    review = to(wizard_of(lora("good")), "review", model_name="m", gpu="H100:1")
+    review = to(form_of(lora("good")), "review", model_name="m", gpu="H100:1")
 
-    async def save() -> WizardProgress | None:
+    async def save() -> DeployForm | ExitCode:
         with typed(WIPE + name + ENTER):
-            return await wizard_io().act(review, SAVE)
+            return await deployer().act(review, SAVE)
 
     assert asyncio.run(save()) is review
     assert "the folder does not exist; create it first" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -19,6 +20,8 @@ from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeployFeed
+from tui.forms.deployment import DeployForm
+from tui.forms.draft import Answers
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
 from tui.screens.deploy.screen import DeployScreen
@@ -27,8 +30,6 @@ from tui.screens.job.screen import JobScreen
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
 from tui.widgets.log_view.view import LogView
-from tui.wizard.progress import WizardProgress
-from tui.wizard.state import Answers
 
 LIVE = Connection(ConnectionState.LIVE, answered_at=None)
 READ_ONLY = Loaded(Configuration(readonly=True), {"readonly": "flag --readonly"})
@@ -87,20 +88,18 @@ def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: 
 
 
 class StubDeployFeed(DeployFeed):
-    """The feed at one step of the wizard, from which it continues; it sends no requests."""
+    """The feed at one question of the form, from which it continues; it sends no requests."""
 
-    truss_config = ""
-
-    def __init__(self, wizard: WizardProgress, **callbacks: Callable[[Any], object]) -> None:
+    def __init__(self, form: DeployForm, **callbacks: Callable[[Any], object]) -> None:
         super().__init__(cast(Session, None), Answers(), **callbacks)
-        self._first = wizard
+        self._first = replace(form, asks=frozenset({form.current}))
 
     async def begin(self) -> None:
-        self._change(stage="asking", wizard=self._first)
+        self.show(self._first)
 
 
-def deploy_view(wizard: WizardProgress) -> Dashboard:
-    return screen_view(lambda: DeployScreen(partial(StubDeployFeed, wizard), "acme"))
+def deploy_view(form: DeployForm) -> Dashboard:
+    return screen_view(lambda: DeployScreen(partial(StubDeployFeed, form), "acme"))
 
 
 class Heard:

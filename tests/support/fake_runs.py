@@ -14,11 +14,11 @@ def iso(epoch_s: float) -> str:
 def training_log(
     baseten: FakeBaseten, job_id: str, begin_s: float, losses: list[float | str], **more: object
 ) -> None:
-    """A line a step, ten seconds apart, as many trainers print them."""
+    """A line a step, ten seconds apart, as many trainers print them; ``metrics`` end each line."""
     baseten.logs[job_id] = [
         line(
             f"step {step}/{more.get('total', 100)} loss={loss} lr=1e-4"
-            f" tokens_per_sec={more.get('speed', 1000)}",
+            f" tokens_per_sec={more.get('speed', 1000)}{more.get('metrics', '')}",
             at_ms=int((begin_s + 10 * step) * 1000),
         )
         for step, loss in enumerate(losses, 1)
@@ -31,7 +31,9 @@ def finished_run(
     """A job that ended an hour ago, with its log."""
     end_s = time.time() - HOUR_S
     begin_s = end_s - hours * HOUR_S
-    fields = {name: value for name, value in more.items() if name not in ("total", "speed", "status")}
+    fields = {
+        name: value for name, value in more.items() if name not in ("total", "speed", "status", "metrics")
+    }
     baseten.jobs.append(
         job(
             job_id,

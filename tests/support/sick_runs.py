@@ -11,7 +11,7 @@ from typing import Any
 from api_client.models import Checkpoint, JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 from api_client.models.logs import LogLine
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job
-from tui.analysis.health.checks import judged
+from tui.analysis.health.judge import judged
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.snapshot import RunSnapshot

@@ -1,4 +1,4 @@
-"""A job with checkpoints and machines, as facts for tests of the deploy wizard."""
+"""A job with checkpoints and machines, as facts for tests of the deploy form."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from api_client.deployment import ListedInstance
 from api_client.models import Checkpoint, TrainingJob
-from tui.wizard.progress import WizardProgress
-from tui.wizard.state import Facts, WizardState
-from tui.wizard.step import Answer, Step
+from tui.forms.deployment import ALL_QUESTIONS, DeployForm
+from tui.forms.draft import Facts
+from tui.forms.question import Answer, Question
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EARLIER = "2026-03-01T11:00:00Z"
@@ -55,35 +55,30 @@ MACHINES = (
 )
 
 
-def state_of(
+def form_of(
     *checkpoints: Checkpoint, secrets: tuple[str, ...] | None = ("hf_access_token", "wandb")
-) -> WizardState:
+) -> DeployForm:
+    """The form on a job with these checkpoints; it asks everything, as at a terminal."""
     facts = Facts(NOW, jobs=(job(),), instances=MACHINES, secret_names=secrets)
-    return WizardState(facts.with_checkpoints("job1", checkpoints, None))
+    return DeployForm(facts.with_checkpoints("job1", checkpoints, None), asks=ALL_QUESTIONS)
 
 
-def wizard_of(*checkpoints: Checkpoint) -> WizardProgress:
-    return WizardProgress(state_of(*checkpoints)).started()
+def with_checkpoints(form: DeployForm, checkpoints: Sequence[Checkpoint]) -> DeployForm:
+    """The form with these checkpoints of the chosen job."""
+    return replace(form, facts=form.facts.with_checkpoints(form.answers.job_id or "", checkpoints, None))
 
 
-def with_checkpoints(wizard: WizardProgress, found: Sequence[Checkpoint]) -> WizardProgress:
-    """The wizard with these checkpoints of the chosen job, at the first open step."""
-    state = wizard.state
-    facts = state.facts.with_checkpoints(state.answers.job_id or "", found, None)
-    return replace(wizard, state=replace(state, facts=facts)).started()
-
-
-def to(wizard: WizardProgress, step_id: str, **answers: Answer) -> WizardProgress:
-    """Answer with the defaults, or with ``answers``, until that step is reached."""
+def to(form: DeployForm, question_id: str, **answers: Answer) -> DeployForm:
+    """Answer with the defaults, or with ``answers``, until that question is reached."""
     for _ in range(20):
-        if wizard.current == step_id:
-            return wizard
-        step = wizard.step
-        wizard = wizard.answered(answers.get(step.id, step.default))
-        if wizard.state.needs_checkpoints:
-            wizard = with_checkpoints(wizard, wizard.state.facts.checkpoints)
-    raise AssertionError(f"{step_id} was not reached, {wizard.current} was")
+        if form.current == question_id:
+            return form
+        question = form.question
+        form = form.answered(answers.get(question.id, question.default))
+        if form.needs_checkpoints:
+            form = with_checkpoints(form, form.facts.checkpoints)
+    raise AssertionError(f"{question_id} was not reached, {form.current} was")
 
 
-def step_named(wizard: WizardProgress, step_id: str) -> Step:
-    return next(each for each in wizard.steps if each.id == step_id)
+def question_named(form: DeployForm, question_id: str) -> Question:
+    return next(question for question in form.questions if question.id == question_id)

@@ -20,13 +20,14 @@ from api_client.models import (
 )
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
-from tui.analysis.health.checkpoints import checkpoint_faults
-from tui.analysis.health.checks import judged
+from tui.analysis.health.checkpoint_faults import checkpoint_faults
+from tui.analysis.health.judge import judged
+from tui.analysis.health.registry import KINDS
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import KeptLosses
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run_log import LogPart
 
@@ -110,7 +111,7 @@ JOB_PREVIEWS = {
     "grpo7": JobPreview(
         ProgressSnapshot(step=880, total_steps=2000),
         (1.0,) * 8,
-        (HealthFinding(FindingKind.STALLED, "critical", "no step for 9m"),),
+        (HealthFinding(KINDS["stalled"], "critical", "no step for 9m"),),
     ),
     "whisper": JobPreview(
         ProgressSnapshot(step=310, total_steps=600, eta_s=1330.0), (0.4, 0.6, 0.5, 0.6, 0.5, 0.6)

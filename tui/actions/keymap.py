@@ -14,7 +14,7 @@ def key_sign(key: str) -> str:
     """Return the display text of a key: ``slash`` → ``/``, ``ctrl+p`` → ``^p``, ``shift+up`` → ``⇧↑``."""
     *modifiers, name = key.split("+")
     sign = name if name in ("enter", "delete", "pageup", "pagedown") else format_key(name)
-    return "".join({"ctrl": "^", "shift": "⇧"}.get(one, f"{one}+") for one in modifiers) + sign
+    return "".join({"ctrl": "^", "shift": "⇧"}.get(modifier, f"{modifier}+") for modifier in modifiers) + sign
 
 
 def key_signs(keys: str) -> str:
@@ -44,16 +44,16 @@ def rebound(bindings: BindingsMap, changes: Mapping[str, str]) -> BindingsMap:
     """
     keys: dict[str, list[Binding]] = {}
     moved: dict[str, Binding] = {}
-    for key, held in bindings.key_to_bindings.items():
-        for binding in held:
+    for key, bound in bindings.key_to_bindings.items():
+        for binding in bound:
             if binding.id is not None and binding.id in changes:
                 moved.setdefault(binding.id, binding)
             else:
                 keys.setdefault(key, []).append(binding)
     for action_id, binding in moved.items():
-        wanted = changes[action_id].split(",")
-        for key in wanted:
-            keys.setdefault(key, []).append(binding.with_key(key, key_display=key_sign(wanted[0])))
+        new_keys = changes[action_id].split(",")
+        for key in new_keys:
+            keys.setdefault(key, []).append(binding.with_key(key, key_display=key_sign(new_keys[0])))
     return BindingsMap.from_keys(keys)
 
 

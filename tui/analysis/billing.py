@@ -87,5 +87,5 @@ def billed_text(billed: Billed) -> str:
 
 
 def total_billed(several: Iterable[Billed]) -> Billed:
-    known = list(several)
-    return Billed(sum(one.usd for one in known), sum(one.minutes for one in known))
+    bills = list(several)
+    return Billed(sum(bill.usd for bill in bills), sum(bill.minutes for bill in bills))

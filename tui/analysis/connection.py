@@ -142,33 +142,38 @@ class Connection:
     @property
     def stale(self) -> tuple[StaleResource, ...]:
         """Resources not refreshed although the server responds: refused, or failing for a while."""
-        found = {one.what: one for one in self.stale_resources}
-        for one in self.failing_routes:
-            if one.what and (one.at - one.since).total_seconds() >= ROUTE_GRACE_S:
-                found.setdefault(one.what, StaleResource(one.what, one.reason, one.since))
-        return tuple(found.values())
+        resources = {resource.what: resource for resource in self.stale_resources}
+        for resource in self.failing_routes:
+            if resource.what and (resource.at - resource.since).total_seconds() >= ROUTE_GRACE_S:
+                resources.setdefault(
+                    resource.what, StaleResource(resource.what, resource.reason, resource.since)
+                )
+        return tuple(resources.values())
 
     def seen_by(self, shown: AbstractSet[str]) -> Connection:
         """Return a copy limited to the stale data that a screen shows."""
-        stale_resources = tuple(one for one in self.stale_resources if one.what in shown)
-        failing_routes = tuple(one for one in self.failing_routes if one.what in shown)
+        stale_resources = tuple(resource for resource in self.stale_resources if resource.what in shown)
+        failing_routes = tuple(resource for resource in self.failing_routes if resource.what in shown)
         seen = replace(self, stale_resources=stale_resources, failing_routes=failing_routes)
         return self if seen == self else seen
 
     def with_stale_resource(self, refusal: StaleResource) -> Connection:
         """Return a copy with this refusal added, keeping the time of its first occurrence."""
-        kept = {one.what: one for one in self.stale_resources}
-        since = kept.get(refusal.what, refusal).since
-        kept[refusal.what] = replace(refusal, since=since)
-        return replace(self, stale_resources=tuple(kept.values()))
+        resources = {resource.what: resource for resource in self.stale_resources}
+        since = resources.get(refusal.what, refusal).since
+        resources[refusal.what] = replace(refusal, since=since)
+        return replace(self, stale_resources=tuple(resources.values()))
 
     def with_fresh_resource(self, what: str) -> Connection:
         """Return a copy without the refusal of ``what``: it is available again or no longer wanted."""
-        return replace(self, stale_resources=tuple(one for one in self.stale_resources if one.what != what))
+        return replace(
+            self,
+            stale_resources=tuple(resource for resource in self.stale_resources if resource.what != what),
+        )
 
     def without_resource(self, what: str) -> Connection:
         """Return a copy without any trace of ``what``, because nothing requests it anymore."""
-        failing_routes = tuple(one for one in self.failing_routes if one.what != what)
+        failing_routes = tuple(route for route in self.failing_routes if route.what != what)
         return replace(self.with_fresh_resource(what), failing_routes=failing_routes)
 
     def after(self, event: RequestEvent) -> Connection:
@@ -194,7 +199,7 @@ class Connection:
         return self._failing(event, ConnectionState.LOST)
 
     def _live(self, event: RequestEvent, answered_at: datetime | None) -> Connection:
-        failing_routes = tuple(one for one in self._lasting(event.at) if one.path != event.path)
+        failing_routes = tuple(route for route in self._lasting(event.at) if route.path != event.path)
         return Connection(
             ConnectionState.LIVE,
             answered_at=answered_at,
@@ -207,8 +212,8 @@ class Connection:
     def _failing(
         self, event: RequestEvent, link: ConnectionState, retry_at: datetime | None = None
     ) -> Connection:
-        before = [one for one in self._lasting(event.at) if one.path != event.path]
-        since = next((one.since for one in self.failing_routes if one.path == event.path), event.at)
+        before = [route for route in self._lasting(event.at) if route.path != event.path]
+        since = next((route.since for route in self.failing_routes if route.path == event.path), event.at)
         retries_at = retry_at or event.at
         trouble = FailingRoute(event.path, since, event.at, retries_at, event.reason)
         failing = replace(
@@ -235,13 +240,13 @@ class Connection:
             return True
         first = self.waiting_since
         return any(
-            one.path != trouble.path and first is not None and one.since >= first
-            for one in self.failing_routes
+            route.path != trouble.path and first is not None and route.since >= first
+            for route in self.failing_routes
         )
 
     def _lasting(self, now: datetime) -> tuple[FailingRoute, ...]:
         return tuple(
-            one for one in self.failing_routes if (now - one.retries_at).total_seconds() < FORGOTTEN_S
+            route for route in self.failing_routes if (now - route.retries_at).total_seconds() < FORGOTTEN_S
         )
 
 

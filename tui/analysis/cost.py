@@ -85,11 +85,11 @@ def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime)
             return RunningTime(0.0, None, measured=False)
         return RunningTime(max(0.0, (end - job.created_at).total_seconds()), job.created_at, measured=False)
     seconds, since = 0.0, None
-    for place, event in enumerate(own):
+    for number, event in enumerate(own):
         if event.status != JobStatus.RUNNING or event.created is None:
             continue
         since = since or event.created
-        following = own[place + 1].created if place + 1 < len(own) else end
+        following = own[number + 1].created if number + 1 < len(own) else end
         seconds += max(0.0, ((following or end) - event.created).total_seconds())
     return RunningTime(seconds, since, measured=True)
 
@@ -160,7 +160,7 @@ def cost_of(
     if left is not None and gpus:
         cost = replace(cost, gpu_hours_to_end=gpus * (ran.seconds + left[1]) / _SECONDS_PER_HOUR)
     if left is not None and spent is not None and usd_per_s is not None:
-        low, likely, high = (spent + usd_per_s * each for each in left)
+        low, likely, high = (spent + usd_per_s * duration for duration in left)
         cost = replace(cost, usd_to_end_low=low, usd_to_end=likely, usd_to_end_high=high)
     return replace(
         cost, usd_per_checkpoint=spent / checkpoints if spent is not None and checkpoints else None
@@ -250,24 +250,24 @@ def total_cost(
 ) -> TotalCost:
     """Sum up the cost of jobs; what the bill has of a job is not estimated."""
     jobs = list(charged)
-    whole = charges_cost((one for _, one in jobs), prices)
+    estimated = charges_cost((charge for _, charge in jobs), prices)
     if bill is None or not bill.jobs:
-        return whole
+        return estimated
     billed: list[Billed] = []
     rest: list[Charge | None] = []
     unknown = 0
-    for job, one in jobs:
-        known = bill.of(job)
-        if known is not None:
-            billed.append(known)
-        if known is None or one is None:
-            rest.append(one)
+    for job, charge in jobs:
+        bill_of_job = bill.of(job)
+        if bill_of_job is not None:
+            billed.append(bill_of_job)
+        if bill_of_job is None or charge is None:
+            rest.append(charge)
         elif not is_all_billed(job, now):
-            (machine, seconds), nodes = one, job.node_count or 1
+            (machine, seconds), nodes = charge, job.node_count or 1
             price = listed_price(machine.id, machine.name, prices)
-            left = unbilled_minutes(known, seconds / nodes / _SECONDS_PER_MINUTE, nodes, price)
+            left = unbilled_minutes(bill_of_job, seconds / nodes / _SECONDS_PER_MINUTE, nodes, price)
             unknown += left is None
             rest.append((machine, left * _SECONDS_PER_MINUTE) if left else None)
     estimate = charges_cost(rest, prices)
     unpriced = estimate.unpriced + unknown
-    return replace(whole, usd=estimate.usd, unpriced=unpriced, billed=total_billed(billed))
+    return replace(estimated, usd=estimate.usd, unpriced=unpriced, billed=total_billed(billed))

@@ -43,7 +43,7 @@ def served_checkpoints(config: Mapping[str, Any] | None) -> tuple[ServedCheckpoi
     """Return the checkpoints that a truss config names; none if it does not serve training checkpoints."""
     of_training = (config or {}).get("training_checkpoints")
     references = of_training.get("artifact_references") if isinstance(of_training, Mapping) else None
-    found: list[ServedCheckpoint] = []
+    served: list[ServedCheckpoint] = []
     for reference in references if isinstance(references, list) else []:
         if not isinstance(reference, Mapping):
             continue
@@ -51,8 +51,8 @@ def served_checkpoints(config: Mapping[str, Any] | None) -> tuple[ServedCheckpoi
         for path in paths if isinstance(paths, list) else []:
             # ``rank-0/checkpoint-100/``; the root checkpoint is ``rank-0/``
             name = str(path).partition("/")[2].strip("/") or "."
-            found.append(ServedCheckpoint(str(reference.get("training_job_id") or ""), name))
-    return tuple(dict.fromkeys(found))
+            served.append(ServedCheckpoint(str(reference.get("training_job_id") or ""), name))
+    return tuple(dict.fromkeys(served))
 
 
 def transcribes(config: Mapping[str, Any] | None) -> bool:
@@ -64,10 +64,10 @@ def startup_text(startups: Sequence[Startup]) -> str:
     """Describe the newest start: ``11s: scheduling 1s · image pull 2s · …``; empty without any."""
     if not startups:
         return ""
-    newest = max(startups, key=lambda each: each.started_at_epoch_millis or 0)
+    newest = max(startups, key=lambda item: item.started_at_epoch_millis or 0)
     phases = [
-        f"{status_word(each.phase)} {_length(each.duration_ms) if each.duration_ms is not None else '✗'}"
-        for each in newest.phase_summary
+        f"{status_word(item.phase)} {_length(item.duration_ms) if item.duration_ms is not None else '✗'}"
+        for item in newest.phase_summary
     ]
     outcome = "" if newest.outcome == "SUCCESS" else f" ({status_word(newest.outcome)})"
     return f"{_length(newest.duration_ms)}{outcome}" + (f": {' · '.join(phases)}" if phases else "")

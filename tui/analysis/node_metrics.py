@@ -35,12 +35,12 @@ def resample(points: Sequence[Point], step_s: float) -> Sequence[Point]:
     for point in points:
         parts.setdefault(int(point[0] // width_s), []).append(point)
     newest = points[-1][0]
-    kept: dict[float, float | None] = {}
+    points_kept: dict[float, float | None] = {}
     for number, part in parts.items():
         # Their exact times are lost; regular spacing avoids false gaps.
-        for place, value in enumerate(_extremes([value for _, value in part])):
-            kept[min(newest, (number + (2 * place + 1) / 4) * width_s)] = value
-    return tuple(kept.items())
+        for half, value in enumerate(_extremes([value for _, value in part])):
+            points_kept[min(newest, (number + (2 * half + 1) / 4) * width_s)] = value
+    return tuple(points_kept.items())
 
 
 def _is_dense(points: Sequence[Point], step_s: float) -> bool:
@@ -48,11 +48,11 @@ def _is_dense(points: Sequence[Point], step_s: float) -> bool:
 
 
 def _extremes(values: Sequence[float | None]) -> tuple[float | None, float | None]:
-    known = [value for value in values if value is not None and value == value]
-    if not known:
+    measured = [value for value in values if value is not None and value == value]
+    if not measured:
         return (None, None)
-    low, high = min(known), max(known)
-    return (low, high) if known.index(low) <= known.index(high) else (high, low)
+    low, high = min(measured), max(measured)
+    return (low, high) if measured.index(low) <= measured.index(high) else (high, low)
 
 
 LEADER = "leader"
@@ -201,8 +201,8 @@ def value_now(series: Series, at: float | None) -> float | None:
 
 
 def mean_known(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    measured = [value for value in values if value is not None]
+    return sum(measured) / len(measured) if measured else None
 
 
 @dataclass(frozen=True, slots=True)

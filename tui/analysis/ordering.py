@@ -16,8 +16,8 @@ def ordered(rows: Iterable[Row], value: Callable[[Row], Any], *, descending: boo
     """
     keyed = [(value(row), row) for row in rows]
     nan = [row for key, row in keyed if key != key]
-    known = [pair for pair in keyed if pair[0] is not None and pair[0] == pair[0]]
-    known.sort(key=itemgetter(0), reverse=descending)
-    comparable = [row for _, row in known]
+    with_value = [pair for pair in keyed if pair[0] is not None and pair[0] == pair[0]]
+    with_value.sort(key=itemgetter(0), reverse=descending)
+    comparable = [row for _, row in with_value]
     unknown = [row for key, row in keyed if key is None]
     return [*nan, *comparable, *unknown] if descending else [*comparable, *nan, *unknown]

@@ -57,9 +57,9 @@ class Shaper:
         if not smoothing and not log:
             return series
         key = id(series) * 2 + (smoothing > 0)
-        held = self._held.get(key)
-        if held is not None and held[0] is series and held[1:3] == (smoothing, log):
-            return held[3]
+        cached = self._held.get(key)
+        if cached is not None and cached[0] is series and cached[1:3] == (smoothing, log):
+            return cached[3]
         shaped = smoothed(series, smoothing)
         shaped = logarithmic(shaped) if log else shaped
         self._held[key] = (series, smoothing, log, shaped)
@@ -67,8 +67,8 @@ class Shaper:
 
     def keep_only(self, series: Sequence[Series]) -> None:
         if self._held:
-            kept = {id(one) for one in series}
-            self._held = {key: held for key, held in self._held.items() if key // 2 in kept}
+            ids = {id(curve) for curve in series}
+            self._held = {key: cached for key, cached in self._held.items() if key // 2 in ids}
 
 
 GAP_FACTOR = 4.0
@@ -142,8 +142,8 @@ class SeriesBuffer:
         else:
             position = bisect_left(times, time)
             if times[position] == time:
-                held = self._values[position]
-                if held == number or (held != held and number != number):
+                old = self._values[position]
+                if old == number or (old != old and number != number):
                     return False
                 self._values[position] = number
             else:
@@ -262,12 +262,12 @@ def reduce_columns(series: Series, start: float, end: float, columns: int) -> tu
 
 def extent(series: Iterable[Series], start: float = -math.inf, end: float = math.inf) -> Range | None:
     """Return the lowest and highest value of all series between two times, both inclusive."""
-    found: list[float] = []
-    for one in series:
-        between = value_range(one.values[bisect_left(one.times, start) : bisect_right(one.times, end)])
+    ends: list[float] = []
+    for curve in series:
+        between = value_range(curve.values[bisect_left(curve.times, start) : bisect_right(curve.times, end)])
         if between is not None:
-            found.extend(between)
-    return value_range(found)
+            ends.extend(between)
+    return value_range(ends)
 
 
 def latest(series: Series) -> float | None:
@@ -281,5 +281,5 @@ def latest(series: Series) -> float | None:
 def mean_between(series: Series, start: float, end: float) -> float | None:
     """Return the mean of the values between two times (both inclusive), ignoring gaps."""
     values = series.values[bisect_left(series.times, start) : bisect_right(series.times, end)]
-    kept = [value for value in values if value == value]
-    return sum(kept) / len(kept) if kept else None
+    finite = [value for value in values if value == value]
+    return sum(finite) / len(finite) if finite else None

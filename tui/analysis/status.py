@@ -43,9 +43,9 @@ _VIEWS: dict[str, StatusView] = {
 
 def status_view(status: str) -> StatusView:
     """Return the display of a status; an unknown one is shown by its own name, as finished."""
-    known = _VIEWS.get(status)
-    if known is not None:
-        return known
+    view = _VIEWS.get(status)
+    if view is not None:
+        return view
     word = sanitize(short_status(status)).replace("-", " ").strip()
     return StatusView(word or "unknown", "?", "unknown", _FINISHED, status)
 

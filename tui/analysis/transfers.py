@@ -65,7 +65,7 @@ class DownloadRequest:
     @property
     def content(self) -> tuple[object, ...]:
         """What is downloaded: equal for a request that was made again."""
-        files = tuple((one.node_rank, one.relative_file_name) for one in self.files)
+        files = tuple((file.node_rank, file.relative_file_name) for file in self.files)
         return (self.job.id, self.checkpoints, files, self.archive)
 
     @property
@@ -159,8 +159,8 @@ def outcome_text(item: Transfer, resume_keys: str) -> str:
         why = f": {item.error.rstrip('.')}" if item.error else ""
         return f"Download of {item.title} incomplete{why}. Press {resume_keys} to resume."
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
-    kept = f", {count(skipped)} already there" if skipped else ""
-    size = f"{bytes_iec(item.size_bytes)}, {counted(len(item.files), 'file')}{kept}"
+    skipped_note = f", {count(skipped)} already there" if skipped else ""
+    size = f"{bytes_iec(item.size_bytes)}, {counted(len(item.files), 'file')}{skipped_note}"
     return f"Downloaded {item.title} to {sanitize(item.folder)}: {size}."
 
 

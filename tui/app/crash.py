@@ -34,8 +34,10 @@ def crash_notice(error: BaseException) -> str:
     If no file can be written, the report itself takes the place of its path.
     """
     report = crash_report(error)
-    place = _saved(report)
-    return NOTICE.format(summary=_summary(error), path=report if place is None else sanitize(str(place)))
+    saved_at = _saved(report)
+    return NOTICE.format(
+        summary=_summary(error), path=report if saved_at is None else sanitize(str(saved_at))
+    )
 
 
 def crash_report(error: BaseException) -> str:
@@ -54,8 +56,8 @@ def _lines_of(error: BaseException, *, seen: set[int]) -> Iterator[str]:
     if cause is not None and id(cause) not in seen:
         yield from _lines_of(cause, seen=seen)
     yield f"{_kind(error)}:"
-    for place in _places(error):
-        yield f"  {place}"
+    for frame in _places(error):
+        yield f"  {frame}"
     for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
         if id(part) not in seen:
             yield from _lines_of(part, seen=seen)
@@ -73,7 +75,7 @@ def _summary(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     places = _places(error)
-    own = [place for place in places if PACKAGE in place]
+    own = [frame for frame in places if PACKAGE in frame]
     return sanitize(", ".join([_kind(error), *(own or places)[-1:]]))
 
 

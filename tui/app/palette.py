@@ -52,10 +52,10 @@ class ActionProvider(SystemCommandsProvider):
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        words = query.casefold().split()
+        query_words = query.casefold().split()
         for name, about, run, _ in self.app.get_system_commands(self.screen):
             score = matcher.match(name)
-            if words and all(word in about.casefold() for word in words):
+            if query_words and all(word in about.casefold() for word in query_words):
                 score = max(score, DESCRIPTION_SCORE)
             if score > 0:
                 yield Hit(score, matcher.highlight(name), run, help=about)
@@ -66,20 +66,20 @@ class PaletteProvider(Provider):
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for number, found in enumerate(self._objects()):
+        for number, item in enumerate(self._objects()):
             if number % ITEMS_BETWEEN_YIELDS == ITEMS_BETWEEN_YIELDS - 1:
                 await asyncio.sleep(0)
-            title = f"{found.kind} {found.name}"
+            title = f"{item.kind} {item.name}"
             score, offsets = matcher.fuzzy_search.match(query, title)
-            if len(query) >= MIN_ID_PREFIX and query.lower() in found.id.lower():
-                score = max(score, matcher.fuzzy_search.match(query, found.id)[0])
+            if len(query) >= MIN_ID_PREFIX and query.lower() in item.id.lower():
+                score = max(score, matcher.fuzzy_search.match(query, item.id)[0])
             if not score:
                 continue
             shown = Text(title)
-            shown.stylize("dim", 0, len(found.kind))
+            shown.stylize("dim", 0, len(item.kind))
             for offset in offsets:
                 shown.stylize("underline", offset, offset + 1)
-            yield Hit(score * BELOW_ACTIONS, shown, found.choose, text=title, help=escape(found.about))
+            yield Hit(score * BELOW_ACTIONS, shown, item.choose, text=title, help=escape(item.about))
 
     def _objects(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]
@@ -113,7 +113,7 @@ class Palette(CommandPalette):
 
     def _action_command_list(self, action: str) -> None:
         """Page through the list; do nothing while it has no size yet, or if it is gone."""
-        if any(found.scrollable_content_region for found in self.query(OptionList)):
+        if any(option_list.scrollable_content_region for option_list in self.query(OptionList)):
             super()._action_command_list(action)
 
     def _action_cursor_down(self) -> None:
@@ -158,10 +158,10 @@ class Themes:
 
     @property
     def initial(self) -> str:
-        wanted = self._settings.configuration.theme.name
+        from_settings = self._settings.configuration.theme.name
         chosen = self._memory.state.theme.name
-        known = chosen in self._app.available_themes
-        return wanted if self._settings.is_given("theme.name") or not known else chosen
+        exists = chosen in self._app.available_themes
+        return from_settings if self._settings.is_given("theme.name") or not exists else chosen
 
     def search(self) -> None:
         current = self._app.theme

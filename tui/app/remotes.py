@@ -73,13 +73,13 @@ class Remotes:
     async def _choose(self) -> None:
         listing = await asyncio.to_thread(list_remotes, environ=os.environ)
         commands: list[tuple[str, Callable[[], object], str]] = []
-        for one in listing.remotes:
-            if one.remote is None:
+        for listed in listing.remotes:
+            if listed.remote is None:
                 continue
-            about = f"{one.remote.app_url} · from {one.remote.key_origin}"
-            switch = partial(self.switch_to, self._named(one.remote))
-            commands.append((escape(sanitize(one.name)), switch, escape(sanitize(about))))
-        if self._own_emulator is not None and LOCAL not in {one.name for one in listing.remotes}:
+            about = f"{listed.remote.app_url} · from {listed.remote.key_origin}"
+            switch = partial(self.switch_to, self._named(listed.remote))
+            commands.append((escape(sanitize(listed.name)), switch, escape(sanitize(about))))
+        if self._own_emulator is not None and LOCAL not in {listed.name for listed in listing.remotes}:
             start = partial(self._start_and_switch, self._own_emulator)
             about = "the emulator on this machine; started if needed, keeps its data"
             commands.append((LOCAL, partial(self._run, start, "start emulator"), about))
@@ -95,9 +95,9 @@ class Remotes:
     def _named(self, remote: Remote) -> Remote:
         """Return the remote with the options that reach it: its name, and those of this dashboard."""
         session = self._holder.session
-        kept = session.remote.options or () if session is not None else ()
+        options = session.remote.options or () if session is not None else ()
         name = () if remote.name == ENVIRONMENT_REMOTE else ("--remote", remote.name)
-        return replace(remote, options=(*name, *(READ_ONLY_OPTION,) * (READ_ONLY_OPTION in kept)))
+        return replace(remote, options=(*name, *(READ_ONLY_OPTION,) * (READ_ONLY_OPTION in options)))
 
     async def _switch_to(self, remote: Remote) -> None:
         if not self._may_leave():

@@ -127,20 +127,20 @@ class BtTuiApp(App[WelcomeChoice]):
     ) -> None:
         self._settings = settings or Loaded()
         self._memory = memory if memory is not None else Memory()
-        wanted = self._settings.configuration
-        no_color = wanted.theme.no_color or bool(os.environ.get("NO_COLOR"))
+        configuration = self._settings.configuration
+        no_color = configuration.theme.no_color or bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if no_color else None)
         self._sanitizer = Sanitizer()
         for theme in THEMES:
             self.register_theme(theme)
         self.themes = Themes(self, self._settings, self._memory)
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
-        self._keys = changed_keys(wanted.keys)
+        self._keys = changed_keys(configuration.keys)
         self._bindings = rebound(self._bindings, self._keys)
         self._recorded, self._recorded_at = recorded, remote if recorded is not None else None
         self._job_id = job_id
         self._tab = tab
-        self._read_only_by = self._settings.origin("readonly") if wanted.readonly else ""
+        self._read_only_by = self._settings.origin("readonly") if configuration.readonly else ""
         changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing if self._read_only_by else ())
         self._why_no_remote = why_no_remote
@@ -152,7 +152,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.tips = Tips(self, self._memory, self._keys, enabled=tips)
         self.alerts = Alerts(
             self,
-            wanted.notifications,
+            configuration.notifications,
             self._keys,
             write=self.write_to_terminal,
             share=partial(setattr, self, "snoozed"),
@@ -267,6 +267,9 @@ class BtTuiApp(App[WelcomeChoice]):
         self._garbage.start()
         self.alerts.start()
         self.tips.start()
+        if ignored := self._settings.ignored:
+            text = f"{_listed(ignored)}\n{command_line('config', 'edit')} opens the file."
+            self.notify(text, title="Outdated configuration", severity="warning", timeout=PROBLEMS_SHOWN_S)
         if problems := self._settings.problems:
             self.notify(
                 problems_text(problems),
@@ -545,11 +548,16 @@ def _recorded_moment(recorded: OpenRecordings) -> str:
     return f"{sanitize(recorded.name)} {local_time(recorded.clock.now())}"
 
 
-def problems_text(problems: Sequence[Problem]) -> str:
+def _listed(problems: Sequence[Problem]) -> str:
     shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
     rest = len(problems) - PROBLEMS_SHOWN
-    more = f"\n… and {rest} more" if rest > 0 else ""
-    return f"{shown}{more}\nUsing the default settings. {command_line('config', 'edit')} opens the file."
+    return f"{shown}\n… and {rest} more" if rest > 0 else shown
+
+
+def problems_text(problems: Sequence[Problem]) -> str:
+    return (
+        f"{_listed(problems)}\nUsing the default settings. {command_line('config', 'edit')} opens the file."
+    )
 
 
 def failure_text(worker: Worker[Any]) -> str:

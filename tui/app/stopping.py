@@ -18,7 +18,6 @@ from textual.worker import Worker
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.analysis.fleet.batches import Batch, name_of
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.session import Session
 from tui.screens.dialogs import StopAnswer, StopScreen
@@ -54,7 +53,7 @@ class JobStopper:
         (job,) = batch.jobs
         lost = await self._unsaved(job, run)
         waits = job.id in self._waiting
-        stalled = run is not None and any(one.kind is FindingKind.STALLED for one in run.findings)
+        stalled = run is not None and any(finding.kind.halts for finding in run.findings)
         about = [batch.consequence, lost, STALLED if stalled else "", WAITS if waits else ""]
         answer: StopAnswer = await self._app.push_screen_wait(
             StopScreen(batch.question, "\n".join(filter(None, about)), waits=waits)

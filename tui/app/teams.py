@@ -55,8 +55,8 @@ class Teams:
 
     def label(self) -> str:
         """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
-        words = (self._place, self.team, "demo data" if self._demo else "")
-        return " · ".join(word for word in words if word)
+        parts = (self._place, self.team, "demo data" if self._demo else "")
+        return " · ".join(word for word in parts if word)
 
     def feed(self, publish: Publish) -> FleetFeed:
         assert self._session is not None
@@ -115,15 +115,15 @@ class Teams:
 
     async def _show_project(self, project_id: str) -> None:
         fleet = self._fleet
-        known = {project.id: project.team for project in fleet.projects} if fleet is not None else {}
-        if self.team and known.get(project_id) != self.team:
+        team_of = {project.id: project.team for project in fleet.projects} if fleet is not None else {}
+        if self.team and team_of.get(project_id) != self.team:
             self._choose_team(ALL_TEAMS)
         await self._go_home(project_id)
 
     def _choose_team(self, team: str) -> None:
         self.team = team
-        kept = {place: name for place, name in self._memory.state.teams.items() if name}
-        self._memory.put(teams={**kept, self._place: team})
+        teams = {remote: name for remote, name in self._memory.state.teams.items() if name}
+        self._memory.put(teams={**teams, self._place: team})
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
                 screen.show_place(self.label())

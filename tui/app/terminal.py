@@ -91,8 +91,8 @@ def drawn_on_stdout() -> Iterator[None]:
     Textual draws on ``sys.__stderr__`` and would fill that file with escape sequences. Output to
     ``sys.stderr`` still goes there.
     """
-    kept = sys.__stderr__
-    if not sys.stdout.isatty() or (kept is not None and kept.isatty()):
+    standard_error = sys.__stderr__
+    if not sys.stdout.isatty() or (standard_error is not None and standard_error.isatty()):
         yield
         return
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace") as screen:
@@ -100,7 +100,7 @@ def drawn_on_stdout() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.__stderr__ = kept  # type: ignore[misc]
+            sys.__stderr__ = standard_error  # type: ignore[misc]
 
 
 @contextmanager

@@ -41,8 +41,8 @@ class TipLine(WrappedText):
     @property
     def text(self) -> Text:
         tones = tone_styles(self.app)
-        keys, words = self.shown
-        return Text.assemble(("tip  ", tones["accent"]), (keys, tones["key"]), (f" {words}", tones["muted"]))
+        keys, advice = self.shown
+        return Text.assemble(("tip  ", tones["accent"]), (keys, tones["key"]), (f" {advice}", tones["muted"]))
 
     def on_click(self) -> None:
         self._dismiss()
@@ -103,8 +103,8 @@ class Tips:
             self._put(tip, self._times(tip) + 1)
 
     def _line_of(self, screen: Screen[Any]) -> TipLine | None:
-        for found in screen.query(TipLine):
-            return found
+        for line in screen.query(TipLine):
+            return line
         for footer in screen.query(StatusFooter):
             screen.mount(TipLine(self.dismiss), before=footer)
         return None  # it is mounted by the next poll
@@ -113,15 +113,15 @@ class Tips:
         return self._memory.state.tips.get(name, 0)
 
     def _put(self, name: str, times: int) -> None:
-        known = {one: self._times(one) for one in TIPS} | {name: times}
-        self._memory.put(tips={name: count for name, count in known.items() if count})
+        counts = {tip: self._times(tip) for tip in TIPS} | {name: times}
+        self._memory.put(tips={name: count for name, count in counts.items() if count})
 
     def _gone(self) -> set[str]:
         """Return the names of the tips that were followed, or shown in enough earlier starts."""
-        return {one for one in TIPS if self._times(one) - (one in self._shown_names) >= MAX_TIMES_SHOWN}
+        return {tip for tip in TIPS if self._times(tip) - (tip in self._shown_names) >= MAX_TIMES_SHOWN}
 
     def _not_now(self, screen: AppScreen) -> set[str]:
-        return self._gone() | {one for one in TIPS if one.partition(".")[2] in screen.unhinted}
+        return self._gone() | {tip for tip in TIPS if tip.partition(".")[2] in screen.unhinted}
 
     def done(self, name: str) -> None:
         if self._enabled and name in TIPS and name not in self._gone():

@@ -11,7 +11,7 @@ from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
-from tui.analysis.health.checkpoints import checkpoint_faults
+from tui.analysis.health.checkpoint_faults import checkpoint_faults
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
@@ -51,17 +51,17 @@ async def evidence_of(
     run = RunSnapshot(job, now, now, checkpoints=tuple(checkpoints), history_known=True)
     if not checkpoints:
         return Evidence(run)
-    kept = asyncio.create_task(kept_losses_of(client, job, checkpoints))
+    losses = asyncio.create_task(kept_losses_of(client, job, checkpoints))
     try:
         reading = await read_log(
             client, job, fold, job.earliest_time(now), on_part=on_part, most_lines=most_lines
         )
-        run = replace(run, progress=fold.snapshot(), log_read=reading.is_complete, kept_losses=await kept)
+        run = replace(run, progress=fold.snapshot(), log_read=reading.is_complete, kept_losses=await losses)
     except RequestError as error:
         return Evidence(run, f"can't read the log: {error}")
     finally:
-        kept.cancel()
-        await asyncio.gather(kept, return_exceptions=True)
+        losses.cancel()
+        await asyncio.gather(losses, return_exceptions=True)
     if not reading.is_complete:
         return Evidence(run, f"the log has more than {count(most_lines)} lines")
     return Evidence(replace(run, faults=await asyncio.to_thread(checkpoint_faults, run, rules)))
@@ -69,7 +69,7 @@ async def evidence_of(
 
 async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequence[Checkpoint]) -> KeptLosses:
     """Return the losses stored with the newest complete checkpoint. Unreadable ones count as not stored."""
-    finished = [one.checkpoint for one in checkpoint_facts(found) if one.sync != "uploading"]
+    finished = [fact.checkpoint for fact in checkpoint_facts(found) if fact.sync != "uploading"]
     if len(finished) < 2:
         return KeptLosses()  # It takes at least two checkpoints to have a best one.
     try:
@@ -85,11 +85,11 @@ async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequen
 async def _newest_record(
     client: TrainingClient, job: TrainingJob, finished: Sequence[Checkpoint]
 ) -> CheckpointFile | None:
-    newest = next(one.name for one in checkpoint_facts(finished) if one.is_newest)
-    wanted = f"{newest}/{RECORD_NAME}" if newest != "." else RECORD_NAME
+    newest = next(fact.name for fact in checkpoint_facts(finished) if fact.is_newest)
+    record_path = f"{newest}/{RECORD_NAME}" if newest != "." else RECORD_NAME
     places = itertools.count(1)
     async for file in client.checkpoints.files(job.project_id, job.id):
-        if file.relative_file_name == wanted:
+        if file.relative_file_name == record_path:
             return file
         if next(places) >= MAX_FILES_LISTED:
             break

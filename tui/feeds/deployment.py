@@ -1,4 +1,4 @@
-"""The deploy wizard's feed: the server's data, the user's progress, and the deployment."""
+"""The deploy form's feed: the server's data, the user's answers, and the deployment."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.checkpoint_evidence import evidence_of
-from tui.readers.deployment import load, load_checkpoints, send
+from tui.forms.deployment import DeployForm, filled_form
+from tui.forms.draft import Answers, Facts
+from tui.forms.question import Answer
+from tui.forms.review import deploy_config
+from tui.readers.deployment import SentDeployment, read_checkpoints, read_facts, send
 from tui.readers.deployments import change_deployment, read_startups
 from tui.readers.session import Session
-from tui.wizard.given import initial_wizard_state
-from tui.wizard.progress import WizardProgress
-from tui.wizard.review import Review, deploy_config
-from tui.wizard.state import REVIEW, Answers, WizardState
-from tui.wizard.step import Answer
 
 READING = "the log is still being read"
 Stage = Literal["loading", "asking", "working", "tried", "following"]
@@ -33,25 +32,29 @@ Stage = Literal["loading", "asking", "working", "tried", "following"]
 
 @dataclass(frozen=True, slots=True)
 class DeploySnapshot:
-    """The state of the wizard.
-
-    ``error`` is why the last step failed; all answers are kept. ``note`` reports other actions, such as a
-    saved file. ``status`` is the deployment's, in the server's spelling; ``changing`` names the change of it
-    that is being requested.
-    """
+    """The state of the form, and of the deployment once there is one."""
 
     stage: Stage = "loading"
-    wizard: WizardProgress | None = None
+    form: DeployForm | None = None
     error: str = ""
+    """Why the last step failed; all answers are kept."""
     note: str = ""
+    """A report of another action, such as a saved file."""
     result: DeploymentResult | None = None
     written_to: Path | None = None
-    status: str = ""
+    deployment: Deployment | None = None
     is_serving: bool = False
     is_over: bool = False
-    deployment: Deployment | None = None
     startups: tuple[Startup, ...] = ()
-    changing: str = ""
+    pending: str = ""
+    """The change of the deployment that is being requested."""
+    truss_config: str = ""
+    show_again: str = ""
+    """The command that shows the deployment later; empty if there is none."""
+    calls: Calls | None = None
+    """How to call the deployment; None until it serves."""
+    serves_nothing: bool = False
+    """True for a server on this machine: the emulator goes through the states, but serves nothing."""
 
 
 class DeployFeed:
@@ -64,7 +67,7 @@ class DeployFeed:
     def __init__(
         self,
         session: Session,
-        given: Answers,
+        options: Answers,
         *,
         publish: Callable[[DeploySnapshot], object],
         on_log: Callable[[tuple[LogEntry, ...]], object],
@@ -73,14 +76,13 @@ class DeployFeed:
         patterns: Sequence[ProgressPattern] = (),
     ) -> None:
         self._session = session
-        self._given = given
+        self._options = options
         self._publish = publish
         self._on_log = on_log
         self._known = known
         self._rules = rules
         self._patterns = tuple(patterns)
         self._judging: set[str] = set()
-        self._model_name = ""
         self._lines: list[LogLine] = []
         self.snapshot = DeploySnapshot()
 
@@ -89,124 +91,82 @@ class DeployFeed:
         self._publish(self.snapshot)
 
     @property
-    def truss_config(self) -> str:
-        result = self.snapshot.result
-        return truss_config_yaml(result.truss_config) if result is not None else ""
-
-    @property
-    def serves_nothing(self) -> bool:
-        """True for a server on this machine: the emulator goes through the states, but serves nothing."""
-        return serves_nothing(self._session.remote)
-
-    @property
-    def show_again(self) -> str:
-        """The command that shows the deployment later; empty if there is none."""
-        result = self.snapshot.result
-        if result is None or not result.version_id or self.serves_nothing:
-            return ""
-        return self._session.remote.command_line("deployments", "show", result.version_id)
-
-    def how_to_call(self) -> Calls | None:
-        """Return how to call the deployment; None until it serves."""
-        result, wizard = self.snapshot.result, self.snapshot.wizard
-        if not self.snapshot.is_serving or result is None or wizard is None:
-            return None
-        return calls(self._session.remote, result, wizard.state.chosen)
-
-    @property
-    def _wizard(self) -> WizardProgress:
-        if self.snapshot.wizard is None:
-            raise RuntimeError("the wizard has not begun")
-        return self.snapshot.wizard
+    def form(self) -> DeployForm:
+        """The form, which has been opened."""
+        if self.snapshot.form is None:
+            raise RuntimeError("the form has not been opened")
+        return self.snapshot.form
 
     async def begin(self) -> None:
         """Request the server's data, retrying until it arrives, then show the first open question.
 
         ``error`` is the last failure. Calling it again in the meantime restarts it at once.
         """
+        form = filled_form(self._options, None, self._session.clock.now())
         self._change(stage="loading", error="")
-        await retrying(
-            self._read_facts,
+        facts = await retrying(
+            lambda: read_facts(self._session.client, form),
             LASTING,
             sleep=self._session.clock.sleep,
             on_wait=lambda error, _delay_s: self._change(error=str(error)),
         )
+        self.show(replace(form, facts=self._with_known(facts)))
         await self._judge()
 
-    async def _read_facts(self) -> None:
-        state = initial_wizard_state(self._given, None, self._session.clock.now())
-        state = self._with_known(await load(self._session.client, state, self._given))
-        self._change(stage="asking", wizard=WizardProgress(state).prefilled(), error="")
+    def show(self, form: DeployForm) -> None:
+        """Show the form, as it is after the user has gone to another question."""
+        self._change(stage="asking", form=form, error="", note="")
 
-    async def answer(self, step_id: str, answer: Answer) -> None:
-        """Record the answer to the current step, and continue. Raises ValueError if it is invalid."""
-        if step_id == self._wizard.current:
-            await self._go(self._wizard.answered(answer).prefilled())
+    async def answer(self, question_id: str, answer: Answer) -> None:
+        """Record the answer to the current question, and continue. Raises ValueError if it is invalid.
 
-    def back(self) -> bool:
-        """Go back to the previous question, preselected ones included; return False if there is none."""
-        before = self._wizard.back_to_prefilled()
-        if before is self._wizard:
-            return False
-        self._change(stage="asking", wizard=before, error="", note="")
-        return True
-
-    def change(self, step_id: str) -> None:
-        """Go back from the review to one question."""
-        self._change(stage="asking", wizard=self._wizard.at(step_id), error="", note="")
-
-    def to_review(self) -> None:
-        """Go back to the review: from a question opened there, or from the result of a dry run."""
-        self._change(stage="asking", wizard=self._wizard.at(REVIEW), error="", note="")
-
-    async def _go(self, wizard: WizardProgress) -> None:
-        """Show the current question; first request the checkpoints of a newly selected job."""
-        if wizard.state.needs_checkpoints and wizard.state.job is not None:
-            before = self._wizard
+        First requests the checkpoints of a newly selected job.
+        """
+        before = self.form
+        if question_id != before.current:
+            return
+        form = before.answered(answer)
+        if form.needs_checkpoints and form.job is not None:
             self._change(stage="loading", error="", note="")
             try:
-                state = self._with_known(await load_checkpoints(self._session.client, wizard.state))
+                facts = await read_checkpoints(self._session.client, form.facts, [form.job])
             except RequestError as error:
                 # Ask for the job again: the checkpoints of another one may be readable.
-                self._change(stage="asking", wizard=before, error=str(error))
+                self._change(stage="asking", form=before, error=str(error))
                 return
-            wizard = replace(wizard, state=state).prefilled()
-        self._change(stage="asking", wizard=wizard, error="", note="")
+            form = replace(form, facts=self._with_known(facts))
+        self.show(form)
         await self._judge()
 
-    def _with_known(self, state: WizardState) -> WizardState:
-        facts, run = state.facts, self._known
+    def _with_known(self, facts: Facts) -> Facts:
+        run = self._known
         if not facts.checkpoints:
-            return state
+            return facts
         if run is not None and run.job.id == facts.checkpoints_of and run.faults is not None and run.log_read:
-            return replace(state, facts=facts.with_evidence(run))
-        return replace(state, facts=replace(facts, unchecked_reason=READING))
+            return facts.with_evidence(run)
+        return replace(facts, unchecked_reason=READING)
 
     async def _judge(self) -> None:
-        state = self._wizard.state
-        job = state.job
-        if job is None or state.facts.unchecked_reason != READING or job.id in self._judging:
+        job, facts = self.form.job, self.form.facts
+        if job is None or facts.unchecked_reason != READING or job.id in self._judging:
             return
         self._judging.add(job.id)
         try:
             evidence = await evidence_of(
-                self._session.client,
-                job,
-                state.facts.checkpoints,
-                rules=self._rules,
-                patterns=self._patterns,
+                self._session.client, job, facts.checkpoints, rules=self._rules, patterns=self._patterns
             )
         finally:
             self._judging.discard(job.id)
-        wizard = self._wizard
-        if wizard.state.facts.checkpoints_of == job.id:
-            facts = wizard.state.facts.with_evidence(evidence.run, evidence.problem)
-            self._change(wizard=replace(wizard, state=replace(wizard.state, facts=facts)))
+        form = self.form
+        if form.facts.checkpoints_of == job.id:
+            facts = form.facts.with_evidence(evidence.run, evidence.problem)
+            asks = form.asks if form.at else form.asks | {form.current}  # a person has begun to answer it
+            self._change(form=replace(form, facts=facts, asks=asks))
 
-    def save(self, review: Review, path: Path) -> None:
+    def save(self, python: str, path: Path) -> None:
         """Write the config to a Python file, never overwriting an existing one."""
         try:
-            write_file(path, review.forms["python"].encode(), replace=False)
+            write_file(path, python.encode(), replace=False)
         except FileExistsError:
             self._change(error=f"{path} already exists; not overwritten")
         except OSError as error:
@@ -214,64 +174,66 @@ class DeployFeed:
         else:
             self._change(error="", note=f"saved as {path}")
 
-    async def dry_run(self) -> None:
-        """Render the truss config and write it to a file; nothing is created on the server."""
-        await self._deploy(dry_run=True)
-
-    async def deploy(self) -> None:
-        await self._deploy(dry_run=False)
-        result = self.snapshot.result
-        if self.snapshot.stage == "following" and result is not None:
-            await self._follow(result)
-
-    async def _deploy(self, *, dry_run: bool) -> None:
+    async def deploy(self, *, dry_run: bool) -> None:
+        """Deploy and follow, or render the truss config and write it to a file, which creates nothing."""
         if self.snapshot.stage == "working":
             return
         self._change(stage="working", error="", note="")
         session = self._session
         try:
-            config = deploy_config(self._wizard.state)
-            self._model_name = config.model_name or ""
+            config = deploy_config(self.form)
             sent = await send(session.client, config, dry_run=dry_run, clock=session.clock)
         except (ApiClientError, ValueError) as error:
             self._change(stage="asking", error=str(error))
             return
-        failure = sent.not_written
+        await self.follow(sent, dry_run=dry_run)
+
+    async def follow(self, sent: SentDeployment, *, dry_run: bool = False) -> None:
+        """Show what was sent; follow it unless it was a dry run."""
+        failure, result, remote = sent.not_written, sent.result, self._session.remote
+        is_local = serves_nothing(remote)
+        show = remote.command_line("deployments", "show", result.version_id or "")
         self._change(
             stage="tried" if dry_run else "following",
-            result=sent.result,
+            result=result,
             written_to=sent.written_to,
             error=f"can't write the truss config: {why_not_written(failure)}" if failure else "",
+            truss_config=truss_config_yaml(result.truss_config),
+            show_again=show if result.version_id and not is_local else "",
+            serves_nothing=is_local,
         )
+        if not dry_run:
+            await self._follow(result)
 
     async def _follow(self, result: DeploymentResult, changed_from: str = "") -> None:
         if result.model_id is None or result.version_id is None:
             return
-        session = self._session
+        client = self._session.client
+        chosen = self.snapshot.form.chosen if self.snapshot.form else ()
         ids = result.model_id, result.version_id
         try:
             updates = follow(
-                session.client, *ids, clock=session.clock, changed_from=changed_from, known=self._lines
+                client, *ids, clock=self._session.clock, changed_from=changed_from, known=self._lines
             )
             async for update in updates:
                 self._lines += [entry for entry in update.lines if isinstance(entry, LogLine)]
                 self._on_log(update.lines)
                 self._change(
-                    status=update.status,
                     is_serving=update.is_serving,
                     is_over=update.is_finished,
                     deployment=update.deployment.model_copy(update={"model_id": result.model_id}),
+                    calls=calls(client.remote, result, chosen) if update.is_serving else None,
                 )
-            self._change(startups=await read_startups(session.client, *ids))
+            self._change(startups=await read_startups(client, *ids))
         except RequestError as error:
             self._change(error=f"Can't follow the deployment any longer: {error}")
 
     def change_of(self, verb: DeploymentVerb) -> DeploymentChange | None:
         """Return this change of the deployment; None while it makes no sense."""
-        deployment = self.snapshot.deployment
-        if deployment is None or self.snapshot.changing or self.snapshot.stage != "following":
+        deployment, form = self.snapshot.deployment, self.snapshot.form
+        if deployment is None or self.snapshot.pending or self.snapshot.stage != "following":
             return None
-        change = DeploymentChange(verb, deployment, self._model_name)
+        change = DeploymentChange(verb, deployment, form.model_name if form else "")
         return None if change.refusal else change
 
     async def change_deployment(self, verb: DeploymentVerb) -> None:
@@ -279,7 +241,7 @@ class DeployFeed:
         change, result = self.change_of(verb), self.snapshot.result
         if change is None or result is None:
             return
-        self._change(changing=f"{change.doing}…", error="", note="")
+        self._change(pending=f"{change.doing}…", error="", note="")
         problem = note = changed_from = ""
         try:
             outcome = await change_deployment(self._session.client, change)
@@ -290,5 +252,5 @@ class DeployFeed:
             problem = f"not {change.done}: {outcome.reason}" if outcome.is_refused else ""
             note = "" if problem else outcome.reason or change.done
             changed_from = "" if problem or verb is DeploymentVerb.PROMOTE else change.deployment.status
-        self._change(changing="", error=problem, note=note)
+        self._change(pending="", error=problem, note=note)
         await self._follow(result, changed_from)

@@ -102,16 +102,16 @@ class DownloadsFeed:
         """Ask the server for the files; None if that failed (the list shows the error) or was cancelled."""
         order = self._orders[transfer_id]
         self._change(transfer_id, state=TransferState.PLANNING, error="", speed=None, eta_s=None)
-        downloads, wanted = self._session.client.downloads, order.wanted
-        job, folder = wanted.job, order.folder
+        downloads, request = self._session.client.downloads, order.wanted
+        job, folder = request.job, order.folder
         try:
-            if wanted.archive:
+            if request.archive:
                 plan = await downloads.plan_archive(job.project_id, job.id, folder)
-            elif wanted.files:
-                plan = await downloads.plan_files(job.project_id, job.id, folder, wanted.files)
+            elif request.files:
+                plan = await downloads.plan_files(job.project_id, job.id, folder, request.files)
             else:
                 plan = await downloads.plan_checkpoints(
-                    job.project_id, job.id, folder, checkpoints=wanted.checkpoints
+                    job.project_id, job.id, folder, checkpoints=request.checkpoints
                 )
         except (ApiClientError, OSError) as error:
             self._end(transfer_id, TransferState.FAILED, sanitize(str(error)))

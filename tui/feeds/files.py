@@ -220,7 +220,7 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
 
     async def _list(self) -> None:
         first = self._snapshot.files is None
-        found: list[CheckpointFile] = []
+        files: list[CheckpointFile] = []
         job, name = self._job, self._checkpoint.checkpoint_id
         checkpoints = self._session.client.checkpoints
         others: set[str] = set()
@@ -230,10 +230,10 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
         async for file in checkpoints.files(job.project_id, job.id):
             if not belongs_to(file.relative_file_name, name, others):
                 continue
-            found.append(file)
-            if first and len(found) % PAGE_FILES == 0:
-                self._show(replace(self._snapshot, files=tuple(found)))
-        self._show(FilesSnapshot(False, tuple(found)))
+            files.append(file)
+            if first and len(files) % PAGE_FILES == 0:
+                self._show(replace(self._snapshot, files=tuple(files)))
+        self._show(FilesSnapshot(False, tuple(files)))
 
 
 class CacheFeed(ListingFeed[CacheSnapshot]):

@@ -188,13 +188,13 @@ class FleetFeed:
             self._throttle.interval_s = FLEET_PUBLISH_INTERVAL_S * min(size, MAX_PUBLISH_SLOWDOWN)
         else:
             unreadable: list[str] = []
-            found = await client.jobs.search(
+            listed = await client.jobs.search(
                 statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling, unreadable=unreadable
             )
             self._unreadable_jobs = max(self._unreadable_jobs, unreadable, key=len)
-            fresh = {job.id: job for job in reuse_unchanged(found, self._jobs)}
-            known = {project.id for project in self._projects}
-            if any(job.project_id not in known for job in fresh.values()):
+            fresh = {job.id: job for job in reuse_unchanged(listed, self._jobs)}
+            project_ids = {project.id for project in self._projects}
+            if any(job.project_id not in project_ids for job in fresh.values()):
                 self._projects = await self._all_projects()
             ended = [job for job in self._unfinished if job.id not in fresh]
             # A job that cannot be read is not listed either.
@@ -218,21 +218,23 @@ class FleetFeed:
 
     async def _all_projects(self) -> list[TrainingProject]:
         unreadable: list[str] = []
-        found = await self._session.client.projects.list(retry=self._session.polling, unreadable=unreadable)
+        projects = await self._session.client.projects.list(
+            retry=self._session.polling, unreadable=unreadable
+        )
         self._unreadable_projects = unreadable
-        return found
+        return projects
 
     async def _all_jobs(self) -> list[TrainingJob]:
         """Return every job by search, or project by project if the server has no search route."""
         jobs = self._session.client.jobs
         unreadable: list[str] = []
         try:
-            found = await jobs.search(retry=self._session.polling, unreadable=unreadable)
+            all_jobs = await jobs.search(retry=self._session.polling, unreadable=unreadable)
         except NotFound:
             listed = [await jobs.list(project.id, unreadable=unreadable) for project in self._projects]
-            found = [job for of_project in listed for job in of_project]
+            all_jobs = [job for of_project in listed for job in of_project]
         self._unreadable_jobs = unreadable
-        return found
+        return all_jobs
 
     def _publish(self) -> None:
         snapshot = self._fold.fold(

@@ -22,12 +22,11 @@ from api_client.models.logs import NS_PER_MS, LogBatch, LogEntry, LogLine
 from api_client.streams.logs import LATENESS_MS, LogIncrements
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
-from tui.analysis.health.checks import health, without_stall_findings
+from tui.analysis.health.judge import health, without_halts
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import HEALTH_STEP_S, LINES_AT_ONCE, HealthMetrics, checkpoints_of, history_of
 from tui.readers.session import Session
@@ -280,9 +279,9 @@ class PreviewFeed:
             clock_ahead_s=self._offset.ahead_s,
         )
         found = await asyncio.to_thread(health, run, self._rules, watched.job_preview.findings)
-        watched.may_stall = any(one.kind == FindingKind.STALLED for one in found)
+        watched.may_stall = any(one.kind.halts for one in found)
         if not watched.log.is_read:
-            found = without_stall_findings(found)
+            found = without_halts(found)
         apart_s = max(
             PREVIEW_MIN_AGE_S,
             PREVIEW_INTERVAL_S * len(self._running),

@@ -22,15 +22,15 @@ from api_client.models import Checkpoint, JobMetrics, TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, stamp_ns
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.cost import price_of
-from tui.analysis.health.checkpoints import checkpoint_faults
-from tui.analysis.health.checks import judged, with_findings
+from tui.analysis.health.checkpoint_faults import checkpoint_faults
+from tui.analysis.health.judge import judged, with_findings
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import saved_key
-from tui.analysis.run.finding import LOSS_KINDS, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.feeds.checkpoint_evidence import kept_losses_of
@@ -213,19 +213,19 @@ class RunFeed:
             await self._check_checkpoints(run)
             if is_all_checked(run):
                 self._known_before = ()
-            own = {one.key for one in run.findings}
-            found = [*run.findings, *(one for one in self._known_before if one.key not in own)]
+            own = {finding.key for finding in run.findings}
+            findings = [*run.findings, *(finding for finding in self._known_before if finding.key not in own)]
             before = self._snapshot
             self._change(checked_sources=run.checked_sources, compares_nodes=run.compares_nodes)
-            self._snapshot = with_findings(self._snapshot, found)
+            self._snapshot = with_findings(self._snapshot, findings)
             if self._snapshot != before:
                 self._throttle.request()
 
     async def _check_checkpoints(self, run: RunSnapshot) -> None:
         """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
         restarts = run.progress.restarts if run.progress is not None else ()
-        broken = [(one.kind, one.since) for one in run.findings if one.kind in LOSS_KINDS]
-        newest = max(run.checkpoints or (), key=lambda one: time_key(one.created_at), default=None)
+        broken = [(item.kind, item.since) for item in run.findings if item.kind.loss]
+        newest = max(run.checkpoints or (), key=lambda item: time_key(item.created_at), default=None)
         waits = newest is not None and saved_key(newest) not in (run.faults or {})
         readings = len(run.progress.loss_series) if waits and run.progress is not None else 0
         state = (run.log_read, run.checkpoints, restarts, broken, readings)
@@ -424,24 +424,26 @@ class RunFeed:
     async def _read_kept_losses(self, found: tuple[Checkpoint, ...]) -> None:
         """Read the trainer's record of the newest checkpoint again if there are new checkpoints."""
         if found != self._kept_of:
-            kept = await kept_losses_of(self._session.client, self._job, found)
+            losses = await kept_losses_of(self._session.client, self._job, found)
             self._kept_of = found
-            self._update(kept_losses=kept)
+            self._update(kept_losses=losses)
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
             try:
-                found = tuple(await self._session.client.checkpoints.list(self._job.project_id, self._job.id))
+                listed = tuple(
+                    await self._session.client.checkpoints.list(self._job.project_id, self._job.id)
+                )
             except NotFound as error:
                 if error.code != NOT_RECORDED:
                     raise
                 self._update(checkpoints_recorded=False)
                 return
             self._session.report_success(CHECKPOINTS)
-            self._update(checkpoints=found)
-            await self._read_kept_losses(found)
-            uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
+            self._update(checkpoints=listed)
+            await self._read_kept_losses(listed)
+            uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in listed)
             is_final = self._job.is_finished and not uploading
             await self._pause(None if is_final else self._checkpoints_interval_s)
 

@@ -64,13 +64,13 @@ def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
     Those that contain a TrainingProject come first, since many programs have their own ``config.py``. The
     others are kept, because a config may import its project.
     """
-    kept = read_state(memory, RecentConfigs).paths
-    recent = [Path(path) for path in kept if os.path.isfile(path)]  # noqa: PTH113 - never raises
+    remembered = read_state(memory, RecentConfigs).paths
+    recent = [Path(path) for path in remembered if os.path.isfile(path)]  # noqa: PTH113 - never raises
     near = (path for path in _walk(below) if path not in recent)
-    found = sorted(islice(near, FOUND_AT_MOST), key=lambda path: not _names_a_project(path))
+    nearby = sorted(islice(near, FOUND_AT_MOST), key=lambda path: not _names_a_project(path))
     return (
         *(ConfigChoice(path, True) for path in recent),
-        *(ConfigChoice(path, False) for path in found),
+        *(ConfigChoice(path, False) for path in nearby),
     )
 
 
@@ -130,7 +130,7 @@ class SubmissionSnapshot:
 
     @property
     def can_submit(self) -> bool:
-        has_errors = any(found.severity == "error" for found in self.findings)
+        has_errors = any(finding.severity == "error" for finding in self.findings)
         return self.stage == "reviewing" and self.is_reviewed and not has_errors
 
 
@@ -188,7 +188,7 @@ class SubmissionFeed:
         try:
             project, warnings = apply_overrides(self._loaded, overrides)
             plan = await asyncio.to_thread(plan_archive, self.snapshot.config.parent, project.job.workspace)
-            found = await preflight(self._session.client, project, plan)
+            findings = await preflight(self._session.client, project, plan)
         except ApiClientError as error:
             stage = "reviewing" if self.snapshot.project is not None else "choosing"
             self._change(stage=stage, is_reviewed=False, error=str(error))
@@ -199,7 +199,7 @@ class SubmissionFeed:
             project=project,
             plan=plan,
             is_reviewed=True,
-            findings=found,
+            findings=findings,
             warnings=warnings,
             error="",
         )

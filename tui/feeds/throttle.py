@@ -17,8 +17,8 @@ async def sleep_or_event(clock: Clock, event: asyncio.Event, pause_s: float | No
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for one in waiting:
-            one.cancel()
+        for task in waiting:
+            task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
 

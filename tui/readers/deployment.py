@@ -1,14 +1,10 @@
-"""Carry out a deployment: load what the wizard asks about, send its config, write the truss config.
-
-The screen and the terminal only ask and show.
-"""
+"""Carry out a deployment: read what the form asks about, send its config, write the truss config."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -25,9 +21,8 @@ from api_client.deployment import (
 )
 from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
 from api_client.models import CheckpointFile, TrainingJob
-from tui.wizard.environment_steps import USUAL_HF_SECRET
-from tui.wizard.given import config_jobs
-from tui.wizard.state import Answers, Facts, WizardState
+from tui.forms.deployment import DeployForm
+from tui.forms.draft import USUAL_HF_SECRET, Facts
 
 FILES_READ_AT_MOST = 20_000
 """Files of one job. Above this limit, checkpoint kinds are taken from the server's own field."""
@@ -67,56 +62,40 @@ async def send(
     return SentDeployment(result, path)
 
 
-async def load(
-    client: TrainingClient, state: WizardState, given: Answers, project_id: str | None = None
-) -> WizardState:
-    """Return the state with the jobs and machines to choose from, and the checkpoints of given jobs.
+async def read_facts(client: TrainingClient, form: DeployForm, project_id: str | None = None) -> Facts:
+    """Return the jobs and machines to choose from, and the checkpoints of the jobs that are given.
 
     Raises RequestError; NotFound for an unknown job.
     """
-    jobs: tuple[str, ...] = ()
-    if state.answers.job_id is not None:
-        is_config_s = not given.job_id and not given.checkpoint_names
-        jobs = (is_config_s and config_jobs(state.config)) or (state.answers.job_id,)
-    facts = await _account_facts(client, state.facts.now, jobs, project_id)
-    if jobs or state.serves_loops:
-        facts = await _checkpoint_facts(client, facts, facts.jobs if jobs else ())
-    return replace(state, facts=facts)
-
-
-async def load_checkpoints(client: TrainingClient, state: WizardState) -> WizardState:
-    facts = await _checkpoint_facts(client, state.facts, [state.job] if state.job else [])
-    return replace(state, facts=facts)
-
-
-async def _account_facts(
-    client: TrainingClient, now: datetime, job_ids: tuple[str, ...], project_id: str | None
-) -> Facts:
+    job_ids = form.job_ids
     jobs, instances = await asyncio.gather(_jobs(client, job_ids, project_id), _instances(client))
     options = client.remote.options or ()
-    return Facts(now, jobs=tuple(jobs), instances=instances, command_options=options)
+    facts = Facts(form.facts.now, jobs=tuple(jobs), instances=instances, command_options=options)
+    if job_ids or form.serves_loops:
+        return await read_checkpoints(client, facts, jobs if job_ids else ())
+    return facts
 
 
-async def _checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable[TrainingJob]) -> Facts:
-    """Add the checkpoints of these jobs, the first of which is selected, and its team's secrets.
+async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[TrainingJob]) -> Facts:
+    """Return these facts with the checkpoints of the jobs, the first of which is selected, and its secrets.
 
     Raises RequestError if the checkpoints cannot be listed; files and secrets may stay unknown.
     """
-    chosen = tuple(jobs)
+    project_id = jobs[0].project_id if jobs else ""
     listed, files, secrets = await asyncio.gather(
-        asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in chosen)),
-        asyncio.gather(*(_optional_answer(partial(_files, client, job)) for job in chosen)),
-        _optional_answer(lambda: _secrets(client, chosen[0].project_id if chosen else "")),
+        asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in jobs)),
+        asyncio.gather(*(_optional_answer(partial(_files, client, job)) for job in jobs)),
+        _optional_answer(lambda: _secrets(client, project_id)),
     )
     checkpoints = [
         each if each.training_job_id else each.model_copy(update={"training_job_id": job.id})
-        for job, of_job in zip(chosen, listed, strict=True)
+        for job, of_job in zip(jobs, listed, strict=True)
         for each in of_job
     ]
     # Names may repeat between jobs, and the files do not tell which job they belong to.
-    known_files = files[0] if len(chosen) == 1 else None
-    updated = facts.with_checkpoints(chosen[0].id if chosen else "", checkpoints, known_files)
-    names, store_secret = secrets or (None, updated.store_secret)
+    known_files = files[0] if len(jobs) == 1 else None
+    updated = facts.with_checkpoints(jobs[0].id if jobs else "", checkpoints, known_files)
+    names, store_secret = secrets or (None, facts.store_secret)
     return replace(updated, secret_names=names, store_secret=store_secret)
 
 

@@ -32,15 +32,15 @@ async def list_deployments(
 ) -> list[ListedDeployment]:
     """Return the deployments of these models, newest first; only those that serve a job's checkpoints."""
     listed = await asyncio.gather(*(_of_model(client, model) for model in models))
-    found = [each for of_model in listed for each in of_model]
+    deployments = [deployment for of_model in listed for deployment in of_model]
     if job_id is not None:
-        served = await asyncio.gather(*(_served(client, each) for each in found))
-        found = [
-            each
-            for each, checkpoints in zip(found, served, strict=True)
+        served = await asyncio.gather(*(_served(client, deployment) for deployment in deployments))
+        deployments = [
+            deployment
+            for deployment, checkpoints in zip(deployments, served, strict=True)
             if any(checkpoint.job_id == job_id for checkpoint in checkpoints)
         ]
-    return sorted(found, key=lambda each: time_key(each.created_at), reverse=True)
+    return sorted(deployments, key=lambda deployment: time_key(deployment.created_at), reverse=True)
 
 
 async def _of_model(client: TrainingClient, model: Model) -> list[ListedDeployment]:
@@ -49,7 +49,7 @@ async def _of_model(client: TrainingClient, model: Model) -> list[ListedDeployme
     except NotFound:  # deleted in the meantime
         return []
     named = {"model_id": model.id, "model_name": model.name}
-    return [ListedDeployment.model_validate(each.model_dump() | named) for each in deployments]
+    return [ListedDeployment.model_validate(deployment.model_dump() | named) for deployment in deployments]
 
 
 async def _served(client: TrainingClient, deployment: Deployment) -> tuple[ServedCheckpoint, ...]:
@@ -91,10 +91,10 @@ async def read_startups(client: TrainingClient, model_id: str, deployment_id: st
     """Return the starts of the last seven days; none if they cannot be read, as they only add to the rest."""
     now = client.clock.now()
     with suppress(RequestError):
-        found = await client.models.startups(
+        startups = await client.models.startups(
             model_id, deployment_id, start_ms=epoch_ms(now - LONGEST_RANGE), end_ms=epoch_ms(now)
         )
-        return tuple(found)
+        return tuple(startups)
     return ()
 
 

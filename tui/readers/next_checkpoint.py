@@ -32,7 +32,11 @@ async def next_checkpoint(
     async def read() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         now = await client.jobs.find(job.id)
         listed = await client.checkpoints.list(job.project_id, job.id)
-        return now, {saved_key(one): one for one in listed if sync_state(one) != "uploading"}
+        return now, {
+            saved_key(checkpoint): checkpoint
+            for checkpoint in listed
+            if sync_state(checkpoint) != "uploading"
+        }
 
     async def read_until_answered() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         return await retrying(

@@ -55,7 +55,7 @@ class _Progress:
     def advance(self, log: RecordedLog, until_ns: int) -> list[RecordedLine]:
         """Fold some of the lines that arrived until then and return them; none if there are no more."""
         lines, self.position = log.arriving(self.position, until_ns, limit=LINES_AT_ONCE)
-        self.fold.add(each.logged for each in lines)
+        self.fold.add(line.logged for line in lines)
         self.arrived_ns = lines[-1].arrived_ns if lines else self.arrived_ns
         return lines
 
@@ -94,8 +94,8 @@ class RecordingIndex:
 
     def close(self) -> None:
         """Remove the copies."""
-        for one in self._copies:
-            one.file.close()
+        for copy in self._copies:
+            copy.file.close()
 
     def work(self) -> None:
         """Continue to search for moments and to keep copies until ``is_complete``."""
@@ -105,22 +105,22 @@ class RecordingIndex:
         """Return what the lines that arrived until then say; None if it needs another call to get there."""
         if self._first_pass.arrived_ns <= until_ns:
             return None if self._advance(until_ns) else self._first_pass.fold.snapshot()
-        asked = self._asked = self._nearest(until_ns)
-        return None if asked.advance(self._log, until_ns) else asked.fold.snapshot()
+        progress = self._asked = self._nearest(until_ns)
+        return None if progress.advance(self._log, until_ns) else progress.fold.snapshot()
 
     def _nearest(self, until_ns: int) -> _Progress:
-        copy = next((one for one in reversed(self._copies) if one.arrived_ns <= until_ns), None)
-        asked = self._asked
-        is_usable = asked is not None and asked.arrived_ns <= until_ns
-        if asked is not None and is_usable and (copy is None or asked.position >= copy.position):
-            return asked
+        copy = next((item for item in reversed(self._copies) if item.arrived_ns <= until_ns), None)
+        current = self._asked
+        is_usable = current is not None and current.arrived_ns <= until_ns
+        if current is not None and is_usable and (copy is None or current.position >= copy.position):
+            return current
         return _Progress(ProgressFold(patterns=self._patterns)) if copy is None else copy.load()
 
     def _advance(self, until_ns: int) -> bool:
         """Fold some more lines of the first pass; return False if there are no more until then."""
         lines = self._first_pass.advance(self._log, until_ns)
-        for each in lines:
-            self._note_error(each)
+        for line in lines:
+            self._note_error(line)
         copied = self._copies[-1].position[0] if self._copies else 0
         if self._first_pass.position[0] >= copied + self._blocks_between:
             self._copy()
@@ -131,9 +131,9 @@ class RecordingIndex:
         file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
         pickle.dump(first.fold, file, pickle.HIGHEST_PROTOCOL)
         self._copies.append(_Copy(first.position, first.arrived_ns, file))
-        if sum(one.file.tell() for one in self._copies) > MAX_COPIES_BYTES:
-            for one in self._copies[::2]:
-                one.file.close()
+        if sum(item.file.tell() for item in self._copies) > MAX_COPIES_BYTES:
+            for item in self._copies[::2]:
+                item.file.close()
             del self._copies[::2]
             self._blocks_between *= 2
 
@@ -148,10 +148,12 @@ class RecordingIndex:
     def _all_moments(self, timeline: Timeline) -> Iterator[None]:
         while self._advance(FOREVER_NS):
             yield
-        known = 0
+        count = 0
         while not timeline.is_done:
             timeline.look()
             periods = timeline.findings
-            self.found += [Moment(one.first_seen, "finding", one.finding.short) for one in periods[known:]]
-            known = len(periods)
+            self.found += [
+                Moment(period.first_seen, "finding", period.finding.short) for period in periods[count:]
+            ]
+            count = len(periods)
             yield

@@ -46,12 +46,12 @@ class RecordedRun:
     async def moments(self) -> AsyncIterator[list[Moment]]:
         """Yield the moments found so far, in order of time; reading a long run takes a while."""
         checkpoints = [
-            Moment(one.created_at, "checkpoint", one.checkpoint_id)
-            for one in self._recording.checkpoints_at(self.end) or ()
-            if one.created_at is not None
+            Moment(checkpoint.created_at, "checkpoint", checkpoint.checkpoint_id)
+            for checkpoint in self._recording.checkpoints_at(self.end) or ()
+            if checkpoint.created_at is not None
         ]
-        async for found in self._analysis.moments():
-            yield sorted([*checkpoints, *found])
+        async for others in self._analysis.moments():
+            yield sorted([*checkpoints, *others])
 
 
 class OpenRecordings:
@@ -68,8 +68,8 @@ class OpenRecordings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for one in self._analyses.values():
-            one.close()
+        for analysis in self._analyses.values():
+            analysis.close()
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class OpenRecordings:
         self, job_id: str, rules: HealthRules = DEFAULT_RULES, patterns: Sequence[ProgressPattern] = ()
     ) -> RecordedRun | None:
         """Return the recorded run of a job, if it is one of these."""
-        recording = next((one for one in self.recordings if one.job.id == job_id), None)
+        recording = next((item for item in self.recordings if item.job.id == job_id), None)
         if recording is None:
             return None
         if job_id not in self._analyses:

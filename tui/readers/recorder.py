@@ -120,13 +120,13 @@ class Recorder:
             return new
         if self.path.is_dir():
             raise RecordingError(f"{self.path} is a folder; record to a file")
-        with Recording(self.path, complete_only=True) as known:
-            if known.manifest.messages != self.with_messages:
-                kind = "with" if known.manifest.messages else "without"
+        with Recording(self.path, complete_only=True) as existing:
+            if existing.manifest.messages != self.with_messages:
+                kind = "with" if existing.manifest.messages else "without"
                 raise RecordingError(f"{self.path} was recorded {kind} messages; record to a new file")
             changes = {
-                "recorded_from": known.manifest.recorded_from or start,
-                "recorded_until": known.manifest.recorded_until,
+                "recorded_from": existing.manifest.recorded_from or start,
+                "recorded_until": existing.manifest.recorded_until,
             }
             return new.model_copy(update=changes)
 
@@ -154,17 +154,22 @@ class Recorder:
     async def _documents(self) -> dict[str, Any]:
         """Read all but the log and the metrics; what the server refuses is left out."""
         client, project_id, job_id = self.client, self.job.project_id, self.job.id
-        found: dict[str, Any] = {MANIFEST: self._current_manifest(), JOB: _dump(self.job)}
+        documents: dict[str, Any] = {MANIFEST: self._current_manifest(), JOB: _dump(self.job)}
         with self._optional("project"):
-            found[PROJECT] = _dump(await client.projects.get(project_id), "latest_job")
+            documents[PROJECT] = _dump(await client.projects.get(project_id), "latest_job")
         with self._optional("history"):
             queue = await client.jobs.queue_context(job_id)
-            found[QUEUE], found[EVENTS] = _dump(queue, "events"), [_dump(event) for event in queue.events]
+            documents[QUEUE], documents[EVENTS] = (
+                _dump(queue, "events"),
+                [_dump(event) for event in queue.events],
+            )
         with self._optional("checkpoints"):
-            found[CHECKPOINTS] = [_dump(one) for one in await client.checkpoints.list(project_id, job_id)]
-            self._files = await self._listed_files() if found[CHECKPOINTS] else []
-            found[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._files]
-        return found
+            documents[CHECKPOINTS] = [
+                _dump(checkpoint) for checkpoint in await client.checkpoints.list(project_id, job_id)
+            ]
+            self._files = await self._listed_files() if documents[CHECKPOINTS] else []
+            documents[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._files]
+        return documents
 
     async def _listed_files(self) -> list[CheckpointFile]:
         files = []
@@ -231,7 +236,9 @@ class Recorder:
     async def _record_lines(self, entries: Sequence[LogEntry], part: float | None) -> None:
         records = [record_of(entry) for entry in entries]
         if not self.with_messages:
-            records = [{name: value for name, value in one.items() if name != "message"} for one in records]
+            records = [
+                {name: value for name, value in record.items() if name != "message"} for record in records
+            ]
         await asyncio.to_thread(self._writer.log.add, records)
         self.on_lines(part, self.line_count)
 

@@ -150,20 +150,20 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
 
     ``own`` prices, by id or name, take precedence over the listed ones.
     """
-    known = dict(own or {})
+    price_of = dict(own or {})
     try:
         priced = await client.account.instance_type_prices()
     except Unauthorized as error:
         if error.is_key_invalid:
             raise
-        return known
+        return price_of
     except (ErrorAnswer, InvalidAnswer) as error:
         if error.retryable:
             raise
-        return known
-    for one in priced:
-        machine = one.instance_type
-        price = known.get(machine.id, known.get(machine.name, one.price))
+        return price_of
+    for item in priced:
+        machine = item.instance_type
+        price = price_of.get(machine.id, price_of.get(machine.name, item.price))
         if price is not None:
-            known[machine.id] = price
-    return known
+            price_of[machine.id] = price
+    return price_of

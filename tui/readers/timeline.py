@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from api_client.recordings.reading import Recording
 from api_client.recordings.stamps import ns_of
-from tui.analysis.health.checks import judged
+from tui.analysis.health.judge import judged
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern

@@ -176,10 +176,10 @@ class AppScreen(Screen[None]):
         While an input has the focus, keys that open an input are refused too, because they are letters to
         type.
         """
-        own = [one for one in actions_of(*self.SCOPES) if one.id == action]
-        if isinstance(self.focused, Input) and any(ActionFlag.FIELD in one.flags for one in own):
+        own = [candidate for candidate in actions_of(*self.SCOPES) if candidate.id == action]
+        if isinstance(self.focused, Input) and any(ActionFlag.FIELD in candidate.flags for candidate in own):
             return False
-        return not own or any(one.scope in self.scopes for one in own)
+        return not own or any(candidate.scope in self.scopes for candidate in own)
 
     def palette_items(self) -> Iterable[PaletteItem]:
         """Return the objects on this screen that the command palette finds."""

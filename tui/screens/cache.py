@@ -75,11 +75,11 @@ class CacheScreen(TreeScreen):
         self._show_header()
         self.show_stale(snapshot.error if snapshot.exists is not None else "")
         instead = self.query_one("#instead", WrappedText)
-        words = self._instead(snapshot)
-        instead.update(words)
-        instead.display = bool(words)
+        message = self._instead(snapshot)
+        instead.update(message)
+        instead.display = bool(message)
         for name in ("#tree", "#biggest"):
-            self.query_one(name).set_class(bool(words), "-hidden")
+            self.query_one(name).set_class(bool(message), "-hidden")
 
     def _instead(self, snapshot: CacheSnapshot) -> str:
         if snapshot.entries:

@@ -74,8 +74,8 @@ class CapacityScreen(AppScreen):
         view = self.snapshot
         refresh = self.key_for("screen.refresh")
         self._show_header()
-        whole = {_figures(row) for row in view.rows if not row.team}
-        rows = [row for row in view.rows if not row.team or _figures(row) not in whole]
+        account_figures = {_figures(row) for row in view.rows if not row.team}
+        rows = [row for row in view.rows if not row.team or _figures(row) not in account_figures]
         self._gpus.set_rows([CapacityLine(row, queued_gpu_count(view, row)) for row in rows])
         self._gpus.styles.height = len(rows) + 1
         if not view.rows and self._gpus.has_focus:
@@ -97,7 +97,7 @@ class CapacityScreen(AppScreen):
         if view.jobs_error:
             facts.append([("✗ queue not updated", "bad")])
         elif view.waiting:
-            gpus = sum(one.gpus for one in view.waiting)
+            gpus = sum(job.gpus for job in view.waiting)
             facts.append([(f"◌ {len(view.waiting)} waiting for {counted(gpus, 'GPU')}", "caution")])
         elif view.jobs_known:
             facts.append([("queue empty", "good")])
@@ -110,15 +110,15 @@ class CapacityScreen(AppScreen):
     def watch_all_types(self) -> None:
         view, line = self.snapshot, self._gpus.cursor_row
         only = None if self.all_types or line is None else line.row.gpu_type
-        shown = [one for one in (*view.waiting, *view.holding) if only in (None, one.gpu_type)]
+        shown = [job for job in (*view.waiting, *view.holding) if only in (None, job.gpu_type)]
         self._jobs.set_rows(shown)
         nobody = self.query_one("#nobody", WrappedText)
         nobody.display = not shown
         of_type = f" {sanitize(only)}" if only else ""
-        words = f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
+        message = f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
         if view.jobs_error and not view.jobs_known:
-            words = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
-        nobody.update(words)
+            message = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
+        nobody.update(message)
 
     # Actions
 
@@ -137,8 +137,8 @@ class CapacityScreen(AppScreen):
 
     def action_export(self) -> None:
         tables = [capacity_table(self.snapshot.rows), queue_table(self.snapshot)]
-        kept = [table for table in tables if table.rows]
-        self.post_message(ExportRequested("capacity and queue", kept, ("capacity",)))
+        filled = [table for table in tables if table.rows]
+        self.post_message(ExportRequested("capacity and queue", filled, ("capacity",)))
 
 
 def _figures(row: CapacityRow) -> tuple[str, int, int, int]:

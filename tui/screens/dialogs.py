@@ -222,8 +222,8 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
         try:
             path = typed_path(typed)
             replace = path == self._replaceable
-            place = landing(self.app, path)
-            files = await asyncio.to_thread(save_tables, self._tables, place, replace=replace)
+            target = landing(self.app, path)
+            files = await asyncio.to_thread(save_tables, self._tables, target, replace=replace)
         except FileExistsError:
             self._replaceable = path
             self.show_problem(f"{sanitize(str(path))} already exists; press enter again to replace it")

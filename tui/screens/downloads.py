@@ -191,8 +191,10 @@ class DownloadsScreen(AppScreen):
             about.append(f"\n{sanitize(item.note)}")
         if item.state in RESUMABLE:
             key = self.key_for("downloads.retry_download")
-            kept = f"Partial files are kept; press {key} to resume."
-            about.append(f"\n{kept if item.done_bytes else f'Nothing downloaded yet; press {key} to retry.'}")
+            resume_note = f"Partial files are kept; press {key} to resume."
+            about.append(
+                f"\n{resume_note if item.done_bytes else f'Nothing downloaded yet; press {key} to retry.'}"
+            )
         self.query_one("#about", WrappedText).update(about)
 
     # Actions

@@ -75,10 +75,10 @@ class HelpScreen(ModalScreen[None]):
             sections[title].append(self._row(action))
         parts: list[Text | Table] = []
         for title, rows in sections.items():
-            found = [row for row in rows if _matches(row, query.strip())]
-            if found:
+            matching = [row for row in rows if _matches(row, query.strip())]
+            if matching:
                 heading = Text(title, tone_styles(self.app)["muted"] + Style(bold=True))
-                parts += [Text(), heading, self._table(found)]
+                parts += [Text(), heading, self._table(matching)]
         return Group(*parts) if parts else Group(Text(), Text("No matching shortcuts."))
 
     def _row(self, action: Action) -> tuple[str, str]:
@@ -135,5 +135,5 @@ class HelpScreen(ModalScreen[None]):
 
 def _matches(row: tuple[str, str], query: str) -> bool:
     keys, sentence = row
-    words = query.casefold().split()
-    return query in keys.split() or all(word in sentence.casefold() for word in words)
+    query_words = query.casefold().split()
+    return query in keys.split() or all(word in sentence.casefold() for word in query_words)

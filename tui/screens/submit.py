@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +15,12 @@ from textual.reactive import var
 from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, ProgressBar, Static
 
-from api_client.definitions import AvailabilityModel, SecretReference, TrainingJob, TrainingProject
-from api_client.submission.archive import ArchivePlan
+from api_client.definitions import TrainingProject
 from api_client.submission.payload import Overrides
 from api_client.words import command_line
 from tui.actions import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
+from tui.forms.submission import FIELDS, overrides_of, summary
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.job.page import JobPage
@@ -29,142 +28,40 @@ from tui.screens.messages import OpenPage
 from tui.system.saved_files import own_path
 from tui.tables.column import Column
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, count, counted, of_nodes
+from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
-FIELDS = (
-    ("job_name", "name"),
-    ("accelerator", "accelerator"),
-    ("node_count", "nodes"),
-    ("entrypoint", "command"),
-    ("priority", "priority"),
-    ("availability", "availability"),
-)
-NUMBERS = frozenset({"node_count", "priority"})
 
-
-class OverrideFields(Vertical):
-    """Fields for the overrides; an empty field keeps the config's value, which is its placeholder."""
+class OverrideInputs(Vertical):
+    """Inputs for the fields of the form; an empty one keeps the config's value, which is its placeholder."""
 
     def compose(self) -> ComposeResult:
-        for name, label in FIELDS:
+        for field in FIELDS:
             with Horizontal(classes="field"):
-                yield Label(label)
+                yield Label(field.label)
                 yield Input(
-                    id=name,
+                    id=field.name,
                     compact=True,
-                    type="integer" if name in NUMBERS else "text",
-                    suggester=SuggestFromList([model.value for model in AvailabilityModel])
-                    if name == "availability"
-                    else None,
+                    type="integer" if field.is_number else "text",
+                    suggester=SuggestFromList(field.suggestions) if field.suggestions else None,
                 )
 
     def show(self, project: TrainingProject) -> None:
-        job = project.job
-        spec = job.compute.accelerator
-        gpu = spec.accelerator if spec is not None else None
-        own = {
-            "job_name": job.name or "",
-            "accelerator": f"{gpu.value}:{spec.count}" if spec is not None and gpu is not None else "",
-            "node_count": str(job.compute.node_count),
-            "entrypoint": " && ".join(job.runtime.start_commands),
-            "availability": job.compute.availability_model.value,
-            "priority": "" if job.priority is None else str(job.priority),
-        }
-        for name, value in own.items():
-            self.query_one(f"#{name}", Input).placeholder = sanitize(value) or "from the config"
+        for field in FIELDS:
+            own = sanitize(field.own(project.job))
+            self.query_one(f"#{field.name}", Input).placeholder = own or "from the config"
 
     def clear(self) -> None:
-        for name, _label in FIELDS:
-            self.query_one(f"#{name}", Input).value = ""
+        for inputs in self.query(Input):
+            inputs.value = ""
 
     @property
     def overrides(self) -> Overrides:
-        typed = {name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS}
-        return Overrides(
-            job_name=typed["job_name"] or None,
-            accelerator=typed["accelerator"] or None,
-            node_count=_number(typed["node_count"]),
-            entrypoint=typed["entrypoint"] or None,
-            priority=_number(typed["priority"]),
-            availability=typed["availability"] or None,
-        )
-
-
-def _number(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
-
-
-SHOWN_NAMES = 4
-
-
-def facts(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
-    """Return name and value of everything to check before spending money."""
-    return [(name, sanitize(value)) for name, value in _facts(project, plan) if value]
-
-
-def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple[str, str]]:
-    job = project.job
-    yield "project", project.name + (f"  (team {project.team_name})" if project.team_name else "")
-    yield "job", job.name or "(unnamed)"
-    yield "hardware", hardware(job)
-    yield "image", job.image.base_image
-    for number, command in enumerate(job.runtime.start_commands):
-        yield ("command" if number == 0 else ""), command
-    yield "environment", _environment(job)
-    yield "checkpoints", _checkpoints(job)
-    cache = job.runtime.cache_config
-    yield "cache", f"on, at {cache.mount_base_path}" if cache is not None and cache.enabled else "off"
-    loading = job.runtime.load_checkpoint_config
-    if loading is not None and loading.enabled:
-        yield "resume from", counted(len(loading.checkpoints), "checkpoint")
-    yield "weights", ", ".join(weights.source for weights in job.weights)
-    if plan is not None:
-        files = len(plan.files)
-        unit = "file" if files == 1 else "files"
-        yield "archive", f"{count(files)} {unit}, {bytes_iec(plan.size_bytes)}"
-        yield "excluded", _dropped(plan)
-
-
-def hardware(job: TrainingJob) -> str:
-    """Return the hardware, like ``2×8 H100, spot``, or cores and memory of a CPU job."""
-    compute = job.compute
-    spec = compute.accelerator
-    if spec is not None and spec.accelerator is not None:
-        machine = f"{spec.count} {spec.accelerator.value}"
-    else:
-        machine = f"{compute.cpu_count} CPU, {compute.memory}"
-    spot = ", spot" if compute.availability_model.value == "spot" else ""
-    return of_nodes(compute.node_count, machine) + spot
-
-
-def _environment(job: TrainingJob) -> str:
-    variables = job.runtime.environment_variables
-    parts = [
-        f"{name} (secret {value.name})" if isinstance(value, SecretReference) else name
-        for name, value in variables.items()
-    ]
-    return ", ".join(parts)
-
-
-def _checkpoints(job: TrainingJob) -> str:
-    config = job.runtime.checkpointing_config
-    if not config.enabled:
-        return "off"
-    return "on" + (f", at {config.checkpoint_path}" if config.checkpoint_path else "")
-
-
-def _dropped(plan: ArchivePlan) -> str:
-    names = [entry.name for entry in plan.dropped]
-    more = f" and {count(len(names) - SHOWN_NAMES)} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
+        return overrides_of({field.name: self.query_one(f"#{field.name}", Input).value for field in FIELDS})
 
 
 CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
@@ -209,7 +106,7 @@ class SubmitScreen(AppScreen):
                 yield Static(id="findings")
             with Vertical(id="change"):
                 yield Static(Text("Overrides"), id="change-title")
-                yield OverrideFields(id="fields")
+                yield OverrideInputs(id="fields")
                 yield Button("Submit", variant="primary", id="submit", compact=True)
         with Vertical(id="submitting"):
             yield WrappedText(id="phase")
@@ -260,9 +157,9 @@ class SubmitScreen(AppScreen):
 
     def _show_review(self, snapshot: SubmissionSnapshot) -> None:
         assert snapshot.project is not None
-        self.query_one("#facts", Static).update(self._facts(facts(snapshot.project, snapshot.plan)))
+        self.query_one("#facts", Static).update(self._facts(summary(snapshot.project, snapshot.plan)))
         self.query_one("#findings", Static).update(self._findings(snapshot))
-        self.query_one(OverrideFields).show(snapshot.project)
+        self.query_one(OverrideInputs).show(snapshot.project)
 
     def _facts(self, rows: list[tuple[str, str]]) -> RenderableType:
         tones = tone_styles(self.app)
@@ -324,7 +221,7 @@ class SubmitScreen(AppScreen):
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
     async def _load(self, config: Path) -> None:
-        self.query_one(OverrideFields).clear()
+        self.query_one(OverrideInputs).clear()
         await self._feed.load(config)
 
     @on(Input.Submitted, "#fields Input")
@@ -338,7 +235,7 @@ class SubmitScreen(AppScreen):
 
     @work(name="review", group="review", exclusive=True, exit_on_error=False)
     async def _review(self) -> None:
-        await self._feed.review(self.query_one(OverrideFields).overrides)
+        await self._feed.review(self.query_one(OverrideInputs).overrides)
 
     @property
     def _is_submitting(self) -> bool:
@@ -357,7 +254,7 @@ class SubmitScreen(AppScreen):
     @work(name=SUBMISSION, group="review", exclusive=True, exit_on_error=False)
     async def _submit(self) -> None:
         """Review what the fields contain now, then submit that."""
-        await self._feed.review(self.query_one(OverrideFields).overrides)
+        await self._feed.review(self.query_one(OverrideInputs).overrides)
         snapshot = self._feed.snapshot
         if not snapshot.can_submit or snapshot.project is None:
             errors = [found.problem for found in snapshot.findings if found.severity == "error"]

@@ -73,8 +73,8 @@ class WelcomeScreen(Screen[None]):
             yield Static(Text("A dashboard for Baseten Training in your terminal."), id="claim")
             yield ChoiceList(
                 *(
-                    Option(Text.assemble((label, "bold"), "\n", (words, "dim")), id=choice)
-                    for choice, label, words in CHOICES
+                    Option(Text.assemble((label, "bold"), "\n", (about, "dim")), id=choice)
+                    for choice, label, about in CHOICES
                 ),
                 id="choices",
             )

@@ -31,7 +31,7 @@ def lines_of(text: str) -> dict[KeyPath, int]:
 
     An element of an array of tables has its index in the path.
     """
-    found: dict[KeyPath, int] = {}
+    lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
     arrays: dict[KeyPath, int] = {}
     for number, statement in _statements(text):
@@ -42,11 +42,11 @@ def lines_of(text: str) -> dict[KeyPath, int]:
             if is_array:
                 arrays[table] = arrays.get(table, -1) + 1
                 table = (*table, arrays[table])
-            found.setdefault(table, number)
+            lines.setdefault(table, number)
         else:
             for path in _paths(parsed):
-                found.setdefault((*table, *path), number)
-    return found
+                lines.setdefault((*table, *path), number)
+    return lines
 
 
 def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
@@ -184,7 +184,7 @@ def _parsed(text: str) -> dict[str, Any]:
     level: list[Any] = [values]
     for _ in range(10):
         level = [inner for outer in level for inner in _inside(outer)]
-        if any(isinstance(one, int) and not -(2**63) <= one < 2**63 for one in level):
+        if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in level):
             raise ValueError("a number is too large")
     if level:
         raise ValueError("nested too deeply")
@@ -201,6 +201,23 @@ MAX_PROBLEMS = 100
 """Problems to report; more would only scroll by."""
 READONLY = "readonly"
 HEALTH = "health"
+RETIRED_THRESHOLDS = frozenset(
+    {
+        "active_from",
+        "checkpoint_intervals",
+        "loss_history",
+        "loss_readings",
+        "loss_spreads",
+        "plateau_after_s",
+        "stall_aside_s",
+        "stall_talking_s",
+        "stall_talking_steps",
+        "stall_unread_s",
+        "straggler_busy",
+    }
+)
+"""Settings of ``[health]`` of earlier versions; a file that still has them stays valid."""
+RETIRED_KINDS = frozenset({"plateau"})
 _FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
 Tree = dict[str, Any]
@@ -222,6 +239,8 @@ class Loaded:
     origins: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
     problems: tuple[Problem, ...] = ()
+    ignored: tuple[Problem, ...] = ()
+    """Settings of earlier versions, which have no effect."""
 
     def origin(self, setting: str, table: str = "") -> str:
         return self.origins.get(setting) or self.origins.get(table, DEFAULT)
@@ -233,7 +252,9 @@ class Loaded:
 def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
     """Load the settings; ``flags`` may be None. Raises ConfigurationBroken with every problem."""
     path = config_path(environ)
-    values, origins, problems = _of_file(path, required=bool(environ.get(CONFIG_VARIABLE, "").strip()))
+    ignored: list[Problem] = []
+    required = bool(environ.get(CONFIG_VARIABLE, "").strip())
+    values, origins, problems = _of_file(path, required=required, ignored=ignored)
     own, own_origins = environment_values(environ)
     problems += _problems_of_environment(own, own_origins)
     if problems:
@@ -245,9 +266,9 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
         configuration = validated(values)
     except ValidationError as error:  # values that are valid on their own may conflict
         errors = _errors(error, values)
-        wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in errors]
+        wheres = [origins.get(".".join(map(str, path_of(item))), "settings") for item in errors]
         raise ConfigurationBroken(problems_of(errors, Configuration, wheres)) from None
-    return Loaded(configuration, origins, path)
+    return Loaded(configuration, origins, path, ignored=tuple(ignored))
 
 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
@@ -290,12 +311,18 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
     return f"{path}:{line}"
 
 
-def check_file(path: Path) -> list[Problem]:
-    return _of_file(path, required=True)[2]
+def check_file(path: Path, ignored: list[Problem] | None = None) -> list[Problem]:
+    """Return the problems of a file; what it sets without effect is added to ``ignored``."""
+    return _of_file(path, required=True, ignored=[] if ignored is None else ignored)[2]
 
 
-def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[Problem]]:
-    """Return values, origins and problems of the file; it may be absent unless `required`."""
+def _of_file(
+    path: Path, *, required: bool, ignored: list[Problem]
+) -> tuple[Tree, dict[str, str], list[Problem]]:
+    """Return values, origins and problems of the file; it may be absent unless `required`.
+
+    Settings of earlier versions are left out, and added to ``ignored``.
+    """
     try:
         content = read_small_file(path, MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
@@ -314,14 +341,32 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
     except ValueError as error:
         return {}, {}, [Problem(f"{path}:{_refused_line(text)}", "", f"invalid TOML: {error}")]
     lines = lines_of(text)
+    for name in _without_retired(values):
+        where = f"{path}:{_line(lines, (HEALTH, name.partition('=')[0]))}"
+        ignored.append(Problem(where, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
     try:
         validated(values)
     except ValidationError as invalid:
-        errors = sorted(_errors(invalid, values), key=lambda one: _line(lines, path_of(one)))[:MAX_PROBLEMS]
-        numbers = [_line(lines, path_of(one)) for one in errors]
+        errors = sorted(_errors(invalid, values), key=lambda item: _line(lines, path_of(item)))[:MAX_PROBLEMS]
+        numbers = [_line(lines, path_of(item)) for item in errors]
         return {}, {}, problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
     origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
     return values, origins, []
+
+
+def _without_retired(values: Tree) -> list[str]:
+    """Remove settings of earlier versions; return their names below ``[health]``."""
+    table = values.get(HEALTH)
+    if not isinstance(table, dict):
+        return []
+    names = [name for name in table if name in RETIRED_THRESHOLDS]
+    for name in names:
+        del table[name]
+    off = table.get("off")
+    if isinstance(off, list) and (kinds := [kind for kind in off if kind in RETIRED_KINDS]):
+        table["off"] = [kind for kind in off if kind not in RETIRED_KINDS]
+        names += [f"off={kind}" for kind in kinds]
+    return names
 
 
 def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...]) -> int:
@@ -342,9 +387,9 @@ def _refused_line(text: str) -> int:
 
 
 def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
-    why, _, place = message.partition(" (at ")
-    if place.startswith("line "):
-        line = place.removeprefix("line ").partition(",")[0]
+    why, _, position = message.partition(" (at ")
+    if position.startswith("line "):
+        line = position.removeprefix("line ").partition(",")[0]
     else:
         line = str(max(1, line_count))
     return Problem(f"{path}:{line}", "", f"invalid TOML: {why[:1].lower()}{why[1:]}")
@@ -356,10 +401,10 @@ def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[P
     except ValidationError as invalid:
         errors = _errors(invalid, values)
         wheres = []
-        for one in errors:
-            setting = ".".join(map(str, path_of(one)))
-            known = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
-            wheres.append(origins[max(known, key=len)] if known else "environment")
+        for error in errors:
+            setting = ".".join(map(str, path_of(error)))
+            names = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
+            wheres.append(origins[max(names, key=len)] if names else "environment")
         return problems_of(errors, Configuration, wheres)
     return []
 
@@ -406,8 +451,8 @@ def _merge_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any]
 
 def _merge(into: Tree, over: Tree) -> None:
     for key, value in over.items():
-        known = into.get(key)
-        if isinstance(known, dict) and isinstance(value, dict):
-            _merge(known, value)
+        below = into.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            _merge(below, value)
         else:
             into[key] = value

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from tui.analysis.health.registry import KINDS, Thresholds
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.run.finding import FindingKind
 from tui.settings.problems import key_problems
 
 ThemeName = Literal[
@@ -85,6 +85,12 @@ def _check_keys(keys: Any) -> Any:
     by_action = flattened(keys)
     _refuse("keys", key_problems(by_action))
     return by_action
+
+
+if TYPE_CHECKING:
+    HealthThresholds = HealthRules
+else:
+    HealthThresholds = Thresholds
 
 
 def _check_health(rules: HealthRules) -> HealthRules:
@@ -236,39 +242,38 @@ class Configuration:
 
     demo: DemoSettings = DemoSettings()
 
-    health: Annotated[HealthRules, AfterValidator(_check_health)] = field(default_factory=HealthRules)
+    health: Annotated[HealthThresholds, AfterValidator(_check_health)] = field(default_factory=Thresholds)
     """Advanced: thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
 
     @property
     def progress_patterns(self) -> tuple[ProgressPattern, ...]:
-        return tuple(ProgressPattern(one.name, one.regex) for one in self.patterns)
+        return tuple(ProgressPattern(pattern.name, pattern.regex) for pattern in self.patterns)
 
 
 def _refuse(table: str, problems: Iterable[tuple[str, str]]) -> None:
     """Raise one error with all of a table's problems, each with its setting, if there are any."""
-    if found := list(problems):
-        raise PydanticCustomError("table", "problems in {table}", {"table": table, "problems": found})
+    if listed := list(problems):
+        raise PydanticCustomError("table", "problems in {table}", {"table": table, "problems": listed})
 
 
 def _rule_problems(rules: HealthRules) -> Iterator[tuple[str, str]]:
-    for one in fields(rules):
-        value = getattr(rules, one.name)
-        if one.name == "off":
-            kinds = {str(kind) for kind in FindingKind}
-            if unknown := sorted(value - kinds):
-                yield one.name, f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(kinds))}"
-        elif value < 0 or (one.name.endswith("_s") and value == 0):
-            yield one.name, f"must be {'greater than 0' if one.name.endswith('_s') else '0 or greater'}"
+    for rule in fields(rules):
+        value = getattr(rules, rule.name)
+        if rule.name == "off":
+            if unknown := sorted(value - KINDS.keys()):
+                yield rule.name, f"unknown finding {', '.join(unknown)}; use {', '.join(sorted(KINDS))}"
+        elif value < 0 or (rule.name.endswith("_s") and value == 0):
+            yield rule.name, f"must be {'greater than 0' if rule.name.endswith('_s') else '0 or greater'}"
 
 
 def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            found |= flattened(value, f"{above}{key}.")
+            flat |= flattened(value, f"{above}{key}.")
         else:
-            found[f"{above}{key}"] = value
-    return found
+            flat[f"{above}{key}"] = value
+    return flat
 
 
 def _is_safe(url: str) -> bool:

@@ -15,7 +15,7 @@ FILE_NAME = "config.toml"
 
 def config_path(environ: Mapping[str, str]) -> Path:
     """Return the settings file: ``BT_TUI_CONFIG``, else ``config.toml`` in the platform's config folder."""
-    given = environ.get(CONFIG_VARIABLE, "").strip()
-    if given:
-        return user_path(given)
+    path = environ.get(CONFIG_VARIABLE, "").strip()
+    if path:
+        return user_path(path)
     return platformdirs.user_config_path("bt-tui") / FILE_NAME

@@ -70,19 +70,21 @@ def key_names(keys: str) -> list[str | None]:
 
 def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
     """Return comma-separated textual key names by action id. The keys must be free of problems."""
-    return {action: ",".join(filter(None, key_names(wanted))) for action, wanted in keys.items()}
+    return {action: ",".join(filter(None, key_names(key))) for action, key in keys.items()}
 
 
 def key_problems(keys: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every problem of custom keys, with the action id; the values may be of any type."""
-    known = action_ids()
+    existing = action_ids()
     changed = {}
-    for action_id, wanted in keys.items():
-        problem = _key_problem(wanted) if action_id in known else f"no such action{nearest(action_id, known)}"
+    for action_id, key in keys.items():
+        problem = (
+            _key_problem(key) if action_id in existing else f"no such action{nearest(action_id, existing)}"
+        )
         if problem:
             yield action_id, problem
         # The keys of an action that has a problem are unknown: they conflict with none.
-        changed[action_id] = "" if problem else str(wanted)
+        changed[action_id] = "" if problem else str(key)
     yield from _conflicts(changed_keys(changed))
 
 
@@ -98,8 +100,8 @@ def _key_problem(wanted: object) -> str:
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    found = get_close_matches(word, known, n=1)
-    return f"; did you mean {found[0]}?" if found else ""
+    matches = get_close_matches(word, known, n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -121,7 +123,7 @@ def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _words(action_id: str) -> str:
-    action = next(one for one in ACTIONS if f"{one.scope}.{one.id}" == action_id)
+    action = next(candidate for candidate in ACTIONS if f"{candidate.scope}.{candidate.id}" == action_id)
     return f"“{action.label}” on {SCOPE_TITLES[action.scope]}"
 
 
@@ -191,8 +193,8 @@ def _why(error: ErrorDetails, model: type) -> str:
         return f"no such setting{_nearest(path_of(error), model)}"
     if error["type"] == "literal_error":
         expected = str(error.get("ctx", {}).get("expected", ""))
-        given = error.get("input")
-        near = nearest(str(given), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")])
+        value = error.get("input")
+        near = nearest(str(value), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")])
         return f"must be one of {expected}{near}"
     advice = _ADVICE.get(error["type"])
     if advice is not None:
@@ -223,7 +225,7 @@ def names_below(model: type, path: Sequence[str]) -> list[str]:
     kind: Any = model
     for part in path:
         kind = fields_of(kind).get(part)
-        kind = next((one for one in getattr(kind, "__args__", ()) if fields_of(one)), kind)
+        kind = next((member for member in getattr(kind, "__args__", ()) if fields_of(member)), kind)
     return list(fields_of(kind))
 
 

@@ -57,16 +57,17 @@ def entries() -> Iterator[Entry]:
 
 def _entries_of(kind: Any, above: str = "") -> Iterator[Entry]:
     texts = descriptions(kind)
-    for one in fields(kind):
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        yield Entry(f"{above}{one.name}", fields_of(kind)[one.name], default, texts[one.name])
+    for field in fields(kind):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        text = field.metadata.get("doc") or texts[field.name]
+        yield Entry(f"{above}{field.name}", fields_of(kind)[field.name], default, text)
 
 
 def descriptions(kind: type) -> dict[str, str]:
     """Return the description of each setting of a table."""
     return {
-        name: one_line(one.get("description", ""))
-        for name, one in _schemas()[kind.__name__]["properties"].items()
+        name: one_line(schema.get("description", ""))
+        for name, schema in _schemas()[kind.__name__]["properties"].items()
     }
 
 

@@ -167,7 +167,7 @@ def merged(before: Any, after: Any, stored: Any) -> Any:
         return {name: value for name, value in values.items() if value is not missing}
     if isinstance(after, list) and isinstance(before, list) and isinstance(stored, list):
         changed = set(before) ^ set(after)
-        return [one for one in stored if one not in changed] + [one for one in after if one in changed]
+        return [item for item in stored if item not in changed] + [item for item in after if item in changed]
     if type(before) is type(after) is type(stored) is int:
         return stored + after - before
     return after

@@ -95,11 +95,11 @@ def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
     """Return the command with its arguments: from the environment, else one that is installed, else None."""
     for name in _ASKED[kind]:
         try:
-            words = shlex.split(environ.get(name, ""))
+            arguments = shlex.split(environ.get(name, ""))
         except ValueError:
             continue  # unbalanced quotes
-        if words:
-            return words
+        if arguments:
+            return arguments
     return next(([name] for name in _ELSE[kind] if shutil.which(name)), None)
 
 
@@ -146,11 +146,11 @@ async def show_in_program(
     """
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="bt-tui-"))  # mode 0700
     path = folder / f"{name}.log"
-    place = OpenAtLine(here)
+    position = OpenAtLine(here)
     try:
-        await save_entries(place.watched(entries), path, timezone=timezone)
+        await save_entries(position.watched(entries), path, timezone=timezone)
         with suspended():
-            return _run([*at_row(command, place.row), str(path)], scrubbed_environment(environ))
+            return _run([*at_row(command, position.row), str(path)], scrubbed_environment(environ))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -86,7 +86,12 @@ class Keyboard:
         text = b"".join([*(self._pasted or ()), self._tail]).decode("utf-8", "ignore")
         self._pasted, self._tail = None, b""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        return Paste("".join(each if each.isprintable() or each == "\n" else _blank(each) for each in text))
+        return Paste(
+            "".join(
+                character if character.isprintable() or character == "\n" else _blank(character)
+                for character in text
+            )
+        )
 
     def _parsed(self, data: bytes) -> Iterator[Message]:
         for token in _TOKENS.finditer(data):
@@ -99,11 +104,11 @@ class Keyboard:
 
     def _usable(self, events: Iterable[Message]) -> Iterator[Message]:
         try:
-            found = list(events)
+            parsed = list(events)
         except Exception:  # noqa: BLE001 - no byte may end the dashboard
             self._restart_parser()
             return
-        for event in found:
+        for event in parsed:
             if isinstance(event, Key) and _UNUSABLE.search(f"{event.key}{event.character}"):
                 continue
             if isinstance(event, Resize) and not all(1 <= cells <= MOST_CELLS for cells in event.size):
@@ -132,6 +137,7 @@ class TerminalDriver(LinuxDriver):
     """Reads the terminal with ``Keyboard``, and gives it back only once; everything else is Textual's."""
 
     _has_terminal = False
+    _is_suspended = False
     _has_left = False
 
     def start_application_mode(self) -> None:
@@ -143,6 +149,19 @@ class TerminalDriver(LinuxDriver):
         if self._has_terminal:
             super().stop_application_mode()
             self._has_terminal = False  # else ``restore`` does the rest
+
+    def suspend_application_mode(self) -> None:
+        super().suspend_application_mode()
+        self._is_suspended = True
+
+    def resume_application_mode(self) -> None:
+        """Continue only what was suspended: a terminal that is closed sends SIGCONT after SIGHUP.
+
+        Textual would start its threads once more, of which the process waits for the first ones forever.
+        """
+        if self._is_suspended:
+            self._is_suspended = False
+            super().resume_application_mode()
 
     def write(self, data: str) -> None:
         if not self._has_left:

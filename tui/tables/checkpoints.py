@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tui.analysis.checkpoints.facts import CheckpointFacts, SyncState
-from tui.analysis.run.finding import FindingKind
 from tui.tables.column import Column, Span
 from tui.text.names import natural_key
 from tui.text.units import UNKNOWN, age, bytes_iec, count, number
@@ -71,7 +70,7 @@ def _marks(row: CheckpointRow) -> list[Span]:
 
 def _training_loss(row: CheckpointRow) -> float | None:
     fault, loss = row.facts.fault, row.facts.loss
-    if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
+    if fault is not None and fault.kind.loss == "not finite":
         return math.nan
     return loss.value if loss is not None else None
 

@@ -19,14 +19,14 @@ def labeled(ticks: Sequence[float], formats: Iterable[Label]) -> tuple[tuple[flo
 
     If none tells them all apart, the last is used, and of ticks with the same label only the first is kept.
     """
-    found: dict[str, float] = {}
+    tick_of: dict[str, float] = {}
     for label in formats:
-        found = {}
+        tick_of = {}
         for tick in ticks:
-            found.setdefault(label(tick), tick)
-        if len(found) == len(ticks):
+            tick_of.setdefault(label(tick), tick)
+        if len(tick_of) == len(ticks):
             break
-    return tuple((tick, text) for text, tick in found.items())
+    return tuple((tick, text) for text, tick in tick_of.items())
 
 
 def decimal_label(step: float) -> Label:

@@ -39,7 +39,7 @@ def natural_key(name: str) -> NaturalKey:
     parts = _DIGITS.split(name)
     # Splitting with a group yields text and digits in turn, text first; the name itself breaks ties.
     return (
-        *((0, int(part), "") if place % 2 else (1, 0, part.lower()) for place, part in enumerate(parts)),
+        *((0, int(part), "") if number % 2 else (1, 0, part.lower()) for number, part in enumerate(parts)),
         (2, 0, name),
     )
 
@@ -69,8 +69,8 @@ def abbreviated_names(names: Sequence[str], cells: int) -> list[str]:
         (clip_middle, core),
     )
     best: list[str] = []
-    for shorter, whole in forms:
-        cut = [shorter(name, cells) for name in whole]
+    for shorter, long_names in forms:
+        cut = [shorter(name, cells) for name in long_names]
         if len(set(cut)) == differing:
             return cut
         best = max(best, cut, key=lambda those: len(set(those)))
@@ -90,10 +90,10 @@ def clip_middle(name: str, cells: int) -> str:
 def _clip_left(text: str, cells: int) -> str:
     if cell_width(text) <= cells:
         return text
-    kept, room = len(text), cells - cell_width(ELLIPSIS)
-    while kept and (room := room - cell_width(text[kept - 1])) >= 0:
-        kept -= 1
-    return ELLIPSIS + text[kept:]
+    start, room = len(text), cells - cell_width(ELLIPSIS)
+    while start and (room := room - cell_width(text[start - 1])) >= 0:
+        start -= 1
+    return ELLIPSIS + text[start:]
 
 
 def _without_common_ends(names: Sequence[str]) -> list[str]:

@@ -52,13 +52,13 @@ def bytes_iec(size_bytes: float | None) -> str:
         return f"{round(size_bytes)} B"
     value = float(size_bytes)
     last = len(_IEC_UNITS) - 1
-    place = 0
+    power = 0
     # 1023.7 KiB is shown as 1.00 MiB: the number never reaches the next unit.
-    while place < last and (place == 0 or round(value) >= _IEC_STEP):
+    while power < last and (power == 0 or round(value) >= _IEC_STEP):
         value /= _IEC_STEP
-        place += 1
+        power += 1
     shown = f"{value:.0f}" if value >= 999.5 else significant(value)
-    return f"{shown} {_IEC_UNITS[place]}"
+    return f"{shown} {_IEC_UNITS[power]}"
 
 
 _DECIMAL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
@@ -100,25 +100,25 @@ def duration(seconds: float | None) -> str:
     """Format seconds: ``22320`` as ``6h 12m``, ``9`` as ``9s``, ``273600`` as ``3d 4h``; rounds down."""
     if seconds is None or _missing(seconds):
         return UNKNOWN
-    whole = max(0, int(seconds))
-    if whole < MINUTE_S:
-        return f"{whole}s"
-    if whole < HOUR_S:
-        return f"{whole // MINUTE_S}m"
-    if whole < DAY_S:
-        return f"{whole // HOUR_S}h {whole % HOUR_S // MINUTE_S:02d}m"
-    return f"{whole // DAY_S}d {whole % DAY_S // HOUR_S}h"
+    whole_s = max(0, int(seconds))
+    if whole_s < MINUTE_S:
+        return f"{whole_s}s"
+    if whole_s < HOUR_S:
+        return f"{whole_s // MINUTE_S}m"
+    if whole_s < DAY_S:
+        return f"{whole_s // HOUR_S}h {whole_s % HOUR_S // MINUTE_S:02d}m"
+    return f"{whole_s // DAY_S}d {whole_s % DAY_S // HOUR_S}h"
 
 
 def age(seconds: float | None) -> str:
     """Format ``2s``, ``12m``, ``3h``, ``5d``: only the largest unit, rounded down; the future is ``0s``."""
     if seconds is None or _missing(seconds):
         return UNKNOWN
-    whole = max(0, int(seconds))
+    whole_s = max(0, int(seconds))
     for unit_s, sign in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m")):
-        if whole >= unit_s:
-            return f"{whole // unit_s}{sign}"
-    return f"{whole}s"
+        if whole_s >= unit_s:
+            return f"{whole_s // unit_s}{sign}"
+    return f"{whole_s}s"
 
 
 def rate(steps_per_s: float | None, like: float | None = None) -> str:

@@ -97,10 +97,12 @@ class PageDriver(WebDriver):
         name: str | None = None,
     ) -> None:
         """Offer the file to the page through the server; other content is written to a file first."""
-        known = getattr(binary, "name", None)
+        file_name = getattr(binary, "name", None)
         try:
             with binary:
-                path = Path(known) if isinstance(known, str) else self._written(binary, save_path.name)
+                path = (
+                    Path(file_name) if isinstance(file_name, str) else self._written(binary, save_path.name)
+                )
         except OSError as error:
             self._app.post_message(events.DeliveryFailed(delivery_key, error, name))
             return
@@ -110,8 +112,8 @@ class PageDriver(WebDriver):
 
     def _written(self, content: BinaryIO | TextIO, name: str) -> Path:
         path = self._outbox.place(name)
-        whole = content.read()
-        write_private(path, whole.encode() if isinstance(whole, str) else whole)
+        data = content.read()
+        write_private(path, data.encode() if isinstance(data, str) else data)
         return path
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:

@@ -321,7 +321,7 @@ class Offers:
 
     def withdraw(self, owner: PageDashboard) -> None:
         """Remove the files of a closed page; transfers in progress continue."""
-        self._offers = {key: one for key, one in self._offers.items() if one.owner is not owner}
+        self._offers = {key: offer for key, offer in self._offers.items() if offer.owner is not owner}
 
     def answer(self, key: str) -> web.StreamResponse:
         """Return the response for a file or the requested range. Raises HTTPNotFound for an unknown key.

@@ -45,12 +45,12 @@ class ConnectionNotice(WrappedText):
         tones = tone_styles(self.app)
         since = local_time(connection.failing_since, TIME_OF_DAY)
         reason = sanitize(connection.reason).rstrip(".")
-        kept = " Showing last known data." if connection.answered_at else ""
+        stale_note = " Showing last known data." if connection.answered_at else ""
         if connection.link is ConnectionState.UNAUTHORIZED:
             why = reason or "The server refuses the key"
             return Text.assemble(
                 (f"✗ Since {since}: " if since else "✗ ", tones["bad"]),
-                f"{why}.{kept}{OTHER_KEY}",
+                f"{why}.{stale_note}{OTHER_KEY}",
                 end="",
             )
         stale = connection.stale
@@ -65,7 +65,9 @@ class ConnectionNotice(WrappedText):
             return Text("", end="")  # painted once more before it is hidden, below another screen
         lead = "↻ No answer" if connection.link is ConnectionState.RETRYING else "✗ No answer"
         return Text.assemble(
-            (f"{lead} since {since}: " if since else f"{lead}: ", tones["bad"]), f"{reason}.{kept}", end=""
+            (f"{lead} since {since}: " if since else f"{lead}: ", tones["bad"]),
+            f"{reason}.{stale_note}",
+            end="",
         )
 
     def _wrong_clock(self, ahead_s: float) -> Text:
@@ -80,9 +82,9 @@ class ConnectionNotice(WrappedText):
         )
 
     def _refused(self, stale_resources: tuple[StaleResource, ...]) -> Text:
-        names = [one.what for one in stale_resources]
+        names = [resource.what for resource in stale_resources]
         named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        first = min(stale_resources, key=lambda one: one.since)
+        first = min(stale_resources, key=lambda resource: resource.since)
         since = local_time(first.since, TIME_OF_DAY)
         return Text.assemble(
             (f"✗ Stale since {since}: {named}. ", tone_styles(self.app)["bad"]),

@@ -126,11 +126,11 @@ class RowTable(CursorRows, Generic[Row]):
             self.refresh()
         self._index_of = {self._key(row): index for index, row in enumerate(rows)}
         self.set_class(not rows, "-empty")
-        kept = next((key for key in (self._chosen, before) if key in self._index_of), None)
-        found = self._index_of[kept] if kept is not None else None
-        self._cursor = found if found is not None else max(0, min(self._cursor, len(rows) - 1))
+        chosen = next((key for key in (self._chosen, before) if key in self._index_of), None)
+        number = self._index_of[chosen] if chosen is not None else None
+        self._cursor = number if number is not None else max(0, min(self._cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + HEADING_LINES)
-        if found is not None and self.scroll_offset.y:
+        if number is not None and self.scroll_offset.y:
             self.scroll_to(y=max(0, self._cursor - top), animate=False, force=True)
         self._seen = self._visible()
         now_seen, *now_where = self._seen
@@ -209,15 +209,15 @@ class RowTable(CursorRows, Generic[Row]):
 
     def _cells(self, row: Row) -> Cells:
         """Return the cells with their widths: a text that is too long takes those of empty cells after it."""
-        found: Cells = []
+        placed: Cells = []
         for column, cells in self._layout:
             spans = [(sanitize(text), tone) for text, tone in column.cell(row)]
-            before, text, room = found[-1] if found else (column, (), 0)
+            before, text, room = placed[-1] if placed else (column, (), 0)
             if not _length(spans) and before.align == "left" and _length(text) > room:
-                found[-1] = (before, text, room + GAP + cells)
+                placed[-1] = (before, text, room + GAP + cells)
             else:
-                found.append((column, spans, cells))
-        return found
+                placed.append((column, spans, cells))
+        return placed
 
     def cut_texts(self) -> list[str]:
         """Return the texts in the row of the cursor that are too long for their cells."""

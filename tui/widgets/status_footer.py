@@ -110,11 +110,11 @@ def fitting(hints: Sequence[KeyHint], width: int) -> list[KeyHint]:
     def needed(some: Sequence[KeyHint]) -> int:
         return 2 * MARGIN + sum(hint.cells for hint in some) + BETWEEN * max(0, len(some) - 1)
 
-    kept = [hint for hint in hints if hint.action == HELP_ACTION]
+    hints_shown = [hint for hint in hints if hint.action == HELP_ACTION]
     for hint in hints:
-        if hint not in kept and needed([*kept, hint]) <= width:
-            kept.append(hint)
-    return [hint for hint in hints if hint in kept] if needed(kept) <= width else []
+        if hint not in hints_shown and needed([*hints_shown, hint]) <= width:
+            hints_shown.append(hint)
+    return [hint for hint in hints if hint in hints_shown] if needed(hints_shown) <= width else []
 
 
 class KeyHints(Widget):
@@ -149,7 +149,7 @@ class KeyHints(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if not self.is_attached or screen is not self.screen:
             return
-        found: dict[str, KeyHint] = {}
+        hints_by_action: dict[str, KeyHint] = {}
         labels: Mapping[str, str] = getattr(screen, "labels", {})
         more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
         unhinted: frozenset[str] = getattr(screen, "unhinted", frozenset())
@@ -160,11 +160,11 @@ class KeyHints(Widget):
                 continue
             if more and len(binding.key_display or "") == 1:
                 continue  # another key of the action still works in a field, but this one is typed
-            if (binding.show or action in more or action in labels) and action not in found:
+            if (binding.show or action in more or action in labels) and action not in hints_by_action:
                 sign = self.app.get_key_display(binding)
                 label = labels.get(action) or more.get(action, binding.description)
-                found[action] = KeyHint(binding.key, sign, label, action, owner, enabled, tooltip)
-        hints = tuple(found.values())
+                hints_by_action[action] = KeyHint(binding.key, sign, label, action, owner, enabled, tooltip)
+        hints = tuple(hints_by_action.values())
         if hints != self._hints:
             self._hints = hints
             self.refresh()
@@ -250,9 +250,9 @@ class ConnectionBadge(Widget):
             self.refresh(layout=True)
 
     def render(self) -> Text:
-        words, tone = self._words()
-        self._shown = words
-        return Text(words, tone_styles(self.app)[tone], no_wrap=True, end="")
+        text, tone = self._words()
+        self._shown = text
+        return Text(text, tone_styles(self.app)[tone], no_wrap=True, end="")
 
     @property
     def words(self) -> str:
@@ -275,7 +275,7 @@ class ConnectionBadge(Widget):
                 return "✗ key refused", "bad"
             case ConnectionState.LIVE:
                 if connection.stale:
-                    since = min(one.since for one in connection.stale)
+                    since = min(resource.since for resource in connection.stale)
                     return f"○ stale {age((now - since).total_seconds())}", "warn"
                 quiet = (now - connection.answered_at).total_seconds() if connection.answered_at else 0.0
                 if quiet > STALE_AFTER_S:

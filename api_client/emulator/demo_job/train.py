@@ -12,14 +12,11 @@ import math
 import os
 import random
 import shutil
-import socket
-import struct
 import sys
 import time
 import zlib
 from array import array
-from collections.abc import Mapping
-from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection, Listener
 from operator import mul
 from pathlib import Path
 from typing import Any
@@ -34,8 +31,6 @@ BATCH = 64
 """Images per rank and step."""
 PEAK_LEARNING_RATE, WARMUP_STEPS = 0.5, 60
 LOG_EVERY, EVALUATE_EVERY, CHECKPOINT_EVERY = 10, 100, 100
-SHORT_RUN_CHECKPOINTS = 4
-NICENESS = 5
 TIMEOUT_S, RETRY_S = 120.0, 0.1
 FIRST_PORT, PORT_RANGE = 20_000, 12_000
 """Below the ports that systems give to outgoing connections."""
@@ -68,9 +63,9 @@ def loss_and_gradient(parameters: array[float], batch: list[Example]) -> tuple[f
     """Return the mean cross-entropy of a batch and its gradient, flat like the parameters."""
     gradient, loss = array("d", bytes(8 * PARAMETERS)), 0.0
     for image, digit in batch:
-        found = probabilities(parameters, image)
-        loss -= math.log(max(found[digit], 1e-12)) / len(batch)
-        for answer, probability in enumerate(found):
+        answers = probabilities(parameters, image)
+        loss -= math.log(max(answers[digit], 1e-12)) / len(batch)
+        for answer, probability in enumerate(answers):
             delta = (probability - (answer == digit)) / len(batch)
             gradient[WEIGHTS + answer] += delta
             for index, value in enumerate(image, answer * PIXELS):
@@ -84,132 +79,92 @@ class Group:
     The leader listens at BT_LEADER_ADDR, on MASTER_PORT or a port derived from the job id.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self.rank = int(environ.get("BT_NODE_RANK", "0"))
-        self.ranks = int(environ.get("BT_GROUP_SIZE", "1"))
-        job_id = environ.get("BT_TRAINING_JOB_ID", "")
-        port = int(environ.get("MASTER_PORT") or FIRST_PORT + zlib.crc32(job_id.encode()) % PORT_RANGE)
-        address = (environ.get("BT_LEADER_ADDR", "127.0.0.1"), port)
-        self._peers = self._lead(address) if self.rank == 0 else [self._follow(address)]
-
-    def _lead(self, address: tuple[str, int]) -> list[socket.socket]:
-        if self.ranks == 1:
-            return []
-        with socket.create_server(address) as listener:
-            listener.settimeout(TIMEOUT_S)
-            peers: dict[int, socket.socket] = {}
-            while len(peers) < self.ranks - 1:
-                peer, _ = listener.accept()
-                peer.settimeout(TIMEOUT_S)
-                peers[struct.unpack("<i", _receive(peer, 4))[0]] = peer
-        return [peers[rank] for rank in sorted(peers)]
-
-    def _follow(self, address: tuple[str, int]) -> socket.socket:
-        deadline = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                leader = socket.create_connection(address, timeout=TIMEOUT_S)
-                leader.sendall(struct.pack("<i", self.rank))
-                return leader
-            except ConnectionError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(RETRY_S)
+    def __init__(self, rank: int, ranks: int) -> None:
+        self._rank = rank
+        job_id = os.environ.get("BT_TRAINING_JOB_ID", "")
+        port = int(os.environ.get("MASTER_PORT") or FIRST_PORT + zlib.crc32(job_id.encode()) % PORT_RANGE)
+        address = (os.environ.get("BT_LEADER_ADDR", "127.0.0.1"), port)
+        if rank:
+            self._peers = [_connected(address)]
+            self._peers[0].send_bytes(bytes([rank]))
+        elif ranks > 1:
+            with Listener(address, backlog=ranks) as listener:
+                peers = [listener.accept() for _ in range(ranks - 1)]
+            self._peers = sorted(peers, key=lambda peer: peer.recv_bytes())
+        else:
+            self._peers = []
 
     def average(self, values: array[float]) -> array[float]:
         """Return the element-wise mean over all ranks, identical on each."""
-        size = len(values) * values.itemsize
-        if self.rank != 0:
-            self._peers[0].sendall(values.tobytes())
-            return array("d", _receive(self._peers[0], size))
-        total = values
+        if self._rank:
+            self._peers[0].send_bytes(values)
+            return array("d", self._peers[0].recv_bytes())
+        parts = [values, *(array("d", peer.recv_bytes()) for peer in self._peers)]
+        mean = array("d", [sum(column) / len(parts) for column in zip(*parts, strict=True)])
         for peer in self._peers:
-            total = array("d", map(float.__add__, total, array("d", _receive(peer, size))))
-        mean = array("d", [value / self.ranks for value in total])
-        for peer in self._peers:
-            peer.sendall(mean.tobytes())
+            peer.send_bytes(mean)
         return mean
 
 
-def _receive(connection: socket.socket, size: int) -> bytes:
-    received = bytearray()
-    while len(received) < size:
-        part = connection.recv(size - len(received))
-        if not part:
-            raise ConnectionResetError("the connection was closed")
-        received += part
-    return bytes(received)
+def _connected(address: tuple[str, int]) -> Connection:
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return Client(address)
+        except ConnectionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_S)
 
 
 def safetensors_bytes(parameters: array[float]) -> bytes:
     """Encode the parameters as 32-bit floats: the header's length, the header as JSON, then the data."""
-    data = array("f", parameters).tobytes()
-    tensors = {
-        "linear.weight": ([CLASSES, PIXELS], 0, 4 * WEIGHTS),
-        "linear.bias": ([CLASSES], 4 * WEIGHTS, len(data)),
+    data, split = array("f", parameters).tobytes(), 4 * WEIGHTS
+    header = {
+        "linear.weight": {"dtype": "F32", "shape": [CLASSES, PIXELS], "data_offsets": [0, split]},
+        "linear.bias": {"dtype": "F32", "shape": [CLASSES], "data_offsets": [split, len(data)]},
     }
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    for name, (shape, begin, end) in tensors.items():
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + data
+    return len(text).to_bytes(8, "little") + text + data
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Number of steps, minimum seconds per step, and the checkpoint folder."""
-
-    steps: int
-    pace_s: float
-    checkpoints: Path | None
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> Settings:
-        folder = environ.get("BT_CHECKPOINT_DIR")
-        steps, pace_s = int(environ.get("STEPS", "2800")), float(environ.get("PACE_S", "0.5"))
-        return cls(steps, pace_s, Path(folder) if folder else None)
-
-    def saves_at(self, step: int) -> bool:
-        """Return True if a checkpoint is due; a short run writes some, too."""
-        every = min(CHECKPOINT_EVERY, max(1, self.steps // SHORT_RUN_CHECKPOINTS))
-        return self.checkpoints is not None and (step % every == 0 or step == self.steps)
-
-    def learning_rate(self, step: int) -> float:
-        """Return the learning rate: a short warm-up, then half a cosine down to a tenth of the peak."""
-        warmup = min(WARMUP_STEPS, max(1, self.steps // 10))
-        if step <= warmup:
-            return PEAK_LEARNING_RATE * step / warmup
-        progress = (step - warmup) / max(1, self.steps - warmup)
-        return PEAK_LEARNING_RATE * (0.55 + 0.45 * math.cos(math.pi * progress))
+def learning_rate(step: int, steps: int) -> float:
+    """Return the learning rate: a short warm-up, then half a cosine down to a tenth of the peak."""
+    warmup = min(WARMUP_STEPS, max(1, steps // 10))
+    if step <= warmup:
+        return PEAK_LEARNING_RATE * step / warmup
+    return PEAK_LEARNING_RATE * (0.55 + 0.45 * math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
 
 
 class Trainer:
     """The training loop of a rank: all ranks have the same parameters, each has its own images."""
 
-    def __init__(self, settings: Settings, group: Group) -> None:
-        self._settings = settings
-        self._group = group
+    def __init__(self, rank: int, ranks: int, steps: int) -> None:
+        self._rank = rank
+        self._ranks = ranks
+        self._steps = steps
+        self._group = Group(rank, ranks)
         self._training, self._evaluation = load_digits()
         self._parameters = array("d", bytes(8 * PARAMETERS))
-        self._batches = len(self._training) // group.ranks // BATCH
+        self._batches = len(self._training) // ranks // BATCH
         self._history: list[dict[str, float]] = []
         self._losses: list[float] = []
         self._began = time.monotonic()
 
-    def run(self) -> None:
-        settings, rank = self._settings, self._group.rank
-        say(f"INFO rank {rank}: {self._group.ranks} ranks, training on {len(self._training)} images")
-        for step in range(1, settings.steps + 1):
+    def run(self, pace_s: float, checkpoints: str | None) -> None:
+        steps, save_every = self._steps, min(CHECKPOINT_EVERY, max(1, self._steps // 4))
+        say(f"INFO rank {self._rank}: {self._ranks} ranks, training on {len(self._training)} images")
+        for step in range(1, steps + 1):
             norm = self._step(step)
-            if rank == 0 and (step % LOG_EVERY == 0 or step == settings.steps):
+            if self._rank == 0 and (step % LOG_EVERY == 0 or step == steps):
                 self._report(step, norm)
-            if rank == 0 and (step % EVALUATE_EVERY == 0 or step == settings.steps):
+            if self._rank == 0 and (step % EVALUATE_EVERY == 0 or step == steps):
                 self._evaluate(step)
-            if settings.checkpoints and settings.saves_at(step):
-                self._save(settings.checkpoints / f"checkpoint-{step}", step)
-            time.sleep(max(0.0, self._began + step * settings.pace_s - time.monotonic()))
-        if rank == 0:
+            if checkpoints and (step % save_every == 0 or step == steps):
+                self._save(Path(checkpoints, f"checkpoint-{step}"), step)
+            time.sleep(max(0.0, self._began + step * pace_s - time.monotonic()))
+        if self._rank == 0:
             runtime_s = round(time.monotonic() - self._began, 1)
             say({"train_runtime": runtime_s, "train_loss": self._history[-1]["loss"]})
 
@@ -217,23 +172,21 @@ class Trainer:
         epoch, batch = divmod(step - 1, self._batches)
         order = list(range(len(self._training)))
         random.Random(SEED * 1_000_003 + epoch).shuffle(order)
-        if batch == 0 and self._group.rank:
-            say(
-                f"INFO rank {self._group.rank}: {self._batches * BATCH} images shuffled for epoch {epoch + 1}"
-            )
-        first = (self._group.rank * self._batches + batch) * BATCH
+        if batch == 0 and self._rank:
+            say(f"INFO rank {self._rank}: {self._batches * BATCH} images shuffled for epoch {epoch + 1}")
+        first = (self._rank * self._batches + batch) * BATCH
         images = [self._training[index] for index in order[first : first + BATCH]]
         loss, gradient = loss_and_gradient(self._parameters, images)
         gradient.append(loss)  # travels with the gradient, so that rank 0 reports the mean over all ranks
         mean = self._group.average(gradient)
         self._losses.append(mean.pop())
-        rate = self._settings.learning_rate(step)
+        rate = learning_rate(step, self._steps)
         for index, slope in enumerate(mean):
             self._parameters[index] -= rate * slope
         return math.sqrt(sum(map(mul, mean, mean)))
 
     def _report(self, step: int, norm: float) -> None:
-        steps, elapsed_s = self._settings.steps, time.monotonic() - self._began
+        steps, elapsed_s = self._steps, time.monotonic() - self._began
         bar = ("█" * round(10 * step / steps)).ljust(10)
         left_s, rate = elapsed_s / step * (steps - step), step / max(elapsed_s, 1e-9)
         times = f"{clock(elapsed_s)}<{clock(left_s)}, {rate:.2f}it/s"
@@ -241,7 +194,7 @@ class Trainer:
         entry = {
             "loss": round(sum(self._losses) / len(self._losses), 4),
             "grad_norm": round(norm, 4),
-            "learning_rate": float(f"{self._settings.learning_rate(step):.4g}"),
+            "learning_rate": float(f"{learning_rate(step, steps):.4g}"),
             "epoch": round(step / self._batches, 2),
         }
         self._losses.clear()
@@ -249,50 +202,47 @@ class Trainer:
         say(entry)
 
     def _evaluate(self, step: int) -> None:
-        loss, right = 0.0, 0
-        for image, digit in self._evaluation:
-            found = probabilities(self._parameters, image)
-            loss -= math.log(max(found[digit], 1e-12))
-            right += found.index(max(found)) == digit
-        count, epoch = len(self._evaluation), round(step / self._batches, 2)
-        say({"eval_loss": round(loss / count, 4), "eval_accuracy": round(right / count, 4), "epoch": epoch})
+        answers = [(probabilities(self._parameters, image), digit) for image, digit in self._evaluation]
+        loss = -sum(math.log(max(answer[digit], 1e-12)) for answer, digit in answers) / len(answers)
+        right = sum(answer.index(max(answer)) == digit for answer, digit in answers) / len(answers)
+        epoch = round(step / self._batches, 2)
+        say({"eval_loss": round(loss, 4), "eval_accuracy": round(right, 4), "epoch": epoch})
 
     def _save(self, final: Path, step: int) -> None:
         """Write a checkpoint and rename it into place: rank 0 the model, every rank its own state."""
-        rank = self._group.rank
         growing = final.with_name(f".{final.name}.tmp")
         shutil.rmtree(growing, ignore_errors=True)
         growing.mkdir(parents=True)
-        files: dict[str, dict[str, Any]] = {f"rank_state_{rank}.json": {"rank": rank, "step": step}}
-        if rank == 0:
+        files: dict[str, Any] = {f"rank_state_{self._rank}.json": {"rank": self._rank, "step": step}}
+        if self._rank == 0:
             (growing / "model.safetensors").write_bytes(safetensors_bytes(self._parameters))
             files["config.json"] = {"model_type": "digits", "input_size": PIXELS, "num_labels": CLASSES}
-            state = {"global_step": step, "max_steps": self._settings.steps, "log_history": self._history}
+            state = {"global_step": step, "max_steps": self._steps, "log_history": self._history}
             files["trainer_state.json"] = state
         for name, content in files.items():
             (growing / name).write_text(json.dumps(content, indent=2) + "\n")
-        shutil.rmtree(final, ignore_errors=True)
         growing.replace(final)
-        if rank == 0:
+        if self._rank == 0:
             say(f"INFO Saving model checkpoint to {final}")
 
 
 def clock(seconds: float) -> str:
-    """Format as ``mm:ss``, or as ``h:mm:ss`` from one hour on."""
+    """Format as ``mm:ss``."""
     minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+    return f"{minutes:02}:{rest:02}"
 
 
-def say(what: Any) -> None:
-    print(what, flush=True)  # noqa: T201 (a job's standard output is its log)
+def say(text: Any) -> None:
+    print(text, flush=True)  # noqa: T201 (a job's standard output is its log)
 
 
 def main() -> int:
-    os.nice(NICENESS)
+    os.nice(5)
+    rank, ranks = int(os.environ.get("BT_NODE_RANK", "0")), int(os.environ.get("BT_GROUP_SIZE", "1"))
     try:
-        Trainer(Settings.read(os.environ), Group(os.environ)).run()
-    except OSError as error:
+        trainer = Trainer(rank, ranks, int(os.environ.get("STEPS", "2800")))
+        trainer.run(float(os.environ.get("PACE_S", "0.5")), os.environ.get("BT_CHECKPOINT_DIR"))
+    except (OSError, EOFError) as error:
         say(f"ERROR lost the other ranks: {error or type(error).__name__}")
         return 1
     return 0

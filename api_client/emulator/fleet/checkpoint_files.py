@@ -7,10 +7,11 @@ tensors of the real model, followed by noise; the same range of the same file al
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import shake_128
+from itertools import product
 from math import prod
 from typing import Any, Literal
 
@@ -42,11 +43,11 @@ class FileSpec:
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from ``start`` (inclusive) to ``end`` (exclusive), limited to the file's size."""
         start, end = max(0, start), min(end, self.size_bytes)
-        found = bytearray(self.head[start:end])
-        while start + len(found) < end:
-            number, skip = divmod(start + len(found), NOISE_BLOCK_BYTES)
-            found += _noise(self.name, number)[skip : skip + end - start - len(found)]
-        return bytes(found)
+        content = bytearray(self.head[start:end])
+        while start + len(content) < end:
+            number, skip = divmod(start + len(content), NOISE_BLOCK_BYTES)
+            content += _noise(self.name, number)[skip : skip + end - start - len(content)]
+        return bytes(content)
 
 
 @lru_cache(maxsize=8)
@@ -66,17 +67,12 @@ class ModelShape:
     linears: tuple[tuple[str, int, int], ...]
     prefixes: tuple[str, ...]
 
-    def projections(self) -> Iterator[tuple[str, int, int]]:
-        for prefix in self.prefixes:
-            for layer in range(self.layers):
-                for name, into, out in self.linears:
-                    yield f"{prefix}.{layer}.{name}", into, out
-
     def tensors(self, rank: int) -> Iterator[Tensor]:
         """Yield the weights in file order, or those of a LoRA adapter of that rank, with peft's names."""
         if not rank:
             yield "model.embed_tokens.weight", (self.vocabulary, self.hidden)
-        for name, into, out in self.projections():
+        for prefix, layer, (linear, into, out) in product(self.prefixes, range(self.layers), self.linears):
+            name = f"{prefix}.{layer}.{linear}"
             if rank:
                 yield f"base_model.model.{name}.lora_A.weight", (rank, into)
                 yield f"base_model.model.{name}.lora_B.weight", (out, rank)
@@ -133,14 +129,14 @@ def weight_files(model: ModelShape, rank: int) -> tuple[FileSpec, ...]:
         if shards[-1] and _size(*shards[-1], tensor) > SHARD_LIMIT_BYTES:
             shards.append([])
         shards[-1].append(tensor)
-    stem = "adapter_model" if rank else "model"
-    if len(shards) == 1:
+    stem, count = "adapter_model" if rank else "model", len(shards)
+    if count == 1:
         return (_weights(f"{stem}.safetensors", shards[0]),)
-    names = [f"{stem}-{number:05}-of-{len(shards):05}.safetensors" for number in range(1, len(shards) + 1)]
-    where = {tensor: name for name, shard in zip(names, shards, strict=True) for tensor, _ in shard}
+    files = {f"{stem}-{n + 1:05}-of-{count:05}.safetensors": shard for n, shard in enumerate(shards)}
+    shard_of = {tensor: name for name, shard in files.items() for tensor, _ in shard}
     total = {"total_size": sum(_size(*shard) for shard in shards)}
-    index = _json(f"{stem}.safetensors.index.json", {"metadata": total, "weight_map": where})
-    return (*map(_weights, names, shards), index)
+    index = _json(f"{stem}.safetensors.index.json", {"metadata": total, "weight_map": shard_of})
+    return (*(_weights(name, shard) for name, shard in files.items()), index)
 
 
 def _size(*tensors: Tensor) -> int:
@@ -150,24 +146,29 @@ def _size(*tensors: Tensor) -> int:
 def _weights(name: str, tensors: list[Tensor]) -> FileSpec:
     """Build a file with a header: its length (8 bytes, little-endian), then JSON padded to 8 bytes."""
     entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    offset = 0
+    end = 0
     for tensor, shape in tensors:
-        end = offset + prod(shape) * BYTES_PER_BF16
-        entries[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": (offset, end)}
-        offset = end
+        start, end = end, end + _size((tensor, shape))
+        entries[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": (start, end)}
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     head = len(text).to_bytes(8, "little") + text
-    return FileSpec(name, len(head) + offset, head)
+    return FileSpec(name, len(head) + end, head)
 
 
 def _json(name: str, value: object, node_rank: int = 0) -> FileSpec:
-    return _text(name, json.dumps(value, indent=2) + "\n", node_rank)
-
-
-def _text(name: str, text: str, node_rank: int = 0) -> FileSpec:
-    content = text.encode()
+    content = json.dumps(value, indent=2).encode() + b"\n"
     return FileSpec(name, len(content), content, node_rank)
+
+
+SHARDS = {
+    "distributed": {"__{rank}_0.distcp": 1 + ADAM_FACTOR},
+    "verl": {
+        "actor/model_world_size_{world}_rank_{rank}.pt": 1,
+        "actor/optim_world_size_{world}_rank_{rank}.pt": ADAM_FACTOR,
+    },
+}
+"""Files of each rank in the layouts of distributed trainers, and their size relative to its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,72 +208,53 @@ class Family:
 
     def file_specs(self, step: int, curves: TrainingCurves) -> list[FileSpec]:
         """Return all files of the checkpoint saved at ``step``, sorted by name."""
-        match self.layout:
-            case "transformers":
-                files = self._transformers(step, curves)
-            case "distributed":
-                files = self._distributed(step)
-            case "verl":
-                files = self._verl()
+        ranks = [(rank // self.gpus, rank) for rank in range(self.nodes * self.gpus)]
+        shards = SHARDS.get(self.layout)
+        files = [
+            *(self._merged(step, curves) if shards is None else self._sharded(step, shards, ranks)),
+            *(FileSpec(f"rng_state_{rank}.pth", RANDOM_STATE_BYTES, node_rank=node) for node, rank in ranks),
+        ]
+        for worker in range(self.data_workers):
+            for node, rank in ranks:
+                position = {"rank": rank, "worker": worker, "samples_seen": step * 16 + worker}
+                files.append(_json(f"dataloader/rank-{rank:02}/worker-{worker}.json", position, node))
         return sorted(files, key=lambda file: (file.name, file.node_rank))
 
-    def _ranks(self) -> Iterator[tuple[int, int]]:
-        return ((rank // self.gpus, rank) for rank in range(self.nodes * self.gpus))
-
-    def _transformers(self, step: int, curves: TrainingCurves) -> Iterator[FileSpec]:
+    def _merged(self, step: int, curves: TrainingCurves) -> Iterator[FileSpec]:
         yield from weight_files(self.model, self.rank)
         if self.rank:
             yield _json("adapter_config.json", self.adapter_config())
         else:
             yield _json("config.json", self.model.config())
             yield _json("generation_config.json", {"do_sample": True, "temperature": 0.6, "top_p": 0.9})
-        yield _json("special_tokens_map.json", {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"})
         yield _json("tokenizer_config.json", {"model_max_length": 131072, "padding_side": "right"})
-        yield FileSpec("tokenizer.model", 499_723)
         yield _json("trainer_state.json", self._trainer_state(step, curves))
         yield FileSpec("training_args.bin", 6_225)
+        yield FileSpec("scheduler.pt", 1_465)
         if self.has_optimizer:
             yield FileSpec("optimizer.pt", _size(*self.model.tensors(self.rank)) * ADAM_FACTOR + 2_048)
-        yield FileSpec("scheduler.pt", 1_465)
-        for node, rank in self._ranks():
-            name = f"rng_state_{rank}.pth" if self.nodes * self.gpus > 1 else "rng_state.pth"
-            yield FileSpec(name, RANDOM_STATE_BYTES, node_rank=node)
-            for worker in range(self.data_workers):
-                place = {"rank": rank, "worker": worker, "samples_seen": step * 16 + worker}
-                yield _json(f"dataloader/rank-{rank:02}/worker-{worker}.json", place, node)
-        yield _text(
-            "README.md",
-            f"---\nbase_model: {self.model.name}\n---\n\nMade for the demo world of bt-tui: step {step} of "
-            f"{curves.pace.total_steps}. The weights are noise under a true header.\n",
-        )
+        note = f"Made for the demo world of bt-tui: step {step}. The weights are noise under a true header.\n"
+        text = f"---\nbase_model: {self.model.name}\n---\n\n{note}".encode()
+        yield FileSpec("README.md", len(text), text)
 
-    def _distributed(self, step: int) -> Iterator[FileSpec]:
-        """Yield one file per rank with weights and optimizer together (PyTorch distributed checkpoints)."""
-        world = self.nodes * self.gpus
-        whole = _size(*self.model.tensors(0)) * (1 + ADAM_FACTOR)
-        for node, rank in self._ranks():
-            yield FileSpec(f"__{rank}_0.distcp", whole // world + rank % 7 * 512, node_rank=node)
-        yield FileSpec(".metadata", 1_184_702)
-        yield _json("train_state.json", {"step": step, "ntokens_seen": step * world * 8192})
-
-    def _verl(self) -> Iterator[FileSpec]:
-        world = self.nodes * self.gpus
-        share = _size(*self.model.tensors(0)) // world
-        for node, rank in self._ranks():
-            tail = f"world_size_{world}_rank_{rank}.pt"
-            yield FileSpec(f"actor/model_{tail}", share, node_rank=node)
-            yield FileSpec(f"actor/optim_{tail}", share * ADAM_FACTOR, node_rank=node)
-            yield FileSpec(f"actor/extra_state_{tail}", RANDOM_STATE_BYTES, node_rank=node)
-        yield _json("actor/huggingface/config.json", self.model.config())
-        yield _json("actor/fsdp_config.json", {"FSDP_version": 2, "world_size": world})
-        yield FileSpec("data.pt", 1_492)
+    def _sharded(
+        self, step: int, shards: Mapping[str, int], ranks: Sequence[tuple[int, int]]
+    ) -> Iterator[FileSpec]:
+        share_bytes = _size(*self.model.tensors(0)) // len(ranks)
+        for template, factor in shards.items():
+            for node, rank in ranks:
+                yield FileSpec(
+                    template.format(rank=rank, world=len(ranks)), share_bytes * factor, node_rank=node
+                )
+        yield _json("huggingface/config.json", self.model.config())
+        yield _json("train_state.json", {"step": step, "world_size": len(ranks)})
 
     def _trainer_state(self, step: int, curves: TrainingCurves) -> dict[str, object]:
         every = max(1, step // HISTORY_ENTRIES)
         evaluated = {
             at: round(curves.eval_loss(at), 4) for at in range(step, 0, -every * HISTORY_PER_EVALUATION)
         }
-        history = [
+        history: list[dict[str, Any]] = [
             {
                 "epoch": round(curves.epoch(at), 4),
                 "grad_norm": round(curves.grad_norm(at), 4),
@@ -287,10 +269,11 @@ class Family:
             for at, loss in evaluated.items()
         ]
         best = min(evaluated, key=lambda at: (evaluated[at], at))
-        is_best = best == step
         return {
             "best_metric": evaluated[best],
-            "best_model_checkpoint": f"/mnt/ckpts/{self.directory.format(step=best)}" if is_best else None,
+            "best_model_checkpoint": f"/mnt/ckpts/{self.directory.format(step=best)}"
+            if best == step
+            else None,
             "epoch": round(curves.epoch(step), 4),
             "global_step": step,
             "log_history": sorted(history, key=lambda entry: entry["step"]),

@@ -67,6 +67,6 @@ class SimClock:
 def open_sim_clock(database: Database, *, now: datetime, speed: float) -> SimClock:
     """Load the world's clock, continuing at ``speed``; a new world starts ``now``."""
     clocks = Records(database, "fleet_clock", SimClock)
-    kept = clocks.get("clock")
-    clock = SimClock.starting(now, speed) if kept is None else kept.changed(now, speed)
+    stored = clocks.get("clock")
+    clock = SimClock.starting(now, speed) if stored is None else stored.changed(now, speed)
     return clocks.put("clock", clock)

@@ -43,42 +43,36 @@ CACHE_BYTES = 1_000_000_000_000
 """The default training cache is 1 TB (the product's storage page)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Usage of a node at one moment, as fractions; ``gpu_noise`` is how far single GPUs stray."""
+def usage(load: Load, pace: StepSchedule, node: int, at_s: float) -> tuple[float, ...]:
+    """Return a node's usage ``at_s`` seconds after the run started, as fractions.
 
-    gpu: float
-    gpu_noise: float
-    gpu_memory: float
-    cpu: float
-    host_memory: float
-    disk: float
-
-
-def usage(load: Load, pace: StepSchedule, node: int, at_s: float) -> Usage:
-    """Return a node's usage ``at_s`` seconds after the run started."""
+    GPU, how far single GPUs stray from that, GPU memory, CPU, memory, disk.
+    """
     loading_s = pace.warmup_s * WEIGHT_LOADING_SHARE
     ramp = min(1.0, max(0.0, at_s - loading_s) / max(1.0, pace.warmup_s - loading_s))
-    filled = min(1.0, at_s / max(1.0, pace.warmup_s))
-    has_halted = pace.has_halted(at_s)
-    is_idle = load.idle_after_s is not None and at_s >= load.idle_after_s
-    saves = pace.is_pausing(at_s)
-    slow = 0.12 if node in load.node_factor else 0.0
-    cpu = 0.02 if has_halted or is_idle else load.cpu + 0.35 * (1 - ramp) + 0.1 * saves + slow
     loaded = 0.6 * min(1.0, at_s / max(1.0, loading_s)) + 0.4 * ramp
-    if is_idle or any(start <= at_s < end for start, end in load.breaks):
-        gpu = IDLE_UTILIZATION
-    elif has_halted:
-        gpu = HUNG_UTILIZATION
-    else:
-        gpu = PAUSED_UTILIZATION if saves else load.gpu * ramp * load.node_factor.get(node, 1.0)
-    return Usage(
-        gpu=gpu,
-        gpu_noise=0.003 if has_halted else load.gpu_noise,
-        gpu_memory=min(FULL, 0.006 + load.gpu_memory * loaded + load.gpu_memory_growth * at_s),
-        cpu=min(FULL, cpu),
-        host_memory=min(FULL, 0.03 + load.host_memory * filled),
-        disk=min(FULL, 0.02 + load.disk * filled + load.disk_growth * at_s),
+    warm, saves, slow = (
+        min(1.0, at_s / max(1.0, pace.warmup_s)),
+        pace.is_pausing(at_s),
+        node in load.node_factor,
+    )
+    gpu, noise = load.gpu * ramp * load.node_factor.get(node, 1.0), load.gpu_noise
+    cpu = load.cpu + 0.35 * (1 - ramp) + 0.1 * saves + 0.12 * slow
+    if any(start <= at_s < end for start, end in load.idle):
+        gpu, cpu = IDLE_UTILIZATION, 0.02
+    elif pace.has_halted(at_s):
+        gpu, cpu, noise = HUNG_UTILIZATION, 0.02, 0.003
+    elif saves:
+        gpu = PAUSED_UTILIZATION
+    memory = 0.006 + load.gpu_memory * loaded + load.gpu_memory_growth * at_s
+    disk = 0.02 + load.disk * warm + load.disk_growth * at_s
+    return (
+        gpu,
+        noise,
+        min(FULL, memory),
+        min(FULL, cpu),
+        min(FULL, 0.03 + load.host_memory * warm),
+        min(FULL, disk),
     )
 
 
@@ -114,7 +108,9 @@ class SampleTimes:
 
     def storage(self, share: Sequence[float], seed: int, whole: int) -> StorageMetrics:
         used = self.shares(share, 0.001, seed, whole)
-        utilization = [MetricSample(each.timestamp, round((each.value or 0.0) / whole, 5)) for each in used]
+        utilization = [
+            MetricSample(sample.timestamp, round((sample.value or 0.0) / whole, 5)) for sample in used
+        ]
         return StorageMetrics.model_construct(usage_bytes=used, utilization=utilization)
 
 
@@ -139,10 +135,8 @@ def node_series(
     seed = mix(seed, node) & 0xFFFF
     load, pace = scenario.load, scenario.curves.pace
     used = [usage(load, pace, node, at_s) for at_s in times.since_start_s]
+    gpu, strays, memory, cpu, host, disk = zip(*used, strict=True) if used else ((),) * 6
     gpus = [(rank, str(rank)) for rank in range(machine.gpu_count)]
-    gpu, strays = [each.gpu for each in used], [each.gpu_noise for each in used]
-    memory, cpu = [each.gpu_memory for each in used], [each.cpu for each in used]
-    host = [each.host_memory for each in used]
     gpu_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
     host_bytes = machine.memory_limit_mib * BYTES_PER_MIB
     disk_bytes = machine.gpu_count * DISK_BYTES_PER_GPU or DISK_BYTES_WITHOUT_GPU
@@ -153,7 +147,7 @@ def node_series(
         },
         cpu_usage=times.shares(cpu, 0.2, seed + 11, machine.millicpu_limit / 1000),
         cpu_memory_usage_bytes=times.shares(host, 0.006, seed + 13, host_bytes),
-        ephemeral_storage=times.storage([each.disk for each in used], seed + 17, disk_bytes),
+        ephemeral_storage=times.storage(disk, seed + 17, disk_bytes),
     )
 
 
@@ -168,9 +162,9 @@ def run_metrics(
     """Build the answer, without nodes that no longer report."""
     reported = {node: times.until(scenario.load.vanishes.get(node)) for node in range(node_count)}
     nodes = {
-        node: node_series(scenario, machine, node, seed, known)
-        for node, known in reported.items()
-        if known.stamps or not times.stamps
+        node: node_series(scenario, machine, node, seed, own_times)
+        for node, own_times in reported.items()
+        if own_times.stamps or not times.stamps
     }
     cache = None
     if scenario.cache_share is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -10,25 +10,26 @@ from types import MappingProxyType
 from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.log_lines import LineSource
 from api_client.emulator.fleet.training import TrainingCurves
-from api_client.models import InstanceType, JobStatus, QueueEvent
+from api_client.models import InstanceType, JobStatus
 
 STOPPED_EXIT_CODE = 143
 """Exit code of a stopped process group: 128 + SIGTERM."""
 CLOSING_S = 40.0
 """Seconds between a run's last step and its exit, for the last saves and clean-up."""
-RECREATED_WAIT_S = 8.0
-RECREATED_DEPLOY_S = 30.0
-"""A recreated job deploys faster: the image and weights are already on the node."""
+CREATED_S, DEPLOYING_S, FAILING_S = 22.0, 145.0, 95.0
+RECREATED_S = {
+    JobStatus.PENDING: 8.0,
+    JobStatus.QUEUED: 8.0,
+    JobStatus.CREATED: 30.0,
+    JobStatus.DEPLOYING: 30.0,
+}
+"""A recreated job starts sooner: the image and weights are already on the node."""
+_NOTHING: Mapping[int, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Usage as fractions of a node's resources.
-
-    ``node_factor`` scales the GPU utilization of single nodes. Growth values are fractions per second
-    (leaks, filling disks). ``idle_after_s`` is when the GPUs go idle; they are idle during each
-    (start, end) pair of ``breaks``, too. Nodes in ``vanishes`` have no samples after that many seconds.
-    """
+    """Usage as fractions of a node's resources; growth is per second (leaks, filling disks)."""
 
     gpu: float = 0.965
     gpu_noise: float = 0.022
@@ -38,10 +39,12 @@ class Load:
     host_memory: float = 0.31
     disk: float = 0.14
     disk_growth: float = 0.0
-    node_factor: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
-    idle_after_s: float | None = None
-    vanishes: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
-    breaks: tuple[tuple[float, float], ...] = ()
+    node_factor: Mapping[int, float] = field(default_factory=lambda: _NOTHING)
+    """Scale of the GPU utilization of single nodes."""
+    idle: tuple[tuple[float, float], ...] = ()
+    """The GPUs are idle from each start to its end, in seconds since the run started."""
+    vanishes: Mapping[int, float] = field(default_factory=lambda: _NOTHING)
+    """Nodes without samples after that many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +80,6 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A status and its duration; None means it never ends."""
-
-    status: JobStatus
-    lasts_s: float | None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class End:
     """A job's end, ``after_s`` seconds into its run; 0 means at the run's own end."""
 
@@ -96,33 +90,83 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """A status, the script moment at which the job enters it, and what its status change says."""
+
+    status: JobStatus
+    at_ns: int
+    message: str | None = None
+    exit_code: int | None = None
+
+
+Stage = tuple[JobStatus, float | None, str | None]
+"""A status, its duration in seconds (None: it never ends) and a message."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A simulated job. ``born_s`` is when it was submitted, in seconds after the world's epoch."""
+    """A simulated job. ``since`` began ``ago_s`` before the world did; None is the job's end.
+
+    ``wait`` comes before the deployment, or instead of its stage of the same status. A job without an
+    ``end`` runs forever.
+    """
 
     name: str
     project: str
     user: str
     machine: str
     scenario: Scenario
-    born_s: float
-    stages: tuple[Stage, ...]
-    end: End | None
-    node_count: int = 1
-    is_spot: bool = False
+    ago_s: float
+    since: JobStatus | None = JobStatus.RUNNING
+    nodes: int = 1
     priority: int = 0
-    waiting_hint: str | None = None
+    is_spot: bool = False
+    wait: Stage | None = None
+    end: End | None = field(default_factory=End)
 
     @property
-    def availability(self) -> str:
-        return "spot" if self.is_spot else "dedicated"
+    def born_ns(self) -> int:
+        """When it was submitted, in nanoseconds after the world's epoch."""
+        phases = self.phases(0, again=False)
+        since_ns = moment_of(phases, self.since) if self.since else phases[-1].at_ns
+        return -int(self.ago_s * NS_PER_S) - (since_ns or 0)
+
+    def phases(self, created_ns: int, *, again: bool) -> list[Phase]:
+        """Return the phases of the job if no user changes it; ``again`` is True for a recreated job.
+
+        A recreated job lasts to the run's own end instead of being stopped or preempted.
+        """
+        end = self.end
+        if again and end is not None and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED):
+            end = End()
+        phases, at_ns = [], created_ns
+        for status, lasts_s, message in self._stages(end):
+            phases.append(Phase(status, at_ns, message))
+            if lasts_s is None:
+                return phases
+            most_s = RECREATED_S.get(status, lasts_s) if again else lasts_s
+            at_ns += int(min(lasts_s, most_s) * NS_PER_S)
+        return phases if end is None else [*phases, Phase(end.outcome, at_ns, end.message, end.exit_code)]
+
+    def _stages(self, end: End | None) -> Iterator[Stage]:
+        if self.wait is not None:
+            yield self.wait
+        if self.wait is None or self.wait[0] != JobStatus.CREATED:
+            yield JobStatus.CREATED, CREATED_S, "Released; weights are mirrored"
+        if end is not None and end.outcome == JobStatus.DEPLOY_FAILED:
+            yield JobStatus.DEPLOYING, FAILING_S, "Pulling the image"
+            return
+        yield JobStatus.DEPLOYING, DEPLOYING_S, "Compute is provisioned, the image pulled"
+        whole_s = self.scenario.curves.pace.duration_s + CLOSING_S
+        yield JobStatus.RUNNING, None if end is None else end.after_s or whole_s, "start_commands run"
 
 
 @dataclass(frozen=True, slots=True)
 class SimRun:
-    """Facts about a job for the generator of its log. Moments are script nanoseconds.
+    """Facts about a job for the generator of its log. Times are nanoseconds on the simulated clock.
 
     ``run_ns`` is None if the job never runs. ``end_ns`` is when the script ends it, None if it does not.
-    ``wall`` converts a script moment to wall time, for lines that contain their own timestamp.
+    ``wall`` converts to wall time, for lines that contain their own timestamp.
     """
 
     plan: JobPlan
@@ -137,7 +181,7 @@ class SimRun:
 
     @property
     def nodes(self) -> range:
-        return range(self.plan.node_count)
+        return range(self.plan.nodes)
 
     @property
     def start_ns(self) -> int:
@@ -148,72 +192,8 @@ class SimRun:
     def last_line_ns(self) -> int:
         """When the run stops logging: at its last step, when it hangs, or when the script ends it."""
         pace = self.curves.pace
-        ends = [self.start_ns + pace.finished_ns(pace.total_steps)]
-        if pace.halts_after_s is not None:
-            ends.append(self.start_ns + int(pace.halts_after_s * NS_PER_S))
-        return min([*ends, *([] if self.end_ns is None else [self.end_ns])])
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """A status and the script moment at which the job enters it."""
-
-    status: JobStatus
-    at_ns: int
-    message: str | None = None
-    exit_code: int | None = None
-
-    def event(self, job_id: str, job_name: str, created: datetime) -> QueueEvent:
-        return QueueEvent(
-            training_job_id=job_id,
-            training_job_name=job_name,
-            status=self.status,
-            created=created,
-            event_message=self.message,
-            exit_code=self.exit_code,
-        )
-
-
-def script_of(plan: JobPlan, created_ns: int, *, again: bool) -> list[Phase]:
-    """Return the phases of a job that no user changes; ``again`` is True for a recreated job."""
-    end = plan.end
-    cut_short = end is not None and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED)
-    if again and cut_short:
-        end = End()
-    phases, at_ns = [], created_ns
-    for stage in plan.stages:
-        phases.append(Phase(stage.status, at_ns, stage.message))
-        lasts_s = _shorter_stage(stage, plan.scenario if cut_short else None) if again else stage.lasts_s
-        if lasts_s is None:
-            return phases
-        at_ns += int(lasts_s * NS_PER_S)
-    if end is not None:
-        phases.append(Phase(end.outcome, at_ns, end.message, end.exit_code))
-    return phases
-
-
-def _shorter_stage(stage: Stage, whole: Scenario | None) -> float | None:
-    """Return a stage's duration in a recreated job.
-
-    If ``whole`` is given, the run lasts to its own end instead of being cut short.
-    """
-    if stage.status in (JobStatus.PENDING, JobStatus.QUEUED):
-        return RECREATED_WAIT_S
-    if stage.status in (JobStatus.CREATED, JobStatus.DEPLOYING) and stage.lasts_s is not None:
-        return min(stage.lasts_s, RECREATED_DEPLOY_S)
-    if stage.status == JobStatus.RUNNING and whole is not None:
-        return whole.curves.pace.duration_s + CLOSING_S
-    return stage.lasts_s
-
-
-def interrupted(phases: Sequence[Phase], stopped_ns: int | None) -> list[Phase]:
-    """Return the phases of a job stopped at ``stopped_ns``: later ones are replaced by STOPPED."""
-    if stopped_ns is None:
-        return list(phases)
-    kept = [*phases[:1], *(phase for phase in phases[1:] if phase.at_ns < stopped_ns)]
-    ran = any(phase.status == JobStatus.RUNNING for phase in kept)
-    exit_code = STOPPED_EXIT_CODE if ran else None
-    return [*kept, Phase(JobStatus.STOPPED, stopped_ns, "Stopped by a user", exit_code)]
+        last_ns = self.start_ns + min(pace.finished_ns(pace.total_steps), pace.halts_after_s * NS_PER_S)
+        return int(last_ns if self.end_ns is None else min(last_ns, self.end_ns))
 
 
 def moment_of(phases: Sequence[Phase], status: JobStatus) -> int | None:

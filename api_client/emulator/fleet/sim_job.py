@@ -10,9 +10,9 @@ from api_client.emulator.backend import StoredFile, job_metrics
 from api_client.emulator.fleet.checkpoint_files import FAMILIES, FileSpec
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock
 from api_client.emulator.fleet.log_lines import LineSource
+from api_client.emulator.fleet.logs import closing_lines, deploy_lines, stop_lines
 from api_client.emulator.fleet.metrics import run_metrics, sample_times
-from api_client.emulator.fleet.plans import JobPlan, Phase, SimRun, interrupted, moment_of, script_of
-from api_client.emulator.fleet.run_log import closing_lines, deploy_lines, stop_lines
+from api_client.emulator.fleet.plans import STOPPED_EXIT_CODE, JobPlan, Phase, SimRun, moment_of
 from api_client.emulator.fleet.training import TrainingCurves
 from api_client.emulator.fleet.world import demo_id
 from api_client.models import (
@@ -20,6 +20,7 @@ from api_client.models import (
     JobMetrics,
     JobStatus,
     ProjectSummary,
+    QueueEvent,
     TrainingJob,
     User,
     is_finished,
@@ -31,13 +32,14 @@ ERRORS_ONLY_S = 6.5
 """Only errors are logged in this many seconds before a job fails."""
 SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
 """Checkpoints report COMPLETE where jobs report COMPLETED."""
+SPOT_HINT = "Waiting for capacity. Spot capacity of this GPU type would let the job start sooner."
 
 
 @dataclass(frozen=True, slots=True)
 class SimJobRecord:
     """The stored part of a simulated job: its plan, and what users did to it.
 
-    Moments are script nanoseconds; ``again`` is True for a recreated job.
+    Times are nanoseconds on the simulated clock; ``again`` is True for a recreated job.
     """
 
     job_id: str
@@ -62,7 +64,7 @@ class SavedStep:
 
 
 class SimJob:
-    """A simulated job as of ``now_ns`` (script time)."""
+    """A simulated job as of ``now_ns`` (on the simulated clock)."""
 
     def __init__(self, entry: SimJobRecord, plan: JobPlan, sim_clock: SimClock, now_ns: int) -> None:
         self._entry = entry
@@ -70,22 +72,23 @@ class SimJob:
         self._sim_clock = sim_clock
         self._now_ns = now_ns
         self._machine = catalog.instance(plan.machine)
-        self._script = script_of(plan, entry.created_ns, again=entry.again)
-        self._life = interrupted(self._script, entry.stopped_ns)
-
-    @property
-    def phases(self) -> list[Phase]:
+        self._script = plan.phases(entry.created_ns, again=entry.again)
+        self._life = self._script
+        if (stopped_ns := entry.stopped_ns) is not None:
+            begun = [phase for phase in self._script if phase.at_ns < stopped_ns] or self._script[:1]
+            code = None if moment_of(begun, JobStatus.RUNNING) is None else STOPPED_EXIT_CODE
+            self._life = [*begun, Phase(JobStatus.STOPPED, stopped_ns, "Stopped by a user", code)]
+        self.phases = [phase for phase in self._life if phase.at_ns <= now_ns] or self._life[:1]
         """Phases entered so far, oldest first; never empty."""
-        return [self._life[0], *(phase for phase in self._life[1:] if phase.at_ns <= self._now_ns)]
-
-    @property
-    def is_finished(self) -> bool:
-        return is_finished(self.phases[-1].status)
+        self.is_finished = is_finished(self.phases[-1].status)
+        self._run_ns = moment_of(self.phases, JobStatus.RUNNING)
+        self._seen_until_ns = min(now_ns, self._life[-1].at_ns) if self.is_finished else now_ns
 
     def record(self) -> TrainingJob:
         plan, entry, sim_clock = self._plan, self._entry, self._sim_clock
-        now = self.phases[-1]
-        project = demo_id("project", plan.project)
+        now, project, saved = self.phases[-1], demo_id("project", plan.project), self.saved_steps()
+        failed = now.status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED, JobStatus.PREEMPTED)
+        is_syncing = any(step.synced_ns > self._now_ns for step in saved)
         return TrainingJob(
             id=entry.job_id,
             current_status=now.status,
@@ -95,34 +98,26 @@ class SimJob:
             training_project=ProjectSummary(id=project, name=plan.project),
             instance_type=self._machine,
             name=plan.name,
-            error_message=self._message(now),
-            checkpoint_sync_status=self._sync_status(),
+            error_message=SPOT_HINT if now.status == JobStatus.PENDING else now.message if failed else None,
+            checkpoint_sync_status=(SYNCING if is_syncing else JOB_COMPLETE) if saved else None,
             priority=entry.priority,
             availability_model=entry.availability,
             user=User(email=plan.user),
-            node_count=plan.node_count,
+            node_count=plan.nodes,
         )
 
-    def _message(self, now: Phase) -> str | None:
-        if now.status == JobStatus.PENDING:
-            return self._plan.waiting_hint
-        failed = now.status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED, JobStatus.PREEMPTED)
-        return now.message if failed else None
-
-    def _sync_status(self) -> str | None:
-        saved = self.saved_steps()
-        if not saved:
-            return None
-        return SYNCING if any(each.synced_ns > self._now_ns for each in saved) else JOB_COMPLETE
-
-    @property
-    def _run_ns(self) -> int | None:
-        return moment_of(self.phases, JobStatus.RUNNING)
-
-    @property
-    def _seen_until_ns(self) -> int:
-        """The current moment, or the moment the job ended if that is earlier."""
-        return min(self._now_ns, self._life[-1].at_ns) if self.is_finished else self._now_ns
+    def events(self) -> list[QueueEvent]:
+        return [
+            QueueEvent(
+                training_job_id=self._entry.job_id,
+                training_job_name=self._plan.name,
+                status=phase.status,
+                created=self._sim_clock.stamp(phase.at_ns),
+                event_message=phase.message,
+                exit_code=phase.exit_code,
+            )
+            for phase in self.phases
+        ]
 
     def sources(self) -> list[LineSource]:
         """Return all lines the job ever logs; the caller filters out lines in the future."""
@@ -144,15 +139,16 @@ class SimJob:
         )
         sources = deploy_lines(run)
         if run.run_ns is not None:
-            logged, quiet_ns = scenario.log(run), _silent_from(run)
-            sources += logged if quiet_ns is None else [source.until(quiet_ns) for source in logged]
-        for incident in scenario.incidents:
-            sources += incident(run)
+            # A failing run stops logging normally shortly before its last error.
+            errors_ns = min(int(ERRORS_ONLY_S * NS_PER_S), (last.at_ns - run.start_ns) // 2)
+            quiet_ns = last.at_ns - errors_ns if run.outcome == JobStatus.FAILED else last.at_ns + 1
+            sources += [source.until(quiet_ns) if ends else source for source in scenario.log(run)]
+        sources += [source for incident in scenario.incidents for source in incident(run)]
         sources += closing_lines(run)
         stopped_ns = self._entry.stopped_ns
         if stopped_ns is not None:
             return [*(source.until(stopped_ns) for source in sources), *stop_lines(run, stopped_ns)]
-        return sources if run.end_ns is None else [source.until(run.end_ns + 1) for source in sources]
+        return [source.until(last.at_ns + 1) for source in sources] if ends else sources
 
     def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
         """Return the metrics; without a range, the last hour or, once the job has ended, the whole run."""
@@ -161,30 +157,28 @@ class SimJob:
             return job_metrics(record, {})
         first_ns, last_ns = self._sim_clock.to_wall(run_ns), self._sim_clock.to_wall(self._seen_until_ns)
         end_ns = last_ns if end_s is None else min(last_ns, int(end_s * NS_PER_S))
-        if start_s is not None:
-            start_ns = max(first_ns, int(start_s * NS_PER_S))
-        elif self.is_finished:
-            start_ns = first_ns
-        else:
-            start_ns = max(first_ns, end_ns - DEFAULT_METRICS_S * NS_PER_S)
+        if start_s is None:
+            start_s = 0.0 if self.is_finished else end_ns / NS_PER_S - DEFAULT_METRICS_S
+        start_ns = max(first_ns, int(start_s * NS_PER_S))
         times = sample_times(self._sim_clock, run_ns, start_ns, end_ns, step_s)
-        return run_metrics(plan.scenario, self._machine, plan.node_count, self._entry.seed, times, record)
+        return run_metrics(plan.scenario, self._machine, plan.nodes, self._entry.seed, times, record)
 
     def saved_steps(self) -> list[SavedStep]:
         """Return the checkpoints written so far, oldest first."""
         run_ns, saves = self._run_ns, self._plan.scenario.saves
         if run_ns is None or saves is None or saves.family is None:
             return []
-        curves, seen_ns = self._plan.scenario.curves, self._seen_until_ns
+        curves, seen_ns, family = self._plan.scenario.curves, self._seen_until_ns, FAMILIES[saves.family]
+        if saves.until_s is not None:
+            seen_ns = min(seen_ns, run_ns + int(saves.until_s * NS_PER_S))
         saved = []
         for step in range(saves.every, curves.pace.steps_done(seen_ns - run_ns) + 1, saves.every):
-            after_ns = curves.pace.finished_ns(step) + int(saves.write_s * NS_PER_S)
-            is_late = saves.until_s is not None and after_ns > saves.until_s * NS_PER_S
-            if is_late or run_ns + after_ns > seen_ns:
+            written_ns = run_ns + curves.pace.finished_ns(step) + int(saves.write_s * NS_PER_S)
+            if written_ns > seen_ns:
                 break
-            synced_ns = run_ns + after_ns + int(saves.sync_s * NS_PER_S)
-            name = FAMILIES[saves.family].directory.format(step=step)
-            saved.append(SavedStep(name, _files(saves.family, step, curves), run_ns + after_ns, synced_ns))
+            synced_ns = written_ns + int(saves.sync_s * NS_PER_S)
+            name, files = family.directory.format(step=step), _files(saves.family, step, curves)
+            saved.append(SavedStep(name, files, written_ns, synced_ns))
         return saved
 
     def checkpoints(self) -> list[Checkpoint]:
@@ -194,40 +188,33 @@ class SimJob:
         family = FAMILIES[saves.family]
         return [
             Checkpoint(
-                checkpoint_id=each.name,
-                created_at=self._sim_clock.stamp(each.created_ns),
+                checkpoint_id=step.name,
+                created_at=self._sim_clock.stamp(step.created_ns),
                 checkpoint_type=family.kind,
                 base_model=family.model.name,
                 lora_adapter_config=family.adapter_config(),
-                size_bytes=sum(file.size_bytes for file in each.files),
-                sync_status=SYNCING if each.synced_ns > self._now_ns else COMPLETE,
+                size_bytes=sum(file.size_bytes for file in step.files),
+                sync_status=SYNCING if step.synced_ns > self._now_ns else COMPLETE,
                 training_job_id=self._entry.job_id,
             )
-            for each in self.saved_steps()
+            for step in self.saved_steps()
         ]
 
     def checkpoint_files(self) -> list[StoredFile]:
         """Return the files of all checkpoints, named ``checkpoint/file`` unless the checkpoint is ``.``."""
         return [
             StoredFile(
-                relative_name=file.name if each.name == "." else f"{each.name}/{file.name}",
+                relative_name=file.name if step.name == "." else f"{step.name}/{file.name}",
                 node_rank=file.node_rank,
                 size_bytes=file.size_bytes,
-                modified=self._sim_clock.stamp(each.created_ns).isoformat(),
+                modified=self._sim_clock.stamp(step.created_ns).isoformat(),
                 generate=file.read,
             )
-            for each in self.saved_steps()
-            for file in each.files
+            for step in self.saved_steps()
+            for file in step.files
         ]
 
 
 @lru_cache(maxsize=512)
 def _files(family: str, step: int, curves: TrainingCurves) -> tuple[FileSpec, ...]:
     return tuple(FAMILIES[family].file_specs(step, curves))
-
-
-def _silent_from(run: SimRun) -> int | None:
-    """Return when a failing run stops logging normally, shortly before its last error; None otherwise."""
-    if run.end_ns is None or run.outcome != JobStatus.FAILED:
-        return None
-    return run.end_ns - min(int(ERRORS_ONLY_S * NS_PER_S), (run.end_ns - run.start_ns) // 2)

@@ -6,11 +6,12 @@ be computed without the rest.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import cos, floor, nan, pi
+from math import cos, inf, nan, pi
 
 from api_client.emulator.fleet.clock import NS_PER_S
 
@@ -42,21 +43,13 @@ def centered(seed: int, index: int = 0) -> float:
     return uniform(seed, 2 * index) - uniform(seed, 2 * index + 1)
 
 
-def smooth(seed: int, place: float) -> float:
-    """Return a number in (-1, 1) that drifts: ``centered`` at integer places, interpolated between them."""
-    cell = floor(place)
-    part = place - cell
-    low, high = centered(seed, cell), centered(seed, cell + 1)
-    return low + (high - low) * part * part * (3 - 2 * part)
-
-
 @cache
 def _table() -> tuple[float, ...]:
     return tuple(centered(0xB7, index) for index in range(TABLE_SIZE))
 
 
 def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
-    """Return noise in (-1, 1) at many times at once, linear between values ``cell_s`` apart.
+    """Return noise in (-1, 1) that drifts, at many times: linear between values ``cell_s`` apart.
 
     Metrics need tens of thousands of values at once, so this reads a table instead of hashing. The noise
     repeats after ``TABLE_SIZE`` cells.
@@ -65,11 +58,15 @@ def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
     offset = seed * _SEED_STRIDE
     values = []
     for time_s in times_s:
-        place = time_s / cell_s
-        cell = int(place)
-        low = table[(offset + cell) & last]
-        values.append(low + (table[(offset + cell + 1) & last] - low) * (place - cell))
+        cell, part = divmod(time_s / cell_s, 1)
+        low = table[(offset + int(cell)) & last]
+        values.append(low + (table[(offset + int(cell) + 1) & last] - low) * part)
     return values
+
+
+def smooth(seed: int, position: float) -> float:
+    """Return noise in (-1, 1) that drifts, linear between integer positions."""
+    return track(seed, [position], 1.0)[0]
 
 
 JITTER_SHARE = 0.2
@@ -87,9 +84,9 @@ class StepSchedule:
     total_steps: int
     step_s: float
     warmup_s: float = 90.0
-    pause_every: int = 0
+    pause_every: int = sys.maxsize
     pause_s: float = 0.0
-    halts_after_s: float | None = None
+    halts_after_s: float = inf
     seed: int = 0
     first_step: int = 0
 
@@ -97,40 +94,35 @@ class StepSchedule:
         """Return the time at which step ``step`` (1-based) is done; it increases with ``step``."""
         step -= self.first_step
         step_ns = int(self.step_s * NS_PER_S)
-        pauses = (step - 1) // self.pause_every if self.pause_every and step > 0 else 0
+        pauses_ns = max(0, step - 1) // self.pause_every * int(self.pause_s * NS_PER_S)
         jitter_ns = mix(self.seed, step) % max(1, int(step_ns * JITTER_SHARE))
-        return (
-            int(self.warmup_s * NS_PER_S) + step * step_ns + pauses * int(self.pause_s * NS_PER_S) + jitter_ns
-        )
+        return int(self.warmup_s * NS_PER_S) + step * step_ns + pauses_ns + jitter_ns
 
     def steps_done(self, since_start_ns: int) -> int:
-        if self.halts_after_s is not None:
-            since_start_ns = min(since_start_ns, int(self.halts_after_s * NS_PER_S))
         steps = range(self.first_step + 1, self.total_steps + 1)
-        return self.first_step + bisect_right(steps, since_start_ns, key=self.finished_ns)
+        until_ns = min(since_start_ns, self.halts_after_s * NS_PER_S)
+        return self.first_step + bisect_right(steps, until_ns, key=self.finished_ns)
 
     def is_pausing(self, since_start_s: float) -> bool:
-        past_warmup_s = since_start_s - self.warmup_s
-        if not self.pause_every or past_warmup_s < 0 or self.has_halted(since_start_s):
-            return False
         steps_s = self.pause_every * self.step_s
-        return past_warmup_s % (steps_s + self.pause_s) > steps_s
+        past_warmup_s = max(0.0, since_start_s - self.warmup_s)
+        return not self.has_halted(since_start_s) and past_warmup_s % (steps_s + self.pause_s) > steps_s
 
     def has_halted(self, since_start_s: float) -> bool:
-        return self.halts_after_s is not None and since_start_s >= self.halts_after_s
+        return since_start_s >= self.halts_after_s
 
     @property
     def duration_s(self) -> float:
         """Duration of the whole run if it never hangs."""
-        pauses = self.total_steps // self.pause_every if self.pause_every else 0
+        pauses = self.total_steps // self.pause_every
         return self.warmup_s + self.total_steps * self.step_s + pauses * self.pause_s
 
 
 WARMUP_SHARE = 0.03
 """Share of the steps in which the learning rate rises; after it the rate falls along a cosine."""
 _DRIFT_STEPS = 40.0
-_EXPLOSION_A_STEP = 1.05
-_MAX_EXPLOSION = 60.0
+BLOW_UP_STEPS = 6
+"""Steps in which the loss blows up before it becomes NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,34 +140,27 @@ class TrainingCurves:
     noise: float = 0.04
     peak_learning_rate: float = 2e-5
     steps_per_epoch: int = 3000
-    nan_from: int | None = None
-    explodes_from: int | None = None
+    nan_from: int = sys.maxsize
+    explodes_from: int = sys.maxsize
     seed: int = 1
 
     def loss(self, step: int) -> float:
         """Return the training loss at a step; NaN from ``nan_from`` on."""
-        if self.nan_from is not None:
-            if step >= self.nan_from:
-                return nan
-            if step >= self.nan_from - 6:  # the loss blows up before it becomes NaN
-                return self._clean_loss(step) * 1.9 ** (step - self.nan_from + 7)
-        return self._clean_loss(step) * self._explosion(step)
+        noise = centered(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS)
+        return self._level(step) * (1 + self.noise * noise) * self._explosion(step)
+
+    def _level(self, step: int) -> float:
+        return self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
 
     def _explosion(self, step: int) -> float:
-        if self.explodes_from is None or step < self.explodes_from:
-            return 1.0
-        return min(_MAX_EXPLOSION, _EXPLOSION_A_STEP ** (step - self.explodes_from))
-
-    def _clean_loss(self, step: int) -> float:
-        level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
-        return level * (
-            1 + self.noise * (centered(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS))
-        )
+        if step >= self.nan_from:
+            return nan
+        blown_up, exploded = step - self.nan_from + BLOW_UP_STEPS, min(step - self.explodes_from, 1000)
+        return float(1.9 ** (blown_up + 1) if blown_up >= 0 else min(60.0, 1.05 ** max(0, exploded)))
 
     def eval_loss(self, step: int) -> float:
         """Return the held-out loss at a step: slightly above the training loss, with less noise."""
-        level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
-        return level * 1.04 + 0.004 * smooth(self.seed + 2, step / _DRIFT_STEPS)
+        return self._level(step) * 1.04 + 0.004 * smooth(self.seed + 2, step / _DRIFT_STEPS)
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""
@@ -187,14 +172,8 @@ class TrainingCurves:
         return self.peak_learning_rate * (0.1 + 0.9 * (1 + cos(pi * done)) / 2)
 
     def grad_norm(self, step: int) -> float:
-        if self.nan_from is not None and step >= self.nan_from:
-            return nan
-        blow_up = 40.0 if self.nan_from is not None and step >= self.nan_from - 6 else 1.0
-        return (
-            self._explosion(step) ** 2
-            * blow_up
-            * (0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step))
-        )
+        calm = 0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step)
+        return self._explosion(step) ** 2 * calm
 
     def epoch(self, step: int) -> float:
         return step / self.steps_per_epoch

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from api_client.emulator.fleet.cache_trees import CACHES, CacheTree
+from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.demo_jobs import PAST_JOBS, RUNNING_JOBS, WAITING_JOBS
 from api_client.emulator.fleet.plans import JobPlan
 from api_client.emulator.formats import ID_ALPHABET, ID_LENGTH
@@ -28,19 +29,14 @@ class ProjectPlan:
         return demo_id("project", self.name)
 
     @property
-    def born_s(self) -> float:
-        """Creation time in seconds after the epoch; negative."""
-        return -float(self.age_days * _DAY_S)
+    def age_ns(self) -> int:
+        return self.age_days * _DAY_S * NS_PER_S
 
 
 def demo_id(kind: str, name: str) -> str:
     """Return a platform-style short id, always the same for the same object."""
     number = int.from_bytes(sha256(f"{kind}:{name}".encode()).digest()[:8])
-    letters = []
-    for _ in range(ID_LENGTH):
-        number, place = divmod(number, len(ID_ALPHABET))
-        letters.append(ID_ALPHABET[place])
-    return "".join(letters)
+    return "".join(ID_ALPHABET[number // 30**digit % len(ID_ALPHABET)] for digit in range(ID_LENGTH))
 
 
 PROJECTS: tuple[ProjectPlan, ...] = (

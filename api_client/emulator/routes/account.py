@@ -50,8 +50,8 @@ async def _set_limit(call: Call) -> Any:
     team = call.platform.team(call.parameters.required_text("team_id"))
     gpu_type = call.parameters.required_text("gpu_type")
     max_gpus = call.parameters.integer("max_gpus", maximum=MAXIMUM_GPUS)
-    known = {item.gpu_type for item in training_capacity(call.platform).gpu_capacities}
-    if gpu_type not in known:
+    gpu_types = {item.gpu_type for item in training_capacity(call.platform).gpu_capacities}
+    if gpu_type not in gpu_types:
         raise not_found("GPU type", gpu_type)
     if max_gpus is not None:
         call.platform.set_gpu_limit(team, gpu_type, max_gpus)

@@ -97,7 +97,7 @@ def api_route(method: str, path: str, answer: Callable[[Call], Any]) -> ServedRo
     """
 
     async def endpoint(request: Request) -> Response:
-        call = Call(request, await _body(request))
+        call = Call(request, await body_of(request))
         if iscoroutinefunction(answer):
             return JsonAnswer(await answer(call))
         return await run_in_threadpool(lambda: JsonAnswer(answer(call)))
@@ -128,7 +128,7 @@ MAXIMUM_EPOCH_MS = 253_402_300_799_999
 """End of the year 9999."""
 
 
-async def _body(request: Request) -> bytes:
+async def body_of(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -161,9 +161,12 @@ class Parameters:
 
     def integer(self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS) -> int | None:
         value = self.values.get(name)
-        if value is None or value == "":
+        if value in (None, ""):
             return None
-        number = _whole_number(value)
+        try:
+            number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
+        except ValueError:
+            number = None
         if number is None:
             raise invalid(f"{name} must be an integer")
         if not minimum <= number <= maximum:
@@ -172,7 +175,7 @@ class Parameters:
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
         value = self.values.get(name)
-        if value is None or value == "":
+        if value in (None, ""):
             return None
         if value not in options:
             raise invalid(f"{name} must be one of {', '.join(options)}")
@@ -180,9 +183,7 @@ class Parameters:
 
     def text(self, name: str) -> str | None:
         value = self.values.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, str):
+        if not isinstance(value, str | None):
             raise invalid(f"{name} must be a string")
         return value
 
@@ -200,32 +201,17 @@ class Parameters:
             raise invalid(f"{name} must be an ISO 8601 time") from error
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
-    def texts(self, name: str) -> list[str] | None:
-        value = self.values.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    def texts(self, name: str) -> list[str]:
+        values = self.values.get(name) or []
+        if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
             raise invalid(f"{name} must be a list of strings")
-        return value
+        return values
 
     def object(self, name: str) -> dict[str, Any]:
         value = self.values.get(name)
         if not isinstance(value, dict):
             raise invalid(f"{name} is required and must be an object")
         return value
-
-
-def _whole_number(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, str):
-        digits = value.strip().removeprefix("-")
-        # Python refuses to convert very long digit strings, and no valid value is that long.
-        if digits.isascii() and digits.isdigit() and len(digits) <= 20:
-            return int(value)
-    return None
 
 
 DEFAULT_LIMIT = 500

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, Literal
 
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found, not_served
-from api_client.emulator.backend import LogQuery
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
@@ -27,15 +27,18 @@ from api_client.emulator.serving.lifecycle import (
     startup_fields,
     status_at,
 )
-from api_client.emulator.store.deployments import Change, StoredDeployment, StoredModel
-from api_client.models import LogRecord
+from api_client.emulator.store.deployments import Change, DeploymentStore, StoredDeployment, StoredModel
 
-FAILED = "DEPLOY_FAILED"
+FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
+
+
+def _store(call: Call) -> DeploymentStore:
+    return call.platform.stores.deployments
 
 
 def _model_of(call: Call) -> StoredModel:
     model_id = call.path["model_id"]
-    model = call.platform.stores.deployments.model(model_id)
+    model = _store(call).model(model_id)
     if model is None:
         raise not_found("Model", model_id)
     return model
@@ -43,11 +46,11 @@ def _model_of(call: Call) -> StoredModel:
 
 def _deployment_of(call: Call) -> StoredDeployment:
     """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
-    wanted = call.path["deployment_id"]
+    deployment_id = call.path["deployment_id"]
     for deployment in _model_of(call).deployments:
-        if wanted == deployment.id or (wanted == PRODUCTION and deployment.is_production):
+        if deployment_id == deployment.id or (deployment_id == PRODUCTION and deployment.is_production):
             return deployment
-    raise not_found("Deployment", wanted)
+    raise not_found("Deployment", deployment_id)
 
 
 def _models(call: Call) -> Any:
@@ -55,7 +58,7 @@ def _models(call: Call) -> Any:
     name = call.parameters.text("name")
     models = [
         model_fields(call.platform, model)
-        for model in call.platform.stores.deployments.models()
+        for model in _store(call).models()
         if team_id in (None, model.team_id) and (not name or name == model.name)
     ]
     return {"models": models}
@@ -63,80 +66,77 @@ def _models(call: Call) -> Any:
 
 def _delete_model(call: Call) -> Any:
     model = _model_of(call)
-    call.platform.stores.deployments.delete_model(model.id)
+    _store(call).delete_model(model.id)
     return {"id": model.id, "deleted": True}
 
 
 def _deployments(call: Call) -> Any:
     name, now = call.parameters.text("name"), call.platform.now()
-    found = _model_of(call).deployments
-    return {"deployments": [deployment_fields(each, now) for each in found if not name or name == each.name]}
+    deployments = [
+        deployment for deployment in _model_of(call).deployments if name in (None, "", deployment.name)
+    ]
+    return {"deployments": [deployment_fields(deployment, now) for deployment in deployments]}
 
 
 def _delete_deployment(call: Call) -> Any:
     deployment = _deployment_of(call)
-    call.platform.stores.deployments.delete(deployment)
+    _store(call).change(deployment.model_id, lambda each: None if each.id == deployment.id else each)
     return {"id": deployment.id, "deleted": True, "model_id": deployment.model_id}
 
 
 def _promote(call: Call) -> Any:
     deployment = _deployment_of(call)
-    if _status(call, deployment) == FAILED:
+    if _status(call) == FAILED:
         raise invalid("a deployment that failed cannot be promoted")
-    return deployment_fields(call.platform.stores.deployments.promote(deployment), call.platform.now())
+    _store(call).change(
+        deployment.model_id, lambda each: replace(each, is_production=each.id == deployment.id)
+    )
+    return deployment_fields(_deployment_of(call), call.platform.now())
 
 
 def _activate(call: Call) -> Any:
-    deployment = _deployment_of(call)
-    status = _status(call, deployment)
+    status = _status(call)
     if status == FAILED:
         raise invalid("a deployment that failed cannot be activated; retry it")
-    is_stopped = status in ("DEACTIVATING", "INACTIVE")
-    if is_stopped:
-        _change(call, deployment, "activate")
-    return {"success": True, "no_op": not is_stopped}
+    return {"success": True, "no_op": not _change(call, "activate", status in STOPPED)}
 
 
 def _deactivate(call: Call) -> Any:
-    deployment = _deployment_of(call)
-    is_stopped = _status(call, deployment) in ("DEACTIVATING", "INACTIVE")
-    if not is_stopped:
-        _change(call, deployment, "deactivate")
-    return {"success": True, "no_op": is_stopped}
+    return {"success": True, "no_op": not _change(call, "deactivate", _status(call) not in STOPPED)}
 
 
 def _retry(call: Call) -> Any:
-    deployment = _deployment_of(call)
-    can_retry = _status(call, deployment) == FAILED
-    if can_retry:
-        deployment = _change(call, deployment, "retry")
+    retried = _change(call, "retry", _status(call) == FAILED)
     return {
-        "retried": can_retry,
-        "reason": None if can_retry else "only a deployment that failed can be retried",
-        "deployment": deployment_fields(deployment, call.platform.now()),
+        "retried": retried,
+        "reason": None if retried else "only a deployment that failed can be retried",
+        "deployment": deployment_fields(_deployment_of(call), call.platform.now()),
     }
 
 
-def _status(call: Call, deployment: StoredDeployment) -> str:
-    return status_at(deployment, call.platform.now())
+def _status(call: Call) -> str:
+    return status_at(_deployment_of(call), call.platform.now())
 
 
-def _change(
-    call: Call, deployment: StoredDeployment, kind: Literal["retry", "activate", "deactivate"]
-) -> StoredDeployment:
-    return call.platform.stores.deployments.change(deployment, Change(call.platform.now(), kind))
+def _change(call: Call, kind: Literal["retry", "activate", "deactivate"], is_possible: bool) -> bool:
+    """Add a change to the deployment in the path if it is possible, and return whether it is."""
+    deployment, change = _deployment_of(call), Change(call.platform.now(), kind)
+    if is_possible:
+        changed = replace(deployment, changes=(*deployment.changes, change))
+        _store(call).change(deployment.model_id, lambda each: changed if each.id == changed.id else each)
+    return is_possible
 
 
 def _startups(call: Call) -> Any:
     start_ms, end_ms = read_time_range(call.parameters)
     if start_ms is None or end_ms is None:
         raise invalid("start_epoch_millis and end_epoch_millis are required")
-    found = [
-        each
-        for each in startup_fields(_deployment_of(call), call.platform.now())
-        if start_ms <= each["started_at_epoch_millis"] < end_ms
+    items = [
+        startup
+        for startup in startup_fields(_deployment_of(call), call.platform.now())
+        if start_ms <= startup["started_at_epoch_millis"] < end_ms
     ]
-    return {"items": found, "pagination": {"has_more": False, "cursor": None}, "total_count": len(found)}
+    return {"items": items, "pagination": {"has_more": False, "cursor": None}, "total_count": len(items)}
 
 
 def _not_served(_: Call) -> Any:
@@ -150,42 +150,30 @@ MAXIMUM_PATTERN_LENGTH = 256
 def _logs(call: Call) -> Any:
     deployment, parameters = _deployment_of(call), call.parameters
     now_ms = int(call.platform.now_s() * MS_PER_S)
-    wanted = read_log_query(parameters, now_ms)
+    query, pattern, replica = (
+        read_log_query(parameters, now_ms),
+        _pattern(parameters),
+        parameters.text("replica"),
+    )
+    includes, excludes = _listed(parameters, "includes"), _listed(parameters, "excludes")
+    # No line here belongs to a request or a component.
+    is_elsewhere = parameters.text("request_id") or parameters.text("component")
     lines = [
         line
         for line in log_lines(deployment, until_ns=(now_ms + 1) * NS_PER_MS - 1)
-        if _in_window(line, wanted) and _matches(line, parameters)
+        if query.start_ns <= int(line["timestamp"]) < query.end_ns
+        and (query.levels is None or line.get("level") in query.levels)
+        and not is_elsewhere
+        and (not replica or line.get("replica") == replica)
+        and pattern.search(line["message"])
+        and all(part in line["message"] for part in includes)
+        and not any(part in line["message"] for part in excludes)
     ]
-    if wanted.direction == "desc":
-        lines.reverse()
-    return {"logs": lines[: wanted.limit]}
+    return {"logs": (lines if query.direction == "asc" else lines[::-1])[: query.limit]}
 
 
-def _in_window(line: LogRecord, wanted: LogQuery) -> bool:
-    if not wanted.start_ns <= int(line["timestamp"]) < wanted.end_ns:
-        return False
-    return wanted.levels is None or line.get("level") in wanted.levels
-
-
-def _matches(line: LogRecord, parameters: Parameters) -> bool:
-    message = line["message"]
-    replica = parameters.text("replica")
-    if replica and line.get("replica") != replica:
-        return False
-    if parameters.text("request_id") or parameters.text("component"):
-        return False  # no line here belongs to a request or a component
-    pattern = _pattern(parameters)
-    if pattern is not None and not pattern.search(message):
-        return False
-    return all(part in message for part in _listed(parameters, "includes")) and not any(
-        part in message for part in _listed(parameters, "excludes")
-    )
-
-
-def _pattern(parameters: Parameters) -> re.Pattern[str] | None:
-    text = parameters.text("search_pattern")
-    if not text:
-        return None
+def _pattern(parameters: Parameters) -> re.Pattern[str]:
+    text = parameters.text("search_pattern") or ""
     if len(text) > MAXIMUM_PATTERN_LENGTH:
         raise invalid(f"search_pattern must not exceed {MAXIMUM_PATTERN_LENGTH} characters")
     try:
@@ -195,7 +183,7 @@ def _pattern(parameters: Parameters) -> re.Pattern[str] | None:
 
 
 def _listed(parameters: Parameters, name: str) -> list[str]:
-    texts = parameters.texts(name) or []
+    texts = parameters.texts(name)
     if len(texts) > MAXIMUM_LISTED:
         raise invalid(f"{name} must not hold more than {MAXIMUM_LISTED} texts")
     return texts

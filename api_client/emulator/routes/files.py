@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import os
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -67,7 +67,24 @@ def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
     return f"{PREFIX}/{job_id}/{node_rank}/{encoded}/{label}"
 
 
-def _decoded(encoded: str) -> str | None:
+def _get(request: Request) -> Response:
+    platform = platform_of(request)
+    refused = refusal(request, platform)
+    if refused is not None:
+        return refused
+    job_id, rank, name = request.path_params["job_id"], request.path_params["rank"], _decoded(request)
+    files: list[StoredFile] = []
+    with suppress(ApiFault):
+        files = platform.backend_of(job_id).checkpoint_files(job_id)
+    file = next((file for file in files if (file.relative_name, str(file.node_rank)) == (name, rank)), None)
+    content = None if file is None else _content(platform, file)
+    if content is None:
+        return xml_fault(404, "NoSuchKey", "The specified key does not exist.")
+    return answer_bytes(request, content)
+
+
+def _decoded(request: Request) -> str | None:
+    encoded = request.path_params["encoded"]
     try:
         padded = encoded + "=" * (-len(encoded) % 4)
         return os.fsdecode(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -75,30 +92,13 @@ def _decoded(encoded: str) -> str | None:
         return None
 
 
-def _get(request: Request) -> Response:
-    platform = platform_of(request)
-    refused = refusal(request, platform)
-    if refused is not None:
-        return refused
-    path = request.path_params
-    file = _find(platform, path["job_id"], path["rank"], _decoded(path["encoded"]))
-    content = None if file is None else _content(platform, file)
-    if content is None:
-        return xml_fault(404, "NoSuchKey", "The specified key does not exist.")
-    return answer_bytes(request, content)
-
-
-def _find(platform: Platform, job_id: str, rank: str, name: str | None) -> StoredFile | None:
-    try:
-        files = platform.backend_of(job_id).checkpoint_files(job_id)
-    except ApiFault:
-        return None
-    return next((file for file in files if file.relative_name == name and str(file.node_rank) == rank), None)
-
-
 def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
+    """Return the file's bytes, but none from outside the data folder: a job may have created symlinks."""
     if file.path is not None:
-        return _from_disk(file.path, platform.data_dir)
+        real = file.path.resolve()
+        with suppress(OSError):
+            is_inside = real.is_file() and real.is_relative_to(platform.data_dir.resolve())
+            return bytes_of_file(real) if is_inside else None
     if file.generate is None:
         return None
     if file.size_bytes <= SINGLE_PART_BYTES:
@@ -106,17 +106,6 @@ def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
     else:
         etag = tag_of_parts(f"{file.relative_name}:{file.modified}", file.size_bytes)
     return StoredBytes(file.size_bytes, file.generate, etag)
-
-
-def _from_disk(path: Path, data_dir: Path) -> StoredBytes | None:
-    """Return the file's bytes only if it is inside the data folder: a job may have created symlinks."""
-    real = path.resolve()
-    if not real.is_file() or not real.is_relative_to(data_dir.resolve()):
-        return None
-    try:
-        return bytes_of_file(real)
-    except OSError:
-        return None
 
 
 FILES_ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]
@@ -127,12 +116,8 @@ It has no web pages: watch its jobs in the dashboard.
 """
 
 
-def _welcome(_: Request) -> Response:
-    return PlainTextResponse(WELCOME)
-
-
 PAGES_ROUTES = [
-    Route(path, _welcome, methods=["GET"])
+    Route(path, lambda _: PlainTextResponse(WELCOME), methods=["GET"])
     for path in (
         "/",
         "/training/{project_id}/logs/{job_id}",

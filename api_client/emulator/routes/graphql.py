@@ -23,7 +23,8 @@ DEPLOY = "create_model_version_from_inference_template"
 FAULT_CODES = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}
 """GraphQL error codes where they differ from those of REST."""
 _OPERATION = re.compile(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", re.DOTALL)
-_TOKEN = re.compile(r"\([^)]*\)|[{}]|(?:(\w+)\s*:\s*)?(\w+)", re.DOTALL | re.ASCII)
+_NESTED = re.compile(r"\([^()]*\)|\{[^{}]*\}")
+_FIELD = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)", re.ASCII)
 
 
 def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
@@ -32,13 +33,11 @@ def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
     Raises ``ApiFault`` if it has none.
     """
     operation = _OPERATION.fullmatch(document)
-    fields: dict[str, str] = {}
-    depth = 0
-    for token in _TOKEN.finditer(operation[2] if operation else ""):
-        depth += (token[0] == "{") - (token[0] == "}")
-        if depth == 0 and token[2]:
-            fields[token[1] or token[2]] = token[2]
-    if operation is None or not fields or depth:
+    text, nested = operation[2] if operation else "", 1
+    while nested:
+        text, nested = _NESTED.subn(" ", text)
+    fields = {field[1] or field[2]: field[2] for field in _FIELD.finditer(text)}
+    if operation is None or not fields or not {*"{}"}.isdisjoint(text):
         raise ApiFault(400, "GRAPHQL_VALIDATION_FAILED", "the document has no fields that can be read")
     return operation[1] or "query", fields
 
@@ -67,7 +66,7 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
         "price": PRICES_USD_PER_MINUTE.get(machine.id),
         "limited_capacity": None,
     }
-    return fields | {re.sub(r"_(\w)", lambda found: found[1].upper(), name): fields[name] for name in fields}
+    return fields | {re.sub(r"_(\w)", lambda match: match[1].upper(), name): fields[name] for name in fields}
 
 
 def _deploy(platform: Platform, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,13 +80,13 @@ def _answer(call: Call) -> Any:
     variables = call.parameters.values.get("variables")
     try:
         kind, fields = top_level_fields(document)
-        known: dict[str, Any] = {DEPLOY: None} if kind == "mutation" else _root(platform)
-        unknown = [name for name in fields.values() if name not in known]
+        answers: dict[str, Any] = {DEPLOY: None} if kind == "mutation" else _root(platform)
+        unknown = [name for name in fields.values() if name not in answers]
         if unknown:
             raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
         if kind == "mutation":
-            known[DEPLOY] = _deploy(platform, variables if isinstance(variables, dict) else {})
-        return {"data": {key: known[name] for key, name in fields.items()}}
+            answers[DEPLOY] = _deploy(platform, variables if isinstance(variables, dict) else {})
+        return {"data": {key: answers[name] for key, name in fields.items()}}
     except ApiFault as fault:
         code = FAULT_CODES.get(fault.code, fault.code)
         # Errors have status 200.

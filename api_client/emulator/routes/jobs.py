@@ -42,11 +42,11 @@ async def _delete_project(call: Call) -> Any:
 
 def _project_cache(call: Call) -> Any:
     project_id = call.platform.stored_project(call.path["project_id"]).id
-    found = [backend.cache_files(project_id) for backend in call.platform.backends]
-    known = [files for files in found if files is not None]
-    if not known:
+    listings = [backend.cache_files(project_id) for backend in call.platform.backends]
+    caches = [files for files in listings if files is not None]
+    if not caches:
         raise ApiFault(404, "NOT_FOUND", "this project has no cache: none of its jobs used one")
-    files = [file for files in known for file in files]
+    files = [file for files in caches for file in files]
     return {"timestamp": call.platform.now(), "project_id": project_id, "file_summaries": files}
 
 
@@ -171,11 +171,11 @@ def _download(call: Call) -> Any:
 
 def _logs(call: Call) -> Any:
     job = call.job
-    wanted = read_log_query(call.parameters, int(call.platform.now_s() * MS_PER_S))
+    query = read_log_query(call.parameters, int(call.platform.now_s() * MS_PER_S))
     backend = call.platform.backend_of(job.id)
     # Checked before reading the lines, so that it is true of them.
     is_complete = backend.log_is_complete(job.id)
-    lines = backend.logs(job.id, wanted)
+    lines = backend.logs(job.id, query)
     return {"logs": lines, "complete": True} if is_complete else {"logs": lines}
 
 

@@ -46,10 +46,9 @@ def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
 async def _change(call: Call) -> Any:
     platform, job, parameters = call.platform, call.job, call.parameters
     session_id = call.path["session_id"]
-    found = [session for session in platform.stores.sessions.of(job.id) if session.id == session_id]
-    if not found:
+    sessions = {session.id: session for session in platform.stores.sessions.of(job.id)}
+    if (session := sessions.get(session_id)) is None:
         raise not_found("Interactive session", session_id)
-    session = found[0]
     trigger = parameters.choice("trigger", TRIGGERS) or session.trigger
     minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES) or 0
     is_on_startup = session.trigger == "on_startup"

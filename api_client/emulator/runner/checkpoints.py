@@ -7,13 +7,14 @@ whisper, otherwise full. A loading job gets node N's files below ``rank-N/<check
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,9 +22,10 @@ from typing import Any
 
 from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.runner.folders import CannotStart, DataFolders, JobFolders
+from api_client.emulator.runner.folders import CHECKPOINTS, CannotStart, DataFolders, JobFolders
 from api_client.emulator.store.jobs import StoredJob
 from api_client.emulator.store.stores import Stores
+from api_client.files import read_small_file
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 
@@ -31,36 +33,27 @@ SETTLED = timedelta(seconds=2)
 """A running job's checkpoint counts as complete once its newest file is this old."""
 FRESH_S = 1.0
 """Time after which a running job's folders are scanned again."""
-MAXIMUM_CONFIG_BYTES = 1024 * 1024
 
 _ADAPTER_CONFIG = "adapter_config.json"
 _MODEL_CONFIG = "config.json"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file of a checkpoint; ``name`` is its path in the checkpoint."""
+class DiskCheckpoint:
+    """A checkpoint of a job, with its files by their path in it, of each node."""
 
     name: str
-    path: Path
-    modified: datetime
-    stored: StoredFile
-
-
-@dataclass(frozen=True, slots=True)
-class FoundCheckpoint:
-    name: str
-    files: tuple[FoundFile, ...]
+    files: tuple[StoredFile, ...]
 
     @property
     def created_at(self) -> datetime:
-        return min(file.modified for file in self.files)
+        return min(datetime.fromisoformat(file.modified) for file in self.files)
 
     def is_settled(self, now: datetime) -> bool:
-        return now - max(file.modified for file in self.files) >= SETTLED
+        return now - max(datetime.fromisoformat(file.modified) for file in self.files) >= SETTLED
 
-    def describe(self, job_id: str, *, settled: bool) -> Checkpoint:
-        """Return the checkpoint in the form of the API; ``settled`` means that it is completely written."""
+    def describe(self, job_id: str, *, is_settled: bool) -> Checkpoint:
+        """Return the checkpoint as the API does; ``is_settled`` means that it is completely written."""
         adapter = self._json(_ADAPTER_CONFIG)
         config = self._json(_MODEL_CONFIG) or {}
         kind = "lora" if adapter is not None else "whisper" if _is_whisper(config) else "full"
@@ -71,51 +64,42 @@ class FoundCheckpoint:
             checkpoint_type=kind,
             base_model=base if isinstance(base, str) else None,
             lora_adapter_config=adapter,
-            size_bytes=sum(file.stored.size_bytes for file in self.files),
-            sync_status="COMPLETE" if settled else "SYNCING",
+            size_bytes=sum(file.size_bytes for file in self.files),
+            sync_status="COMPLETE" if is_settled else "SYNCING",
             training_job_id=job_id,
         )
 
     def _json(self, name: str) -> dict[str, Any] | None:
-        for file in self.files:
-            if file.name == name and file.stored.size_bytes <= MAXIMUM_CONFIG_BYTES:
-                try:
-                    content = json.loads(file.path.read_bytes())
-                except (OSError, ValueError, RecursionError):
-                    return None  # still being written, or not a JSON file
-                return content if isinstance(content, dict) else None
+        """Return a JSON object; None if there is none, or it is still being written."""
+        path = next(
+            (file.path for file in self.files if file.relative_name == Path(self.name, name).as_posix()), None
+        )
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            content = json.loads(read_small_file(path)) if path else None
+            return content if isinstance(content, dict) else None
         return None
 
 
-def find_checkpoints(folders: JobFolders, node_count: int) -> list[FoundCheckpoint]:
-    """Find the checkpoints on disk, oldest first."""
-    files: dict[str, list[FoundFile]] = {}
+def _checkpoints_below(folders: JobFolders, node_count: int) -> list[DiskCheckpoint]:
+    """Return the checkpoints on disk, oldest first."""
+    files: dict[str, list[StoredFile]] = {}
     for rank in range(node_count):
-        for checkpoint, file in _node_files(folders.node(rank).checkpoints, rank):
-            files.setdefault(checkpoint, []).append(file)
-    found = [FoundCheckpoint(name, tuple(members)) for name, members in files.items()]
-    return sorted(found, key=lambda checkpoint: (checkpoint.created_at, checkpoint.name))
-
-
-def _node_files(root: Path, rank: int) -> Iterator[tuple[str, FoundFile]]:
-    for parent, folders, names in os.walk(root):
-        inside = Path(parent).relative_to(root)
-        if not inside.parts:
-            folders[:] = [name for name in folders if not name.startswith(".")]
-        folders.sort()
-        checkpoint = inside.parts[0] if inside.parts else ROOT_CHECKPOINT
-        for name in sorted(names):
-            path = Path(parent) / name
-            try:
-                status = path.lstat()
-            except OSError:
-                continue  # deleted in the meantime
-            if not stat.S_ISREG(status.st_mode):
-                continue  # a symlink could point anywhere on this machine
-            modified = datetime.fromtimestamp(status.st_mtime, UTC)
-            whole_name = (inside / name).as_posix()
-            stored = StoredFile(whole_name, rank, status.st_size, modified.isoformat(), path)
-            yield checkpoint, FoundFile(Path(*inside.parts[1:], name).as_posix(), path, modified, stored)
+        root = folders.node(rank, CHECKPOINTS)
+        for parent, children, names in os.walk(root):
+            inside = Path(parent).relative_to(root)
+            children[:] = sorted(name for name in children if inside.parts or not name.startswith("."))
+            for name in sorted(names):
+                path = Path(parent) / name
+                try:
+                    status = path.lstat()
+                except OSError:
+                    continue  # deleted in the meantime
+                if stat.S_ISREG(status.st_mode):  # a symlink could point anywhere on this machine
+                    modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
+                    file = StoredFile((inside / name).as_posix(), rank, status.st_size, modified, path)
+                    files.setdefault(inside.parts[0] if inside.parts else ROOT_CHECKPOINT, []).append(file)
+    checkpoints = [DiskCheckpoint(name, tuple(members)) for name, members in files.items()]
+    return sorted(checkpoints, key=lambda checkpoint: (checkpoint.created_at, checkpoint.name))
 
 
 def _is_whisper(config: dict[str, Any]) -> bool:
@@ -135,26 +119,26 @@ class CheckpointStore:
         self._max_nodes = max_nodes
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._found: dict[str, tuple[float, list[FoundCheckpoint]]] = {}
+        self._scans: dict[str, tuple[float, list[DiskCheckpoint]]] = {}
 
-    def of(self, row: StoredJob) -> list[FoundCheckpoint]:
+    def of(self, row: StoredJob) -> list[DiskCheckpoint]:
         """Return a job's checkpoints, oldest first; for a running job up to ``FRESH_S`` old."""
         request = read_job_request(row.spec)
         if not request.checkpointing or request.node_count > self._max_nodes:
             return []
         with self._lock:  # many readers share one disk scan
             now_s = self._monotonic()
-            expires_s, found = self._found.get(row.job.id, (0.0, []))
+            expires_s, checkpoints = self._scans.get(row.job.id, (0.0, []))
             if now_s >= expires_s:
-                found = find_checkpoints(self._folders.job(row.job.id), request.node_count)
+                checkpoints = _checkpoints_below(self._folders.job(row.job.id), request.node_count)
                 expires_s = math.inf if row.job.is_finished else now_s + FRESH_S
-                self._found[row.job.id] = expires_s, found
-            return found
+                self._scans[row.job.id] = expires_s, checkpoints
+            return checkpoints
 
     def forget(self, job_id: str) -> None:
         """Drop the cached result, so that the next read scans the disk."""
         with self._lock:
-            self._found.pop(job_id, None)
+            self._scans.pop(job_id, None)
 
     def load(self, job: TrainingJob, sources: Iterable[CheckpointSource]) -> None:
         """Copy checkpoints to where a job loads them; raise ``CannotStart`` if that is impossible."""
@@ -162,38 +146,36 @@ class CheckpointStore:
         try:
             destination.mkdir(parents=True, exist_ok=True)
             for source in sources:
-                _copy(self._choose(source, job), destination)
+                for file in self._choose(source, job).files:
+                    assert file.path is not None
+                    target = destination / f"rank-{file.node_rank}" / file.relative_name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(file.path, target)
         except OSError as error:
             raise CannotStart(f"can't load a checkpoint: {error}") from error
 
-    def _choose(self, source: CheckpointSource, job: TrainingJob) -> FoundCheckpoint:
+    def _choose(self, source: CheckpointSource, job: TrainingJob) -> DiskCheckpoint:
         """Find what a source refers to: the newest matching checkpoint of the newest job that has any."""
         for row in reversed(self._stores.jobs.all()):
             if row.job.id != job.id and self._is_candidate(row.job, source, job):
-                found = [each for each in self.of(row) if source.name in (None, each.name)]
-                if found:
-                    return found[-1]
+                matches = [
+                    checkpoint for checkpoint in self.of(row) if source.name in (None, checkpoint.name)
+                ]
+                if matches:
+                    return matches[-1]
         selectors = (
             f"job {source.job_id}" if source.job_id else "",
             f"project {source.project_name!r}" if source.project_name else "",
         )
-        where = " and ".join(filter(None, selectors)) or "the job's own project"
-        what = f"checkpoint {source.name!r}" if source.name else "checkpoint"
-        raise CannotStart(f"no {what} of {where} on this machine to load")
+        origin = " and ".join(filter(None, selectors)) or "the job's own project"
+        name = f"checkpoint {source.name!r}" if source.name else "checkpoint"
+        raise CannotStart(f"no {name} of {origin} on this machine to load")
 
     def _is_candidate(self, job: TrainingJob, source: CheckpointSource, loading: TrainingJob) -> bool:
         if source.job_id is not None and job.id != source.job_id:
             return False
         if source.project_name is None:
             return source.job_id is not None or job.project_id == loading.project_id
-        name = job.training_project.name if job.training_project else ""
         team_of = self._stores.team_of
         is_same_team = team_of(job.project_id) == team_of(loading.project_id)
-        return name == source.project_name and is_same_team
-
-
-def _copy(checkpoint: FoundCheckpoint, destination: Path) -> None:
-    for file in checkpoint.files:
-        target = destination / f"rank-{file.stored.node_rank}" / checkpoint.name / file.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(file.path, target)
+        return job.project_name == source.project_name and is_same_team

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,15 +19,17 @@ import psutil
 from api_client.definitions.job_request import JobRequest
 from api_client.definitions.jobs import WORKING_FOLDER
 from api_client.emulator.runner.folders import (
+    CHECKPOINTS,
+    HUGGING_FACE_CACHE,
+    MOUNTS,
     PROJECT_CACHE,
+    SCRATCH,
     TEAM_CACHE,
-    CacheFolders,
+    WORKSPACE,
     CannotStart,
     JobFolders,
-    contained,
 )
-from api_client.emulator.runner.weights import parse_weights
-from api_client.models import ProjectSummary
+from api_client.models import TrainingJob
 
 INHERITED = frozenset(
     {
@@ -38,7 +40,6 @@ INHERITED = frozenset(
     }
 )  # fmt: skip
 """Variables that a job inherits from the emulator: never a key, never a proxy with a password."""
-INHERITED_PREFIXES = ("LC_",)
 
 LEADER_ADDRESS = "127.0.0.1"
 FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
@@ -50,24 +51,91 @@ MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
 It is unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model`` is correct in both places.
 """
 
+LEGACY_HUGGING_FACE_MOUNT = "/root/.cache/huggingface"
+
 SecretByName = Callable[[str, str], str]
 """Returns a secret's value by its name and what refers to it; raises ``CannotStart`` if there is none."""
 
 
-def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environ.items()
-        if name in INHERITED or name.startswith(INHERITED_PREFIXES)
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder that a container has at ``path``, and where it is on this machine.
+
+    ``content`` describes it in log lines; ``variable`` is an environment variable with its location, if any.
+    """
+
+    path: str | None
+    target: Path
+    content: str
+    variable: str | None = None
+
+
+def mounts_of(spec: JobRequest, folders: JobFolders, cache: Path, rank: int) -> Iterator[Mount]:
+    """Yield all folders that a node's container would have, besides its weights."""
+    if spec.uses_workdir:
+        yield Mount(WORKING_FOLDER, folders.node(rank, WORKSPACE), "working directory", "BT_WORKING_DIR")
+    if spec.load_from is not None:
+        loaded = folders.loaded_checkpoints
+        yield Mount(spec.load_folder, loaded, "loaded checkpoints", "BT_LOAD_CHECKPOINT_DIR")
+    if spec.checkpointing:
+        saved = folders.node(rank, CHECKPOINTS)
+        yield Mount(spec.checkpoint_path, saved, "checkpoints", "BT_CHECKPOINT_DIR")
+    if spec.caching:
+        base = PurePosixPath(spec.cache_mount)
+        yield Mount(None, cache, "caches", "BT_RW_CACHE_DIR")
+        yield Mount(str(base / PROJECT_CACHE), cache / PROJECT_CACHE, "project cache", "BT_PROJECT_CACHE_DIR")
+        yield Mount(str(base / TEAM_CACHE), cache / TEAM_CACHE, "team cache", "BT_TEAM_CACHE_DIR")
+    if spec.caching and spec.legacy_hf_mount:
+        hub = cache / HUGGING_FACE_CACHE
+        yield Mount(LEGACY_HUGGING_FACE_MOUNT, hub, "Hugging Face cache", "HF_HOME")
+
+
+def node_environment(
+    spec: JobRequest,
+    job: TrainingJob,
+    folders: JobFolders,
+    rank: int,
+    mounts: Iterable[Mount],
+    *,
+    inherited: Mapping[str, str],
+    secret: SecretByName,
+    visible_gpus: str | None,
+) -> dict[str, str]:
+    """Build all variables of a node. ``visible_gpus`` lists the node's share of the machine's GPUs.
+
+    Raises ``CannotStart`` for a missing secret or an invalid name.
+    """
+    platform = {mount.variable: str(mount.target) for mount in mounts if mount.variable}
+    # Without this Python buffers output that does not go to a terminal, and log lines arrive late.
+    defaults = {"PYTHONUNBUFFERED": "1", "PWD": str(folders.node(rank, WORKSPACE))}
+    if "HF_HOME" in platform:
+        defaults["HF_HOME"] = platform.pop("HF_HOME")
+    platform |= {
+        "BT_TRAINING_JOB_ID": job.id,
+        FOLDER_MARKER: str(folders.root),
+        "BT_TRAINING_JOB_NAME": spec.name or "",
+        "BT_TRAINING_PROJECT_ID": job.project_id,
+        "BT_TRAINING_PROJECT_NAME": job.project_name,
+        "BT_NUM_GPUS": str(spec.gpu_count),
+        "BT_RETRY_COUNT": "0",
+        "BT_GROUP_SIZE": str(spec.node_count),
+        "BT_NODE_RANK": str(rank),
+        "BT_LEADER_ADDR": LEADER_ADDRESS,
+        "BT_SCRATCH_DIR": str(folders.node(rank, SCRATCH)),
+        MOUNTS_VARIABLE: str(folders.node(rank, MOUNTS)),
     }
+    if visible_gpus is not None:
+        platform["CUDA_VISIBLE_DEVICES"] = visible_gpus
+        platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # same order as in NVML
+    base = {name: value for name, value in inherited.items() if name in INHERITED or name.startswith("LC_")}
+    return {**base, **defaults, **_resolved(spec.environment, secret), **platform}
 
 
-def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: SecretByName) -> dict[str, str]:
-    """Fill in secrets in the user's variables; raise ``CannotStart`` naming a missing secret."""
+def _resolved(variables: Mapping[str, str | Mapping[str, Any]], secret: SecretByName) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in variables.items():
         if isinstance(value, Mapping):
-            values[name] = resolve(str(value.get("name")), f"environment variable {name}")
+            values[name] = secret(str(value.get("name")), f"environment variable {name}")
         else:
             values[name] = str(value)
         if not name or "=" in name or "\0" in name + values[name]:
@@ -75,113 +143,23 @@ def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: SecretBy
     return values
 
 
-def node_environment(
-    spec: JobRequest,
-    *,
-    job_id: str,
-    project: ProjectSummary,
-    rank: int,
-    folders: JobFolders,
-    caches: CacheFolders | None,
-    base: Mapping[str, str],
-    user_variables: Mapping[str, str],
-    visible_gpus: str | None,
-) -> dict[str, str]:
-    """Build all variables of a node. ``visible_gpus`` lists the node's share of the machine's GPUs."""
-    node = folders.node(rank)
-    platform = {
-        "BT_TRAINING_JOB_ID": job_id,
-        FOLDER_MARKER: str(folders.root),
-        "BT_TRAINING_JOB_NAME": spec.name or "",
-        "BT_TRAINING_PROJECT_ID": project.id,
-        "BT_TRAINING_PROJECT_NAME": project.name,
-        "BT_NUM_GPUS": str(spec.gpu_count),
-        "BT_RETRY_COUNT": "0",
-        "BT_GROUP_SIZE": str(spec.node_count),
-        "BT_NODE_RANK": str(rank),
-        "BT_LEADER_ADDR": LEADER_ADDRESS,
-        "BT_SCRATCH_DIR": str(node.scratch),
-        MOUNTS_VARIABLE: str(node.mounts),
-    }
-    if spec.uses_workdir:
-        platform["BT_WORKING_DIR"] = str(node.workspace)
-    if spec.checkpointing:
-        platform["BT_CHECKPOINT_DIR"] = str(node.checkpoints)
-    if spec.load_from is not None:
-        platform["BT_LOAD_CHECKPOINT_DIR"] = str(folders.loaded_checkpoints)
-    if caches is not None:
-        platform["BT_RW_CACHE_DIR"] = str(caches.base)
-        platform["BT_PROJECT_CACHE_DIR"] = str(caches.project)
-        platform["BT_TEAM_CACHE_DIR"] = str(caches.team)
-    if visible_gpus is not None:
-        platform["CUDA_VISIBLE_DEVICES"] = visible_gpus
-        platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # same order as in NVML
-    # Without this Python buffers output that does not go to a terminal, and log lines arrive late.
-    defaults = {"PYTHONUNBUFFERED": "1", "PWD": str(node.workspace)}
-    if caches is not None and spec.legacy_hf_mount:
-        defaults["HF_HOME"] = str(caches.legacy_hugging_face)
-    return {**base, **defaults, **user_variables, **platform}
-
-
-LEGACY_HUGGING_FACE_MOUNT = "/root/.cache/huggingface"
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A container path and its location on this machine.
-
-    ``what`` describes it in log lines; ``variable`` is an environment variable with its location, if any.
-    """
-
-    path: str
-    target: Path
-    what: str
-    variable: str | None = None
-
-
-def mounts_of(
-    spec: JobRequest, folders: JobFolders, caches: CacheFolders | None, rank: int
-) -> Iterator[Mount]:
-    """Yield all mounts that a node's container would have; raise ``CannotStart`` for invalid weights."""
-    for index, weights in enumerate(parse_weights(spec.weights)):
-        yield Mount(weights.mount_location, folders.weights(index), f"weights {weights.source}")
-    if spec.uses_workdir:
-        workspace = folders.node(rank).workspace
-        yield Mount(WORKING_FOLDER, workspace, "working directory", "BT_WORKING_DIR")
-    if spec.load_from is not None:
-        loaded = folders.loaded_checkpoints
-        yield Mount(spec.load_folder, loaded, "loaded checkpoints", "BT_LOAD_CHECKPOINT_DIR")
-    if spec.checkpointing and spec.checkpoint_path:
-        saved = folders.node(rank).checkpoints
-        yield Mount(spec.checkpoint_path, saved, "checkpoints", "BT_CHECKPOINT_DIR")
-    if caches is not None:
-        base = PurePosixPath(spec.cache_mount)
-        yield Mount(str(base / PROJECT_CACHE), caches.project, "project cache", "BT_PROJECT_CACHE_DIR")
-        yield Mount(str(base / TEAM_CACHE), caches.team, "team cache", "BT_TEAM_CACHE_DIR")
-        if spec.legacy_hf_mount:
-            hub = caches.legacy_hugging_face
-            yield Mount(LEGACY_HUGGING_FACE_MOUNT, hub, "Hugging Face cache", "HF_HOME")
-
-
-def make_mounts(spec: JobRequest, folders: JobFolders, caches: CacheFolders | None, rank: int) -> list[str]:
-    """Create a node's mounts; return a log line for each. Runs in a thread.
-
-    Of mounts that overlap only the first gets a link.
-    """
-    root = folders.node(rank).mounts
-    lines = []
-    for mount in mounts_of(spec, folders, caches, rank):
-        place = root / contained(mount.path)
-        where = f"${MOUNTS_VARIABLE}{mount.path}"
-        above = place.relative_to(root).parents
-        if os.path.lexists(place) or any((root / folder).is_symlink() for folder in above):
-            where = str(mount.target)
+def link_mounts(root: Path, mounts: Iterable[Mount]) -> Iterator[str]:
+    """Create a node's links; yield a log line for each. Of mounts that overlap only the first gets a link."""
+    for mount in mounts:
+        if mount.path is None:
+            continue
+        # Relative and without "..", so that it is safe to join to another path.
+        parts = [part for part in PurePosixPath(mount.path).parts if part not in ("/", "..")]
+        link = root.joinpath(*parts) if parts else root / "root"
+        location = f"${MOUNTS_VARIABLE}{mount.path}"
+        above = link.relative_to(root).parents
+        if os.path.lexists(link) or any((root / folder).is_symlink() for folder in above):
+            location = str(mount.target)
         else:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(mount.target)
-        where = f"${mount.variable}" if mount.variable else where
-        lines.append(f"[emulator] INFO {mount.path} ({mount.what}) is {where} on this machine")
-    return lines
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(mount.target)
+        location = f"${mount.variable}" if mount.variable else location
+        yield f"[emulator] INFO {mount.path} ({mount.content}) is {location} on this machine"
 
 
 def kill_orphans(job_folder: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
 
 from api_client.definitions.job_request import JobRequest
 from api_client.emulator.data_folder import remove_tree
 
-PROJECT_CACHE, TEAM_CACHE = "user_artifacts", "team_artifacts"
-"""Folders of the cache, here and in a container."""
+PROJECT_CACHE, TEAM_CACHE, HUGGING_FACE_CACHE = "user_artifacts", "team_artifacts", "huggingface"
+"""Folders of the cache; the first two are also those in a container."""
 
 
 class CannotStart(Exception):
@@ -19,15 +21,8 @@ class CannotStart(Exception):
     """
 
 
-class NodeFolders:
-    """The directories of a node. ``mounts`` has what a container has at absolute paths."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.workspace = root / "workspace"
-        self.scratch = root / "scratch"
-        self.checkpoints = root / "checkpoints"
-        self.mounts = root / "mounts"
+WORKSPACE, SCRATCH, CHECKPOINTS, MOUNTS = "workspace", "scratch", "checkpoints", "mounts"
+"""Folders of a node; the last one has what a container has at absolute paths."""
 
 
 class JobFolders:
@@ -35,66 +30,44 @@ class JobFolders:
         self.root = root
         self.script = root / "start.sh"
         self.loaded_checkpoints = root / "loaded_checkpoints"
-        self._weights = root / "weights"
+        self.weights = root / "weights"
 
-    def weights(self, index: int) -> Path:
-        return self._weights / str(index)
-
-    def node(self, rank: int) -> NodeFolders:
-        return NodeFolders(self.root / f"node-{rank}")
+    def node(self, rank: int, name: str = "") -> Path:
+        return self.root / f"node-{rank}" / name
 
     def make(self, request: JobRequest) -> None:
-        for node in map(self.node, range(request.node_count)):
-            for folder in (node.workspace, node.scratch, node.mounts):
-                folder.mkdir(parents=True, exist_ok=True)
-            if request.checkpointing:
-                node.checkpoints.mkdir(parents=True, exist_ok=True)
+        names = [WORKSPACE, SCRATCH, MOUNTS, *([CHECKPOINTS] if request.checkpointing else [])]
+        for rank, name in product(range(request.node_count), names):
+            self.node(rank, name).mkdir(parents=True, exist_ok=True)
 
     def wipe(self) -> None:
         """Delete what a job does not keep: scratch space and delivered weights."""
-        remove_tree(self._weights)
-        for node in self.root.glob("node-*"):
-            remove_tree(NodeFolders(node).scratch)
+        for folder in (self.weights, *self.root.glob(f"node-*/{SCRATCH}")):
+            remove_tree(folder)
 
 
-class CacheFolders:
-    """The read-write cache of a project; its part of the team is ``shared`` by the team's projects."""
-
-    def __init__(self, base: Path, shared: Path) -> None:
-        self.base = base
-        self.project = base / PROJECT_CACHE
-        self.team = base / TEAM_CACHE
-        self.legacy_hugging_face = base / "huggingface"
-        self._shared = shared
-
-    def make(self) -> None:
-        for folder in (self.project, self.legacy_hugging_face, self._shared):
-            folder.mkdir(parents=True, exist_ok=True)
-        if not self.team.is_symlink():
-            self.team.symlink_to(self._shared, target_is_directory=True)
-
-
-def contained(path: str) -> PurePosixPath:
-    """Make a container path relative and drop ``..``, so that it is safe to join to another path."""
-    parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..", ".") and "\0" not in part]
-    return PurePosixPath(*parts) if parts else PurePosixPath("root")
-
-
+@dataclass(frozen=True)
 class DataFolders:
-    """The runner's part of the data folder."""
+    """The runner's part of the data folder; ``team_of`` returns the team of a project."""
 
-    def __init__(self, data_dir: Path, team_of: Callable[[str], str]) -> None:
-        self._data_dir = data_dir.absolute()
-        self._team_of = team_of
+    data_dir: Path
+    team_of: Callable[[str], str]
 
     def job(self, job_id: str) -> JobFolders:
-        return JobFolders(self._data_dir / "jobs" / job_id)
+        return JobFolders(self.data_dir / "jobs" / job_id)
 
-    def caches(self, project_id: str) -> CacheFolders:
-        shared = self._data_dir / "team_caches" / self._team_of(project_id)
-        return CacheFolders(self._data_dir / "caches" / project_id, shared)
+    def cache(self, project_id: str) -> Path:
+        """Return the folder of a project's caches: its own, the team's, and Hugging Face's."""
+        return self.data_dir / "caches" / project_id
+
+    def make_cache(self, project_id: str) -> None:
+        base, shared = self.cache(project_id), self.data_dir / "team_caches" / self.team_of(project_id)
+        for folder in (base / PROJECT_CACHE, base / HUGGING_FACE_CACHE, shared):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not (base / TEAM_CACHE).is_symlink():
+            (base / TEAM_CACHE).symlink_to(shared, target_is_directory=True)
 
     @property
     def weights(self) -> Path:
         """Folder that keeps fetched weights for later jobs."""
-        return self._data_dir / "weights"
+        return self.data_dir / "weights"

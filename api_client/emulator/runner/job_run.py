@@ -1,85 +1,42 @@
-"""Run one job: prepare its folders, start a process per node, and report statuses and outcome."""
+"""Run one job in a thread: prepare its folders, start a process per node, report statuses and outcome."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import logging
 import shlex
 import shutil
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import inf
+from pathlib import Path
+from threading import Event, Thread
 
 from api_client.archives import BadArchive, Unpacker
-from api_client.definitions.job_request import Artifact, JobRequest
+from api_client.clock import Clock
+from api_client.definitions.job_request import JobRequest
+from api_client.emulator.runner import weights as weights_program
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import (
-    inherited,
+    Mount,
     kill_orphans,
-    make_mounts,
+    link_mounts,
+    mounts_of,
     node_environment,
-    resolved,
 )
-from api_client.emulator.runner.folders import (
-    CannotStart,
-    DataFolders,
-    JobFolders,
-    NodeFolders,
-)
-from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.node_process import NodeProcess
-from api_client.emulator.runner.sampling import Gpus, SampledNode, Sampling, share_of
+from api_client.emulator.runner.folders import MOUNTS, WORKSPACE, CannotStart, DataFolders
+from api_client.emulator.runner.lines import JobLog
+from api_client.emulator.runner.processes import Supervised, output_of
+from api_client.emulator.runner.requests import check_request, parse_weights, secret_name
+from api_client.emulator.runner.sampling import Gpus, SampledNode, sample_until, share_of
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
-from api_client.emulator.runner.weights import WeightsMirror, parse_weights, secret_name
-from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.store.stores import Stores
 from api_client.files import write_private
-from api_client.models import JobStatus, ProjectSummary, TrainingJob
+from api_client.models import JobStatus, TrainingJob
 from api_client.words import counted
-
-
-def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, blobs: BlobStore) -> None:
-    """Unpack the uploaded archives into a node's working directory; raise ``CannotStart`` on failure.
-
-    An archive is a tar file, gzipped or not.
-    """
-    name = ""
-    try:
-        with Unpacker(node.workspace) as unpacker:
-            for artifact in artifacts:
-                name = f"{artifact.bucket}/{artifact.key}"
-                archive = blobs.path(artifact.bucket, artifact.key)
-                if archive is None:
-                    raise CannotStart(f"the artifact {name} was never uploaded")
-                unpacker.add(archive)
-    except (BadArchive, OSError) as error:
-        raise CannotStart(f"can't unpack the artifact {name}: {error}") from error
-
-
-def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
-    """Write the start commands as a single script that exits at the first failing command.
-
-    All commands run in the same shell, so that a ``cd`` or an ``export`` affects later ones. Each goes
-    through ``eval``, so that an incomplete line (a comment, an open quote) cannot swallow the next command.
-    """
-    lines = []
-    for command in commands:
-        lines.append(f"eval {shlex.quote(command)}")
-        lines.append('bt_status=$?; if [ "$bt_status" -ne 0 ]; then exit "$bt_status"; fi')
-    write_private(folders.script, ("\n".join(lines) + "\n").encode(errors="surrogateescape"))
-
-
-def shell() -> str:
-    """Return the shell that runs start commands: bash if available, otherwise sh.
-
-    It is not a login shell: /etc/profile resets PATH on many systems, which would hide the Python
-    environment that the emulator was started from.
-    """
-    found = shutil.which("bash") or shutil.which("sh")
-    if found is None:
-        raise CannotStart("neither bash nor sh found on this machine")
-    return found
-
 
 FAILURE_GRACE_S = 2.0
 """Time the other nodes get after one has failed, to log their own errors."""
@@ -88,243 +45,276 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class JobOutcome:
+class Outcome:
+    """A status that a job enters, and why."""
+
     status: JobStatus
-    error_message: str | None = None
+    message: str | None = None
     exit_code: int | None = None
+
+
+class EndRequested(Exception):
+    """The job is to end before it has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """The backend's services that every run needs."""
+    """What all runs share."""
 
-    logs: LogWriter
-    sampling: Sampling
-    gpus: Gpus
     stores: Stores
+    clock: Clock
+    gpus: Gpus
     environ: Mapping[str, str]
     stop_grace_s: float
     max_nodes: int
-    weights: WeightsMirror
     checkpoints: CheckpointStore
     folders: DataFolders
 
 
-class JobRun:
-    """Runs a job once.
-
-    ``check`` raises ``CannotStart`` if the job can never run here. ``on_status`` is called for DEPLOYING
-    and RUNNING.
-    """
+class JobRun(Thread):
+    """Runs a job once. ``on_status`` gets each status that it enters; the last one after its last line."""
 
     def __init__(
-        self,
-        job: TrainingJob,
-        spec: JobRequest,
-        services: RunServices,
-        *,
-        on_status: Callable[[JobStatus], None],
-        check: Callable[[], None],
+        self, job: TrainingJob, spec: JobRequest, services: RunServices, on_status: Callable[[Outcome], None]
     ) -> None:
+        super().__init__(name=f"job {job.id}", daemon=True)
         self._job = job
-        self._job_id = job.id
-        self._project = job.training_project or ProjectSummary(id=job.training_project_id)
         self._spec = spec
         self._services = services
         self._folders = services.folders.job(job.id)
-        self._caches = services.folders.caches(self._project.id) if spec.caching else None
         self._on_status = on_status
-        self._check = check
-        self._fetch: asyncio.Task[None] | None = None
-        self._nodes: list[NodeProcess] = []
-        self._requested_end: JobOutcome | None = None
+        self._job_log = JobLog(services.stores.logs, services.clock, job.id)
+        self._processes: list[Supervised] = []
+        self._requested_end: Outcome | None = None
+        self._sampling_ends = Event()
 
-    def request_end(self, outcome: JobOutcome, *, kill: bool = False) -> None:
+    def request_end(self, outcome: Outcome, *, kill: bool = False) -> None:
         """End the run with that outcome: gracefully, or immediately with ``kill``."""
         self._requested_end = self._requested_end or outcome
-        if self._fetch is not None:
-            self._fetch.cancel()
-        for node in self._nodes:
+        if kill:
+            self._job_log.give_up()
+        for process in tuple(self._processes):
             if kill:
-                node.kill()
+                process.kill()
             else:
-                node.stop()
+                process.stop()
 
-    async def run(self) -> JobOutcome:
+    def run(self) -> None:
         """Run to the end. Every failure becomes an outcome, and no process is left behind."""
         try:
-            outcome = await self._run()
+            outcome = self._run()
+        except EndRequested:
+            outcome = Outcome(JobStatus.STOPPED)
         except CannotStart as error:
             self._log(f"[emulator] ERROR cannot start: {error}")
-            outcome = JobOutcome(JobStatus.DEPLOY_FAILED, str(error))
+            outcome = Outcome(JobStatus.DEPLOY_FAILED, str(error))
         except Exception as error:  # our own error must not leave the job RUNNING forever
-            _logger.exception("job %s was lost to a fault of the emulator", self._job_id)
-            outcome = JobOutcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
-        finally:
-            for node in self._nodes:
-                node.kill()
-            self._services.sampling.unwatch(self._job_id)
-            await asyncio.to_thread(self._clean_up)
-        return self._requested_end or outcome
+            _logger.exception("job %s was lost to a fault of the emulator", self._job.id)
+            outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
+        self._sampling_ends.set()
+        for process in self._processes:
+            process.close()
+        kill_orphans(self._folders.root)
+        self._folders.wipe()
+        self._on_status(self._requested_end or outcome)
 
-    async def _run(self) -> JobOutcome:
-        self._check()
-        if self._spec.gpu_count:
-            await asyncio.to_thread(self._services.gpus.names)  # the first call may be slow
-        self._log_job_placement()
-        for line in await asyncio.to_thread(self._make_folders):
-            self._log(line)
-        await self._deliver_weights()
+    def _enter(self, status: JobStatus) -> None:
         if self._requested_end:
-            return self._requested_end
-        self._on_status(JobStatus.DEPLOYING)
-        argv, environments = await asyncio.to_thread(self._prepare)
-        for rank, environment in enumerate(environments):
-            if self._requested_end:
-                return self._requested_end
-            await self._start_node(rank, argv, environment)
-        self._on_status(JobStatus.RUNNING)
-        return await self._watch()
+            raise EndRequested
+        self._on_status(Outcome(status))
 
-    def _make_folders(self) -> list[str]:
-        """Create folders and mounts; return log lines about them. Runs in a thread."""
+    def _run(self) -> Outcome:
         spec, folders = self._spec, self._folders
+        check_request(spec, self._services.max_nodes)
+        nodes = counted(spec.node_count, "node as a process", "nodes as processes")
+        self._log(f"[emulator] INFO running {nodes} of this machine, unsandboxed, in {folders.root}")
+        if spec.gpu_count:
+            local_gpus = counted(len(self._services.gpus.names()), "GPU")
+            declared = f"{spec.gpu_count} × {spec.gpu_type} a node declared"
+            self._log(f"[emulator] INFO {declared}, {local_gpus} found on this machine")
+        mounts = self._make_folders()
+        self._deliver_weights()
+        self._enter(JobStatus.DEPLOYING)
+        command, environments = self._prepare(mounts)
+        samples = []
+        for rank, environment in enumerate(environments):
+            cache = self._services.folders.cache(self._job.project_id) if spec.caching and rank == 0 else None
+            workspace = folders.node(rank, WORKSPACE)
+            process = self._start(command, workspace, environment, self._services.stop_grace_s)
+            gpu_names = self._gpu_names(rank)
+            samples.append(SampledNode(self._job.id, rank, process.pid, folders.node(rank), cache, gpu_names))
+        self._enter(JobStatus.RUNNING)
+        metrics, clock = self._services.stores.metrics, self._services.clock
+        Thread(
+            target=sample_until,
+            args=(self._sampling_ends, samples, metrics, clock, self._services.gpus),
+            daemon=True,
+        ).start()
+        return self._watch()
+
+    def _make_folders(self) -> list[list[Mount]]:
+        """Create folders and links; return each node's mounts."""
+        spec, folders = self._spec, self._folders
+        delivered = [
+            Mount(weights.mount_location, folders.weights / str(index), f"weights {weights.source}")
+            for index, weights in enumerate(parse_weights(spec.weights))
+        ]
+        cache = self._services.folders.cache(self._job.project_id)
+        mounts = [[*delivered, *mounts_of(spec, folders, cache, rank)] for rank in range(spec.node_count)]
         try:
             folders.make(spec)
-            if self._caches is not None:
-                self._caches.make()
-            lines = [make_mounts(spec, folders, self._caches, rank) for rank in range(spec.node_count)]
+            if spec.caching:
+                self._services.folders.make_cache(self._job.project_id)
+            lines = [
+                list(link_mounts(folders.node(rank, MOUNTS), node_mounts))
+                for rank, node_mounts in enumerate(mounts)
+            ]
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't create the job's folders: {error}") from error
-        return lines[0]
+        self._job_log.write(0, lines[0])
+        return mounts
 
-    async def _deliver_weights(self) -> None:
+    def _deliver_weights(self) -> None:
         """Deliver the weights one source at a time, before DEPLOYING."""
+        mirror = self._services.folders.weights
+        environ = dict(self._services.environ)
         for index, weights in enumerate(parse_weights(self._spec.weights)):
+            self._log(f"[emulator] INFO fetching weights {weights.source}")
+            mirror.mkdir(parents=True, exist_ok=True)
             name = secret_name(weights)
-            secret = self._secret(name, f"weights {weights.source}") if name else None
-            if self._requested_end:
-                return
-            destination = self._folders.weights(index)
-            self._fetch = asyncio.create_task(
-                self._services.weights.deliver(weights, destination, secret, self._log)
+            endpoint = environ.get(
+                "STORAGE_EMULATOR_HOST" if weights.scheme == "gs" else "AWS_ENDPOINT_URL", ""
             )
-            await asyncio.wait([self._fetch])
-            if not self._fetch.cancelled():
-                self._fetch.result()
+            order = weights_program.Order(
+                scheme=weights.scheme,
+                location=weights.source.partition("://")[2],
+                allow_patterns=weights.allow_patterns,
+                ignore_patterns=weights.ignore_patterns,
+                mirror=str(mirror),
+                destination=str(self._folders.weights / str(index)),
+                endpoint=endpoint if "://" in endpoint or not endpoint else f"http://{endpoint}",
+            )
+            variables = {
+                # No variable of the environment chooses an account.
+                **{
+                    name: environ[name]
+                    for name in environ
+                    if not name.upper().startswith(("AWS_", "GOOGLE_"))
+                },
+                **{"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"},
+                weights_program.SECRET_VARIABLE: self._secret(name, f"weights {weights.source}")
+                if name
+                else "",
+            }
+            command = [sys.executable, "-P", weights_program.__file__, json.dumps(asdict(order))]
+            process = self._start(command, mirror, variables, grace_s=0)
+            reason = ""
+            for _, lines, code in output_of([process]):
+                self._job_log.write(0, [line for line in lines if line.startswith("[emulator]")])
+                reason = lines[-1] if lines else reason
+                if code and not self._requested_end:
+                    raise CannotStart(f"can't fetch the weights {weights.source}: {reason}")
+            self._processes.remove(process)
+            process.close()
 
-    def _prepare(self) -> tuple[list[str], list[dict[str, str]]]:
-        """Do all other work on disk; return the command and each node's environment. Runs in a thread."""
-        spec, services = self._spec, self._services
-        user_variables = resolved(spec.environment, self._secret)
-        command = [shell(), str(self._folders.script)]
-        try:
-            write_script(self._folders, spec.start_commands)
-        except (OSError, ValueError) as error:
-            raise CannotStart(f"can't write the start commands: {error}") from error
-        for rank in range(spec.node_count):
-            unpack_artifacts(spec.artifacts, self._folders.node(rank), services.stores.blobs)
-        if spec.load_from is not None:
-            services.checkpoints.load(self._job, spec.load_from)
-        base = inherited(services.environ)
+    def _prepare(self, mounts: Sequence[Sequence[Mount]]) -> tuple[list[str], list[dict[str, str]]]:
+        """Do all other work on disk; return the command and each node's environment."""
+        spec, folders = self._spec, self._folders
         environments = [
             node_environment(
                 spec,
-                job_id=self._job_id,
-                project=self._project,
-                rank=rank,
-                folders=self._folders,
-                caches=self._caches,
-                base=base,
-                user_variables=user_variables,
+                self._job,
+                folders,
+                rank,
+                node_mounts,
+                inherited=self._services.environ,
+                secret=self._secret,
                 visible_gpus=",".join(self._gpu_names(rank)) or None,
             )
-            for rank in range(spec.node_count)
+            for rank, node_mounts in enumerate(mounts)
         ]
-        return command, environments
-
-    async def _start_node(self, rank: int, argv: list[str], environment: Mapping[str, str]) -> None:
-        node = NodeProcess(lambda lines: self._take(node, rank, lines))
+        # Not a login shell: /etc/profile resets PATH on many systems, which would hide the Python environment
+        # that the emulator was started from.
+        shell = shutil.which("bash") or shutil.which("sh")
+        if shell is None:
+            raise CannotStart("neither bash nor sh found on this machine")
         try:
-            await node.start(
-                argv,
-                cwd=self._folders.node(rank).workspace,
-                environment=environment,
-                grace_s=self._services.stop_grace_s,
-            )
+            write_private(folders.script, _script(spec.start_commands).encode(errors="surrogateescape"))
         except (OSError, ValueError) as error:
-            raise CannotStart(f"can't start node-{rank}: {error}") from error
-        self._nodes.append(node)
-        self._services.sampling.watch(
-            SampledNode(
-                self._job_id,
-                rank,
-                node.pid,
-                folder=self._folders.node(rank).root,
-                cache=self._caches.base if self._caches is not None and rank == 0 else None,
-                gpu_names=self._gpu_names(rank),
-            )
-        )
+            raise CannotStart(f"can't write the start commands: {error}") from error
+        for rank in range(spec.node_count):
+            self._unpack(folders.node(rank, WORKSPACE))
+        if spec.load_from is not None:
+            self._services.checkpoints.load(self._job, spec.load_from)
+        return [shell, str(folders.script)], environments
+
+    def _unpack(self, folder: Path) -> None:
+        """Unpack the uploaded archives, in one go: none may write through a link that another one has."""
+        name = ""
+        try:
+            with Unpacker(folder) as unpacker:
+                for artifact in self._spec.artifacts:
+                    name = f"{artifact.bucket}/{artifact.key}"
+                    archive = self._services.stores.blobs.path(artifact.bucket, artifact.key)
+                    if archive is None:
+                        raise CannotStart(f"the artifact {name} was never uploaded")
+                    unpacker.add(archive)
+        except (BadArchive, OSError) as error:
+            raise CannotStart(f"can't unpack the artifact {name}: {error}") from error
+
+    def _start(
+        self, command: list[str], folder: Path, environment: Mapping[str, str], grace_s: float
+    ) -> Supervised:
         if self._requested_end:
-            node.kill()  # the request arrived while this node was starting
+            raise EndRequested
+        try:
+            process = Supervised(command, cwd=folder, environment=environment, grace_s=grace_s)
+        except (OSError, ValueError) as error:
+            raise CannotStart(f"can't start a process: {error}") from error
+        self._processes.append(process)
+        if self._requested_end:
+            process.kill()  # the request arrived while it was starting
+        return process
 
-    async def _watch(self) -> JobOutcome:
-        waiting: dict[asyncio.Task[int], int] = {
-            asyncio.create_task(node.wait(), name=f"{self._job_id} node-{rank}"): rank
-            for rank, node in enumerate(self._nodes)
-        }
-        failed: JobOutcome | None = None
-        timeout_s: float | None = None
-        while waiting:
-            done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-            for task in sorted(done, key=lambda task: waiting[task]):
-                rank, code = waiting.pop(task), task.result()
-                if code != 0 and failed is None:
-                    failed = JobOutcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
-                    timeout_s = FAILURE_GRACE_S
-                    if self._requested_end is None:
-                        self._log(f"[emulator] ERROR node-{rank}: {describe_exit(code)}", rank)
-            if not done:
-                timeout_s = None
-                for node in self._nodes:
-                    node.stop()
-        return self._requested_end or failed or JobOutcome(JobStatus.COMPLETED, exit_code=0)
+    def _watch(self) -> Outcome:
+        """Store the output of all nodes; return the outcome once they have ended."""
+        outcome, stop_s = Outcome(JobStatus.COMPLETED, exit_code=0), inf
+        for rank, lines, code in output_of(self._processes):
+            self._job_log.write(rank, lines)
+            if code and outcome.exit_code == 0:
+                outcome = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
+                stop_s = time.monotonic() + FAILURE_GRACE_S
+                if self._requested_end is None:
+                    self._log(f"[emulator] ERROR {outcome.message}", rank)
+            if time.monotonic() > stop_s:
+                stop_s = inf
+                for process in self._processes:
+                    process.stop()
+        return outcome
 
-    def _secret(self, name: str, wanted_by: str) -> str:
-        value = self._services.stores.secret_of(self._project.id, name)
+    def _secret(self, name: str, user: str) -> str:
+        value = self._services.stores.secret_of(self._job.project_id, name)
         if value is None:
-            raise CannotStart(f"{wanted_by} refers to the secret {name!r}, which does not exist")
+            raise CannotStart(f"{user} refers to the secret {name!r}, which does not exist")
         return value
-
-    def _take(self, node: NodeProcess, rank: int, lines: list[str]) -> bool:
-        self._services.logs.add(self._job_id, rank, lines)
-        if self._services.logs.is_full:
-            self._services.logs.when_drained(node.resume_reading)
-            return False
-        return True
 
     def _gpu_names(self, rank: int) -> list[str]:
         spec = self._spec
         names = self._services.gpus.names() if spec.gpu_count else []
         return share_of(names, gpus_per_node=spec.gpu_count, node_count=spec.node_count, rank=rank)
 
-    def _log_job_placement(self) -> None:
-        spec = self._spec
-        nodes = counted(spec.node_count, "node as a process", "nodes as processes")
-        self._log(f"[emulator] INFO running {nodes} of this machine, unsandboxed, in {self._folders.root}")
-        if spec.gpu_count:
-            self._log(
-                f"[emulator] INFO {spec.gpu_count} × {spec.gpu_type} a node declared,"
-                f" {counted(len(self._services.gpus.names()), 'GPU')} found on this machine"
-            )
-
     def _log(self, message: str, rank: int = 0) -> None:
-        self._services.logs.add(self._job_id, rank, [message])
+        self._job_log.write(rank, [message])
 
-    def _clean_up(self) -> None:
-        """Kill escaped processes and delete temporary data. Runs in a thread."""
-        kill_orphans(self._folders.root)
-        self._folders.wipe()
+
+def _script(commands: Sequence[str]) -> str:
+    """Return the start commands as a single script that exits at the first failing command.
+
+    All commands run in the same shell, so that a ``cd`` or an ``export`` affects later ones. Each goes
+    through ``eval``, so that an incomplete line (a comment, an open quote) cannot swallow the next command.
+    """
+    check = 'bt_status=$?; if [ "$bt_status" -ne 0 ]; then exit "$bt_status"; fi'
+    return "".join(f"eval {shlex.quote(command)}\n{check}\n" for command in commands)
 
 
 def describe_exit(code: int) -> str:

@@ -1,8 +1,7 @@
-"""Sample a node's CPU, memory, disk and GPU usage, and divide this machine's GPUs among nodes."""
+"""Sample a job's nodes: CPU, memory, disk and GPU usage, and divide this machine's GPUs among nodes."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib
 import logging
@@ -10,15 +9,15 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psutil
 
 from api_client.clock import Clock
-from api_client.emulator.store.job_streams import GpuMetric, MetricStore, NodeMetric, NodeReading
+from api_client.emulator.store.job_streams import MetricStore, NodeReading
 
 _BLOCK_BYTES = 512
 
@@ -40,9 +39,6 @@ def disk_usage(folder: Path) -> tuple[int, float]:
     return total, total / size if size else 0.0
 
 
-_PERCENT = 100.0
-
-
 class Gpus:
     """GPUs by the names used in CUDA_VISIBLE_DEVICES. NVML is opened on first use, which may be slow."""
 
@@ -53,18 +49,18 @@ class Gpus:
         """Return indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
         return list(self._handles)
 
-    def read(self, names: Sequence[str]) -> dict[int, dict[GpuMetric, float]]:
+    def read(self, names: Sequence[str]) -> dict[str, float]:
         """Return what each GPU reports, by its place in ``names``, without unknown GPUs."""
-        readings = {}
+        values: dict[str, float] = {}
         for rank, name in enumerate(names):
             if name in self._handles:
-                handle, measured = self._handles[name], dict[GpuMetric, float]()
-                with contextlib.suppress(self._nvml.NVMLError):
-                    measured["memory_bytes"] = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
-                with contextlib.suppress(self._nvml.NVMLError):
-                    measured["utilization"] = self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / _PERCENT
-                readings[rank] = measured
-        return readings
+                nvml, handle = self._nvml, self._handles[name]
+                with contextlib.suppress(nvml.NVMLError):
+                    values[f"gpu_memory_usage_bytes.{rank}"] = nvml.nvmlDeviceGetMemoryInfo(handle).used
+                with contextlib.suppress(nvml.NVMLError):
+                    used = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+                    values[f"gpu_utilization.{rank}"] = used / 100
+        return values
 
     @cached_property
     def _nvml(self) -> Any:
@@ -106,30 +102,51 @@ DISK_INTERVAL_S = 10.0
 DISK_INTERVAL_FACTOR = 20
 """Disk scans take at most one part in this many of the time."""
 
-_MS_PER_S = 1000
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class SampledNode:
-    """A node to sample, and what is kept between two samples.
+    """A node to sample; its processes are the descendants of ``supervisor_pid``.
 
-    The node's processes are the descendants of ``supervisor_pid``. Pass ``cache`` for one node of a job
-    only, because its nodes share it.
+    Pass ``cache`` for one node of a job only, because its nodes share it.
     """
 
-    job_id: str
-    rank: int
-    supervisor_pid: int
-    folder: Path
-    cache: Path | None
-    gpu_names: list[str]
-    sampled_at_s: float = 0.0
-    cpu_s: dict[psutil.Process, float] = field(default_factory=dict)
-    next_disk_scan_s: float = 0.0
-    storage: dict[NodeMetric, float] = field(default_factory=dict)
+    def __init__(
+        self,
+        job_id: str,
+        rank: int,
+        supervisor_pid: int,
+        folder: Path,
+        cache: Path | None,
+        gpu_names: list[str],
+    ) -> None:
+        self._job_id = job_id
+        self._rank = rank
+        self._supervisor_pid = supervisor_pid
+        self._volumes = {"ephemeral_storage": folder} | ({"cache": cache} if cache else {})
+        self._gpu_names = gpu_names
+        self._sampled_at_s: float | None = None
+        self._cpu_s: dict[psutil.Process, float] = {}
+        self._next_disk_scan_s = 0.0
+        self._storage: dict[str, float] = {}
 
-    def read_processes(self, now_s: float) -> tuple[float, int]:
+    def read(self, clock: Clock, gpus: Gpus) -> NodeReading | None:
+        """Take a sample; return None if the node's processes have ended."""
+        now_s, at_ms = clock.monotonic(), int(clock.now().timestamp() * 1000)
+        cores, resident_bytes = self._read_processes(now_s)
+        if not self._cpu_s:
+            return None
+        if now_s >= self._next_disk_scan_s:
+            for name, folder in self._volumes.items():
+                with contextlib.suppress(OSError):
+                    used_bytes, share = disk_usage(folder)
+                    self._storage |= {f"{name}.usage_bytes": used_bytes, f"{name}.utilization": share}
+            pause_s = DISK_INTERVAL_FACTOR * (clock.monotonic() - now_s)
+            self._next_disk_scan_s = now_s + max(DISK_INTERVAL_S, pause_s)
+        values = {"cpu_usage": cores, "cpu_memory_usage_bytes": resident_bytes, **self._storage}
+        return NodeReading(self._job_id, at_ms, self._rank, values | gpus.read(self._gpu_names))
+
+    def _read_processes(self, now_s: float) -> tuple[float, int]:
         """Return the mean cores used since the last call and the resident bytes now.
 
         Shared pages count once per process.
@@ -137,72 +154,25 @@ class SampledNode:
         used_s, resident_bytes = 0.0, 0
         cpu_s: dict[psutil.Process, float] = {}
         with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self.supervisor_pid).children(recursive=True):
+            for process in psutil.Process(self._supervisor_pid).children(recursive=True):
                 with contextlib.suppress(psutil.Error), process.oneshot():
                     times = process.cpu_times()
                     resident_bytes += process.memory_info().rss
                     cpu_s[process] = times.user + times.system
                     # A new process started after the last call, so all of its time counts.
-                    used_s += max(0.0, cpu_s[process] - self.cpu_s.get(process, 0.0))
-        elapsed_s = now_s - self.sampled_at_s
-        self.sampled_at_s, self.cpu_s = now_s, cpu_s
+                    used_s += max(0.0, cpu_s[process] - self._cpu_s.get(process, 0.0))
+        elapsed_s = now_s - (self._sampled_at_s or now_s - SAMPLE_INTERVAL_S)
+        self._sampled_at_s, self._cpu_s = now_s, cpu_s
         return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
 
 
-class Sampling:
-    """Samples the watched nodes; idle while there are none."""
-
-    def __init__(self, store: MetricStore, clock: Clock, gpus: Gpus) -> None:
-        self._store = store
-        self._clock = clock
-        self._gpus = gpus
-        self._watched: list[SampledNode] = []
-        self._task: asyncio.Task[None] | None = None
-
-    def watch(self, node: SampledNode) -> None:
-        node.sampled_at_s = self._clock.monotonic()
-        self._watched.append(node)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._sample_while_watched(), name="sampling")
-
-    def unwatch(self, job_id: str) -> None:
-        self._watched = [node for node in self._watched if node.job_id != job_id]
-
-    async def close(self) -> None:
-        self._watched.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _sample_while_watched(self) -> None:
-        while self._watched:
-            await self._clock.sleep(SAMPLE_INTERVAL_S)
-            nodes = list(self._watched)
-            if not nodes:
-                return
-            try:
-                await asyncio.to_thread(self._sample, nodes)
-            except (sqlite3.Error, psutil.Error, OSError):
-                # A lost sample is only a gap in a chart; the next one is taken a second later.
-                _logger.exception("a sample was lost")
-
-    def _sample(self, nodes: list[SampledNode]) -> None:
-        now_s = self._clock.monotonic()
-        at_ms = int(self._clock.now().timestamp() * _MS_PER_S)
-        readings = []
-        for node in nodes:
-            cores, resident_bytes = node.read_processes(now_s)
-            if now_s >= node.next_disk_scan_s:
-                self._walk(node, now_s)
-            measured: dict[NodeMetric, float] = {"cpu_cores": cores, "memory_bytes": resident_bytes}
-            gpus = self._gpus.read(node.gpu_names) if node.gpu_names else {}
-            readings.append(NodeReading(node.job_id, at_ms, node.rank, {**measured, **node.storage}, gpus))
-        self._store.append(readings)
-
-    def _walk(self, node: SampledNode, now_s: float) -> None:
-        with contextlib.suppress(OSError):
-            node.storage["disk_bytes"], node.storage["disk_fraction"] = disk_usage(node.folder)
-            if node.cache is not None:
-                node.storage["cache_bytes"], node.storage["cache_fraction"] = disk_usage(node.cache)
-        took_s = self._clock.monotonic() - now_s
-        node.next_disk_scan_s = now_s + max(DISK_INTERVAL_S, DISK_INTERVAL_FACTOR * took_s)
+def sample_until(
+    ended: Event, nodes: Sequence[SampledNode], store: MetricStore, clock: Clock, gpus: Gpus
+) -> None:
+    """Store a sample of each node every second."""
+    while not ended.wait(SAMPLE_INTERVAL_S):
+        try:
+            store.append(filter(None, [node.read(clock, gpus) for node in nodes]))
+        except (sqlite3.Error, psutil.Error, OSError):
+            # A lost sample is only a gap in a chart; the next one is taken a second later.
+            _logger.exception("a sample was lost")

@@ -38,7 +38,7 @@ SIGNAL_EXIT_BASE = 128
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_ROUNDS = 200
 _KILL_ROUND_S = 0.01
-_STOP_POLL_S = 0.05
+_POLL_S = 0.1
 _READ_BYTES = 65536
 
 
@@ -86,13 +86,12 @@ class Node:
             self.send(signal.SIGKILL)
             time.sleep(_KILL_ROUND_S)
 
-    def stop(self, requests: Requests) -> None:
+    def stop(self) -> None:
         """Ask all processes to exit; kill them after the grace period, or at once on a ``KILL`` request."""
         self.send(signal.SIGTERM)
         deadline = time.monotonic() + self.grace_s
-        while self.collect() and time.monotonic() < deadline:
-            if KILL in requests.wait(_STOP_POLL_S) or requests.over:
-                break
+        while self.collect() and time.monotonic() < deadline and KILL not in next_request():
+            pass
         self.kill()
 
     def _signal_group(self, number: int) -> bool:
@@ -104,29 +103,10 @@ class Node:
         return True
 
 
-class Requests:
-    """Requests that arrive on standard input, and wake-ups when a child exits."""
-
-    def __init__(self) -> None:
-        self.over = False
-        self._wakeup, writer = os.pipe()
-        os.set_blocking(writer, False)
-        os.set_blocking(self._wakeup, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-
-    def wait(self, timeout_s: float | None = None) -> bytes:
-        """Wait for a request, an exited child or the timeout; return the request, empty if there is none."""
-        watched = [self._wakeup] if self.over else [self._wakeup, 0]
-        ready, _, _ = select.select(watched, [], [], timeout_s)
-        if self._wakeup in ready:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._wakeup, _READ_BYTES)
-        if 0 not in ready:
-            return b""
-        asked = os.read(0, _READ_BYTES)
-        self.over = not asked
-        return asked
+def next_request() -> bytes:
+    """Return a request, empty if there is none for a moment; the end of the pipe is a ``KILL``."""
+    ready, _, _ = select.select([0], [], [], _POLL_S)
+    return (os.read(0, _READ_BYTES) or KILL) if ready else b""
 
 
 def main() -> int:
@@ -136,7 +116,6 @@ def main() -> int:
         line = orders.readline()
     if not line:
         return CANNOT_START
-    requests = Requests()
     try:
         node = Node(json.loads(line))
     except (OSError, ValueError) as error:
@@ -146,11 +125,11 @@ def main() -> int:
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
     while node.exit_code is None:
-        asked = requests.wait()
-        if requests.over or KILL in asked:
+        request = next_request()
+        if KILL in request:
             node.kill()
-        elif STOP in asked:
-            node.stop(requests)
+        elif STOP in request:
+            node.stop()
         node.collect()
     node.kill()
     return node.exit_code

@@ -85,9 +85,11 @@ def check_template_request(fields: Any) -> TemplateRequest:
         raise invalid(first_problem("request", error)) from error
 
 
-def choose(platform: Platform, places: Sequence[CheckpointReference]) -> list[Checkpoint]:
+def choose(platform: Platform, references: Sequence[CheckpointReference]) -> list[Checkpoint]:
     """Look up checkpoints; raise an ``ApiFault`` if one is missing or they cannot be served together."""
-    chosen = [_look_up(platform, place.training_job_id, place.checkpoint_name) for place in places]
+    chosen = [
+        _look_up(platform, reference.training_job_id, reference.checkpoint_name) for reference in references
+    ]
     if reason := check_selection(chosen) or rank_for(adapter_ranks(chosen)).refusal:
         raise invalid(reason)
     if kind_of(chosen[0]) == "lora" and not chosen[0].base_model:
@@ -161,18 +163,17 @@ def render(
     environment: Sequence[EnvironmentVariable],
 ) -> dict[str, Any]:
     """Render the content of config.yaml. Secrets appear only by name."""
-    secrets = [variable for variable in environment if variable.is_secret_reference]
+    secrets, first = [variable for variable in environment if variable.is_secret_reference], checkpoints[0]
+    chat, speech = {"messages": [{"role": "user", "content": "Hello!"}]}, {"file": "speech.wav"}
+    example = {"model": first.checkpoint_id} | (speech if kind_of(first) in ENDPOINTS else chat)
     return {
         "model_name": model_name,
-        "model_metadata": {
-            "example_model_input": _example(checkpoints[0]),
-            "tags": ["openai-compatible"],
-        },
+        "model_metadata": {"example_model_input": example, "tags": ["openai-compatible"]},
         "base_image": {"image": SERVER_IMAGE},
         "docker_server": {
             "start_command": start_command(machine, checkpoints, secrets),
             "server_port": SERVER_PORT,
-            "predict_endpoint": ENDPOINTS.get(kind_of(checkpoints[0]), CHAT_ENDPOINT),
+            "predict_endpoint": ENDPOINTS.get(kind_of(first), CHAT_ENDPOINT),
             "readiness_endpoint": HEALTH_PATH,
             "liveness_endpoint": HEALTH_PATH,
         },
@@ -185,8 +186,8 @@ def render(
         "training_checkpoints": {
             "download_folder": DEPLOYED_CHECKPOINTS_FOLDER,
             "artifact_references": [
-                {"training_job_id": each.training_job_id, "paths": [f"{_path_of(each)}/"]}
-                for each in checkpoints
+                {"training_job_id": checkpoint.training_job_id, "paths": [f"{_path_of(checkpoint)}/"]}
+                for checkpoint in checkpoints
             ],
         },
     }
@@ -196,13 +197,14 @@ def start_command(
     machine: InstanceType, checkpoints: Sequence[Checkpoint], secrets: Sequence[EnvironmentVariable]
 ) -> str:
     """Return the container's command: export secrets from their files, then run vLLM."""
-    words = ["exec", "vllm", "serve", *_weights_arguments(checkpoints)]
-    words += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
-    words += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
+    arguments = ["exec", "vllm", "serve", *_weights_arguments(checkpoints)]
+    arguments += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
+    arguments += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
     exports = [
-        f'export {each.name}="$(cat {shlex.quote(f"{SECRETS_FOLDER}/{each.value}")})"' for each in secrets
+        f'export {secret.name}="$(cat {shlex.quote(f"{SECRETS_FOLDER}/{secret.value}")})"'
+        for secret in secrets
     ]
-    return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(words)])])
+    return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(arguments)])])
 
 
 def _weights_arguments(checkpoints: Sequence[Checkpoint]) -> list[str]:
@@ -217,7 +219,7 @@ def _weights_arguments(checkpoints: Sequence[Checkpoint]) -> list[str]:
         "--max-loras",
         str(len(checkpoints)),
         "--lora-modules",
-        *(f"{each.checkpoint_id}={_folder_of(each)}" for each in checkpoints),
+        *(f"{checkpoint.checkpoint_id}={_folder_of(checkpoint)}" for checkpoint in checkpoints),
     ]
 
 
@@ -238,12 +240,6 @@ def _resources(machine: InstanceType) -> dict[str, Any]:
     if machine.gpu_type:
         resources["accelerator"] = f"{normal_gpu_type(machine.gpu_type)}:{machine.gpu_count}"
     return resources
-
-
-def _example(checkpoint: Checkpoint) -> dict[str, Any]:
-    if kind_of(checkpoint) in ENDPOINTS:
-        return {"model": checkpoint.checkpoint_id, "file": "speech.wav"}
-    return {"model": checkpoint.checkpoint_id, "messages": [{"role": "user", "content": "Hello!"}]}
 
 
 def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | None]:
@@ -267,7 +263,7 @@ def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | Non
     plan = DeploymentPlan(
         instance_type_id=machine.id,
         truss_config=config,
-        served_names=tuple(each.checkpoint_id for each in checkpoints),
+        served_names=tuple(checkpoint.checkpoint_id for checkpoint in checkpoints),
         warnings=tuple(_missing_secrets(platform, team_id, environment)),
         failure=startup_error(platform, machine, checkpoints),
     )

@@ -25,6 +25,8 @@ Status = Literal[
 
 DEPLOYING_AFTER_S = 4.0
 LOADING_AFTER_S = 8.0
+DECIDED_AFTER_S = 11.0
+"""After this time the log shows whether the server starts."""
 FAILED_AFTER_S = 12.0
 """Time after which a server that cannot start gives up."""
 ACTIVE_AFTER_S = 15.0
@@ -43,30 +45,29 @@ class Start:
 
 def starts(deployment: StoredDeployment) -> list[Start]:
     """Return all starts, the oldest first. Activating skips the build, so it begins that much earlier."""
-    found = [Start(deployment.created_at, deployment.created_at)]
+    begun = [Start(deployment.created_at, deployment.created_at)]
     for change in deployment.changes:
-        if found[-1].end is None:
-            found[-1] = replace(found[-1], end=change.at)
+        if begun[-1].end is None:
+            begun[-1] = replace(begun[-1], end=change.at)
         if change.kind != "deactivate":
             skipped_s = DEPLOYING_AFTER_S if change.kind == "activate" else 0.0
-            found.append(Start(change.at - timedelta(seconds=skipped_s), change.at))
-    return found
+            begun.append(Start(change.at - timedelta(seconds=skipped_s), change.at))
+    return begun
 
 
 def status_at(deployment: StoredDeployment, now: datetime) -> Status:
     """Return the status at that moment, a documented value."""
     start = starts(deployment)[-1]
     if start.end is not None:
-        stopping_s = (now - start.end).total_seconds()
-        return "DEACTIVATING" if stopping_s < INACTIVE_AFTER_S else "INACTIVE"
-    age = (now - start.begun).total_seconds()  # negative if the clock was set back
-    if age < DEPLOYING_AFTER_S:
-        return "BUILDING"
-    if age < LOADING_AFTER_S:
-        return "DEPLOYING"
-    if deployment.plan.failure is not None:
-        return "LOADING_MODEL" if age < FAILED_AFTER_S else "DEPLOY_FAILED"
-    return "LOADING_MODEL" if age < ACTIVE_AFTER_S else "ACTIVE"
+        return "DEACTIVATING" if (now - start.end).total_seconds() < INACTIVE_AFTER_S else "INACTIVE"
+    fails = deployment.plan.failure is not None
+    stages: list[tuple[float, Status]] = [
+        (FAILED_AFTER_S, "DEPLOY_FAILED") if fails else (ACTIVE_AFTER_S, "ACTIVE"),
+        (LOADING_AFTER_S, "LOADING_MODEL"),
+        (DEPLOYING_AFTER_S, "DEPLOYING"),
+    ]
+    age_s = (now - start.begun).total_seconds()  # negative if the clock was set back
+    return next((status for after_s, status in stages if age_s >= after_s), "BUILDING")
 
 
 PRODUCTION = "production"
@@ -126,44 +127,25 @@ NS_PER_S = 1_000_000_000
 REPLICA_LENGTH = 5
 """A deployment's replica is named by a short id of this length."""
 
-_BETWEEN_LINES_S = 0.6
-_WARNINGS_AFTER_S = 7.0
-_DECIDED_AFTER_S = 11.0
-"""After this time the log shows whether the server starts."""
+_BETWEEN_LINES_S = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Lines from ``start_s`` on, the last one before ``end_s`` (seconds after the creation)."""
-
-    start_s: float
-    end_s: float
-    messages: Sequence[str]
-    level: str = "INFO"
-    on_replica: bool = False
-
-
-def log_lines(deployment: StoredDeployment, *, until_ns: int) -> list[LogRecord]:
-    """Return all lines up to and including ``until_ns`` (epoch nanoseconds), oldest first."""
-    return [line for start in starts(deployment) for line in _start_lines(deployment, start, until_ns)]
-
-
-def _start_lines(deployment: StoredDeployment, start: Start, until_ns: int) -> Iterator[LogRecord]:
-    begun_ns, logs_from_ns = epoch_ns(start.begun), epoch_ns(start.logs_from)
-    if start.end is not None:
-        until_ns = min(until_ns, epoch_ns(start.end))
-    for part in _parts(deployment):
-        apart_s = min(_BETWEEN_LINES_S, (part.end_s - part.start_s) / (len(part.messages) + 1))
-        for number, message in enumerate(part.messages):
-            stamp_ns = begun_ns + round((part.start_s + number * apart_s) * NS_PER_S)
-            if logs_from_ns <= stamp_ns <= until_ns:
-                yield LogRecord(
-                    timestamp=str(stamp_ns),
-                    message=message,
-                    replica=_replica(deployment) if part.on_replica else None,
-                    request_id=None,
-                    level=part.level,
-                )
+def log_lines(deployment: StoredDeployment, *, until_ns: int) -> Iterator[LogRecord]:
+    """Yield all lines up to and including ``until_ns`` (epoch nanoseconds), oldest first."""
+    for start in starts(deployment):
+        end_ns = until_ns if start.end is None else min(until_ns, epoch_ns(start.end))
+        for after_s, level, messages in _parts(deployment):
+            for number, message in enumerate(messages):
+                stamp_ns = epoch_ns(start.begun) + round((after_s + number * _BETWEEN_LINES_S) * NS_PER_S)
+                if epoch_ns(start.logs_from) <= stamp_ns <= end_ns:
+                    is_replica = after_s in (LOADING_AFTER_S, DECIDED_AFTER_S)
+                    yield LogRecord(
+                        timestamp=str(stamp_ns),
+                        message=message,
+                        replica=_replica(deployment) if is_replica else None,
+                        request_id=None,
+                        level=level,
+                    )
 
 
 def _replica(deployment: StoredDeployment) -> str:
@@ -176,7 +158,7 @@ STARTUP_PHASES_S = (
     ("WEIGHT_DOWNLOAD", 2.0),
     ("CONTAINER_CREATE", 3.5),
     ("CONTAINER_START", LOADING_AFTER_S - DEPLOYING_AFTER_S),
-    ("READINESS", _DECIDED_AFTER_S - DEPLOYING_AFTER_S),
+    ("READINESS", DECIDED_AFTER_S - DEPLOYING_AFTER_S),
 )
 """Phases of a replica's start, and when they begin, counted from the end of the build."""
 
@@ -185,14 +167,12 @@ def startup_fields(deployment: StoredDeployment, now: datetime) -> list[dict[str
     """Return the replicas' starts that have ended, the newest first."""
     failed = deployment.plan.failure is not None
     length_s = (FAILED_AFTER_S if failed else ACTIVE_AFTER_S) - DEPLOYING_AFTER_S
-    found = []
+    startups = []
     for start in reversed(starts(deployment)):
         begun = start.begun + timedelta(seconds=DEPLOYING_AFTER_S)
         ended = begun + timedelta(seconds=length_s)
-        if ended > (start.end or now):
-            continue
-        found.append(
-            {
+        if ended <= (start.end or now):
+            startup = {
                 "model_id": deployment.model_id,
                 "deployment_id": deployment.id,
                 "deployment_name": deployment.name,
@@ -202,32 +182,34 @@ def startup_fields(deployment: StoredDeployment, now: datetime) -> list[dict[str
                 "ready_at_epoch_millis": None if failed else epoch_ms(ended),
                 "duration_ms": _ms(length_s),
                 "outcome": "FAILED" if failed else "SUCCESS",
-                "phase_summary": list(_phases(length_s, failed)),
+                "phase_summary": _phases(length_s, failed),
             }
-        )
-    return found
+            startups.append(startup)
+    return startups
 
 
-def _phases(length_s: float, failed: bool) -> Iterator[dict[str, Any]]:
-    begins_s = [begin_s for _, begin_s in STARTUP_PHASES_S]
-    for (phase, begin_s), end_s in zip(STARTUP_PHASES_S, [*begins_s[1:], length_s], strict=True):
-        is_last = end_s == length_s
-        yield {
+def _phases(length_s: float, failed: bool) -> list[dict[str, Any]]:
+    ends_s = [*(begin_s for _, begin_s in STARTUP_PHASES_S[1:]), length_s]
+    return [
+        {
             "phase": phase,
-            "status": "FAILED" if failed and is_last else "COMPLETED",
+            "status": "FAILED" if failed and end_s == length_s else "COMPLETED",
             "offset_ms": _ms(begin_s),
-            "duration_ms": None if failed and is_last else _ms(end_s - begin_s),
+            "duration_ms": None if failed and end_s == length_s else _ms(end_s - begin_s),
         }
+        for (phase, begin_s), end_s in zip(STARTUP_PHASES_S, ends_s, strict=True)
+    ]
 
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _parts(deployment: StoredDeployment) -> Iterator[_Part]:
+def _parts(deployment: StoredDeployment) -> Iterator[tuple[float, str, Sequence[str]]]:
+    """Yield lines with their level, and when they begin, in seconds after a start."""
     plan = deployment.plan
     config: dict[str, Any] = json.loads(plan.truss_config)
-    server = config["docker_server"]
+    server, checkpoints = config["docker_server"], config["training_checkpoints"]
     building = [
         "This emulator only simulates the deployment; nothing is served.",
         f"Building {deployment.name} of {config['model_name']}",
@@ -236,7 +218,6 @@ def _parts(deployment: StoredDeployment) -> Iterator[_Part]:
         *(f"Secret {name}" for name in config["secrets"]),
         "Build finished",
     ]
-    checkpoints = config["training_checkpoints"]
     deploying = [
         f"Scheduling one replica on {plan.instance_type_id}",
         *(
@@ -250,15 +231,13 @@ def _parts(deployment: StoredDeployment) -> Iterator[_Part]:
         "Initializing a V1 LLM engine (v0.11.0)",
         "Loading weights ...",
     ]
-    yield _Part(0.0, DEPLOYING_AFTER_S, building)
-    yield _Part(DEPLOYING_AFTER_S, _WARNINGS_AFTER_S, deploying)
-    yield _Part(_WARNINGS_AFTER_S, LOADING_AFTER_S, plan.warnings, level="WARNING")
-    yield _Part(LOADING_AFTER_S, _DECIDED_AFTER_S, loading, on_replica=True)
+    yield 0.0, "INFO", building
+    yield DEPLOYING_AFTER_S, "INFO", deploying
+    yield LOADING_AFTER_S - 1, "WARNING", plan.warnings
+    yield LOADING_AFTER_S, "INFO", loading
     if plan.failure is not None:
-        errors = [plan.failure, "Engine core initialization failed."]
-        yield _Part(_DECIDED_AFTER_S, FAILED_AFTER_S, errors, level="ERROR", on_replica=True)
-        ended = ["Deployment failed: the server ended with exit code 1"]
-        yield _Part(FAILED_AFTER_S, FAILED_AFTER_S, ended, level="ERROR")
+        yield DECIDED_AFTER_S, "ERROR", [plan.failure, "Engine core initialization failed."]
+        yield FAILED_AFTER_S, "ERROR", ["Deployment failed: the server ended with exit code 1"]
         return
     starting = [
         "Loading weights took 3.42 seconds",
@@ -266,6 +245,6 @@ def _parts(deployment: StoredDeployment) -> Iterator[_Part]:
         f"Started server on port {server['server_port']}, route {server['predict_endpoint']}",
         f'"GET {server["readiness_endpoint"]} HTTP/1.1" 200 OK',
     ]
-    yield _Part(_DECIDED_AFTER_S, ACTIVE_AFTER_S, starting, on_replica=True)
+    yield DECIDED_AFTER_S, "INFO", starting
     names = ", ".join(plan.served_names)
-    yield _Part(ACTIVE_AFTER_S, ACTIVE_AFTER_S, [f"Deployment is active; requests name the model: {names}"])
+    yield ACTIVE_AFTER_S, "INFO", [f"Deployment is active; requests name the model: {names}"]

@@ -35,8 +35,8 @@ class SecretStore:
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
         path = self._path(team.id, name)
         write_private(path, value.encode(errors="surrogatepass"))
-        known = self._names.get(path.name)
-        return known or self._names.put(
+        existing = self._names.get(path.name)
+        return existing or self._names.put(
             path.name, Secret(id=new_id(), name=name, created_at=now, team_name=team.name)
         )
 
@@ -112,18 +112,18 @@ class SessionStore:
 
     def open(self, job_id: str, spec: CheckedJobSpec, now: datetime) -> None:
         """Open a session on each node, if the job has them."""
-        wanted = spec.interactive_session
-        if wanted is None:
+        settings = spec.interactive_session
+        if settings is None:
             return
         sessions = (
             InteractiveSession(
                 id=new_id(),
-                **wanted.model_dump(include=set(type(wanted).model_fields)),
+                **settings.model_dump(include=set(type(settings).model_fields)),
                 pod_name=f"node-{rank}",
-                expires_at=now + timedelta(minutes=wanted.timeout_minutes),
+                expires_at=now + timedelta(minutes=settings.timeout_minutes),
                 tunnel_name=f"bt-session-{job_id}-{rank}",
                 auth_code=f"EMU{secrets.token_hex(1).upper()}-{secrets.token_hex(2).upper()}",
-                auth_url=AUTH_URLS[wanted.auth_provider],
+                auth_url=AUTH_URLS[settings.auth_provider],
                 auth_code_generated_at=now,
                 working_directory="/b10/workspace",
             )
@@ -136,8 +136,8 @@ class SessionStore:
 
     def change(self, job_id: str, session: InteractiveSession) -> None:
         """Store a session of the job in place of the one with the same id."""
-        kept = (session if each.id == session.id else each for each in self.of(job_id))
-        self._sessions.put(job_id, tuple(kept))
+        sessions = (session if stored.id == session.id else stored for stored in self.of(job_id))
+        self._sessions.put(job_id, tuple(sessions))
 
     def forget(self, job_id: str) -> None:
         self._sessions.delete(job_id)

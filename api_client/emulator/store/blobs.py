@@ -56,11 +56,10 @@ class BlobStore:
         folder = self._upload_folder(upload_id)
         if folder is None or not all((folder / str(number)).is_file() for number in numbers):
             return None
-        with IncomingObject(self._object_path(bucket, key)) as incoming:
+        with self.receive(bucket, key) as incoming:
             for number in numbers:
                 with (folder / str(number)).open("rb") as part:
-                    while chunk := part.read(1024 * 1024):
-                        incoming.write(chunk)
+                    shutil.copyfileobj(part, incoming, 1024 * 1024)
             incoming.keep()
         shutil.rmtree(folder)
         return f"{incoming.md5}-{len(numbers)}"
@@ -68,20 +67,17 @@ class BlobStore:
     def abort_upload(self, upload_id: str) -> bool:
         """Delete an upload; return False if it does not exist."""
         folder = self._upload_folder(upload_id)
-        if folder is None:
-            return False
-        shutil.rmtree(folder)
-        return True
+        if folder is not None:
+            shutil.rmtree(folder)
+        return folder is not None
 
     def _object_path(self, bucket: str, key: str) -> Path:
         name = f"{bucket}/{key}".encode(errors="surrogateescape")
         return self._objects / hashlib.sha256(name).hexdigest()
 
     def _upload_folder(self, upload_id: str) -> Path | None:
-        if not _UPLOAD_ID.fullmatch(upload_id):
-            return None
         folder = self._uploads / upload_id
-        return folder if folder.is_dir() else None
+        return folder if _UPLOAD_ID.fullmatch(upload_id) and folder.is_dir() else None
 
 
 class ObjectTooLarge(Exception):

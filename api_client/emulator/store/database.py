@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from api_client.emulator.data_folder import EmulatorStartError
 
-FORMAT = 5
+FORMAT = 6
 """Version of the tables; raise it when they change."""
 
 
@@ -60,8 +60,8 @@ class Database:
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Row | None:
         with self._lock:
-            found = self._connection.execute(sql, parameters).fetchone()
-            return found if isinstance(found, sqlite3.Row) else None
+            row: sqlite3.Row | None = self._connection.execute(sql, parameters).fetchone()
+            return row
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         with self._lock:
@@ -116,6 +116,9 @@ class Records(Generic[Record]):
 
     def __contains__(self, record_id: str) -> bool:
         return record_id in self._records
+
+    def __getitem__(self, record_id: str) -> Record:
+        return self._records[record_id]
 
     def all(self) -> list[Record]:
         """Return all records, the one that was added first at the front."""

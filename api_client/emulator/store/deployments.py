@@ -69,7 +69,7 @@ class StoredModel:
 
     @property
     def production(self) -> StoredDeployment | None:
-        return next((each for each in self.deployments if each.is_production), None)
+        return next((deployment for deployment in self.deployments if deployment.is_production), None)
 
 
 class DeploymentStore:
@@ -79,12 +79,11 @@ class DeploymentStore:
 
     def add(self, model_name: str, team_id: str, plan: DeploymentPlan, now: datetime) -> StoredDeployment:
         with self._database.transaction():  # one deployment at a time
-            known = (model for model in self.models() if (model.team_id, model.name) == (team_id, model_name))
-            model = next(known, None) or StoredModel(new_id(), team_id, model_name, now)
+            models = {(model.team_id, model.name): model for model in self._models.all()}
+            model = models.get((team_id, model_name)) or StoredModel(new_id(), team_id, model_name, now)
             number = model.deployments_made + 1
             made = StoredDeployment(new_id(), model.id, number, now, model.production is None, plan)
-            deployments = (made, *model.deployments)
-            self.put(replace(model, deployments=deployments, deployments_made=number))
+            self.put(replace(model, deployments=(made, *model.deployments), deployments_made=number))
         return made
 
     def put(self, model: StoredModel) -> None:
@@ -100,26 +99,8 @@ class DeploymentStore:
     def delete_model(self, model_id: str) -> None:
         self._models.delete(model_id)
 
-    def delete(self, deployment: StoredDeployment) -> None:
-        self._replace(deployment, lambda each: None if each.id == deployment.id else each)
-
-    def change(self, deployment: StoredDeployment, change: Change) -> StoredDeployment:
-        """Append a change and return the changed deployment."""
-        changed = replace(deployment, changes=(*deployment.changes, change))
-        self._replace(deployment, lambda each: changed if each.id == changed.id else each)
-        return changed
-
-    def promote(self, deployment: StoredDeployment) -> StoredDeployment:
-        """Make it the model's only production deployment, and return it."""
-        self._replace(deployment, lambda each: replace(each, is_production=each.id == deployment.id))
-        return replace(deployment, is_production=True)
-
-    def _replace(
-        self, deployment: StoredDeployment, changed: Callable[[StoredDeployment], StoredDeployment | None]
-    ) -> None:
-        """Replace each deployment of the model by what ``changed`` returns."""
+    def change(self, model_id: str, changed: Callable[[StoredDeployment], StoredDeployment | None]) -> None:
+        """Replace each deployment of the model by what ``changed`` returns; None deletes it."""
         with self._database.transaction():
-            model = self._models.get(deployment.model_id)
-            if model is not None:
-                kept = tuple(filter(None, map(changed, model.deployments)))
-                self.put(replace(model, deployments=kept))
+            if (model := self._models.get(model_id)) is not None:
+                self.put(replace(model, deployments=tuple(filter(None, map(changed, model.deployments)))))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.store.database import Database
@@ -72,11 +72,6 @@ class JobLogStore:
             for row in rows
         ]
 
-    def last_stamp_ns(self, job_id: str) -> int:
-        """Return the newest timestamp of a job's lines, 0 if it has none."""
-        row = self._database.row("SELECT max(timestamp_ns) FROM local_logs WHERE job_id = ?", (job_id,))
-        return int(row[0]) if row is not None and row[0] is not None else 0
-
     def delete(self, job_id: str) -> None:
         self._database.write("DELETE FROM local_logs WHERE job_id = ?", (job_id,))
 
@@ -88,31 +83,24 @@ def _bounded(number: int) -> int:
 
 _METRICS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS local_samples (
-    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, gpu_rank INTEGER NOT NULL,
-    metric TEXT NOT NULL, value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, gpu_rank, metric)
+    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, metric TEXT NOT NULL,
+    value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, metric)
 ) WITHOUT ROWID;
 """
-_WHOLE_NODE = -1
-"""GPU rank of a sample of the node."""
-NodeMetric = Literal[
-    "cpu_cores", "memory_bytes", "disk_bytes", "disk_fraction", "cache_bytes", "cache_fraction"
-]
-GpuMetric = Literal["utilization", "memory_bytes"]
-
-_Series = dict[tuple[int, str], list[MetricSample]]
-"""Samples of a node by GPU rank and metric."""
 _MS_PER_S = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReading:
-    """What was measured of a node, and of its GPUs by rank; fractions and utilization are from 0 to 1."""
+    """A node's values by the names that series have in the API: ``cpu_usage``, ``gpu_utilization.0``.
+
+    Fractions and utilization are from 0 to 1.
+    """
 
     job_id: str
     at_ms: int
     node_rank: int
-    node: Mapping[NodeMetric, float]
-    gpus: Mapping[int, Mapping[GpuMetric, float]] = field(default_factory=dict)
+    values: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +118,12 @@ class MetricStore:
 
     def append(self, readings: Iterable[NodeReading]) -> None:
         """Add readings; a later one for the same node and moment replaces the earlier one."""
-        self._database.write_many(
-            "INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?, ?)",
-            [row for reading in readings for row in _rows(reading)],
-        )
+        rows = [
+            (reading.job_id, reading.at_ms, reading.node_rank, metric, value)
+            for reading in readings
+            for metric, value in reading.values.items()
+        ]
+        self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", rows)
 
     def read(self, job_id: str, *, start_s: float, end_s: float, step_s: int) -> ReadSeries:
         """Return means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
@@ -144,62 +134,37 @@ class MetricStore:
         step_ms = max(1, step_s) * _MS_PER_S
         start_ms = math.ceil(start_s * _MS_PER_S / step_ms) * step_ms
         rows = self._database.rows(
-            f"SELECT node_rank, gpu_rank, metric, at_ms / {step_ms} * {step_ms} AS step, avg(value) AS value"
+            f"SELECT node_rank, metric, at_ms / {step_ms} * {step_ms} AS step, avg(value) AS value"
             " FROM local_samples WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
-            " GROUP BY node_rank, gpu_rank, metric, step ORDER BY node_rank, gpu_rank, metric, step",
+            " GROUP BY node_rank, metric, step ORDER BY node_rank, metric, step",
             (job_id, _bounded(start_ms), _bounded(math.ceil(end_s * _MS_PER_S))),
         )
-        nodes: dict[int, _Series] = {}
+        nodes: dict[int, dict[str, Any]] = {}
         for row in rows:
-            at = datetime.fromtimestamp(row["step"] / _MS_PER_S, UTC)
+            name, _, part = row["metric"].partition(".")
             series = nodes.setdefault(row["node_rank"], {})
-            series.setdefault((row["gpu_rank"], row["metric"]), []).append(MetricSample(at, row["value"]))
-        caches = [
-            _storage(series, "cache") for series in nodes.values() if (_WHOLE_NODE, "cache_bytes") in series
-        ]
-        found = {rank: _node_series(series) for rank, series in nodes.items()}
-        return ReadSeries(found, caches[0] if caches else None)
+            samples = (
+                series.setdefault(name, {}).setdefault(part, []) if part else series.setdefault(name, [])
+            )
+            samples.append(MetricSample(datetime.fromtimestamp(row["step"] / _MS_PER_S, UTC), row["value"]))
+        caches = [series.pop("cache") for series in nodes.values() if "cache" in series]
+        for series in nodes.values():
+            series["ephemeral_storage"] = StorageMetrics.model_construct(
+                **series.get("ephemeral_storage", {})
+            )
+        return ReadSeries(
+            {rank: NodeSeries.model_construct(**series) for rank, series in nodes.items()},
+            StorageMetrics.model_construct(**caches[0]) if caches else None,
+        )
 
     def span_s(self, job_id: str) -> tuple[float, float] | None:
         """Return the epoch seconds of the first and the last sample, None if there is none."""
-        row = self._database.row(
-            "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?", (job_id,)
-        )
-        if row is None or row[0] is None:
-            return None
-        return row[0] / _MS_PER_S, row[1] / _MS_PER_S
+        sql = "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?"
+        row = self._database.row(sql, (job_id,))
+        return None if row is None or row[0] is None else (row[0] / _MS_PER_S, row[1] / _MS_PER_S)
 
     def forget_before(self, moment_s: float) -> None:
         self._database.write("DELETE FROM local_samples WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))
 
     def delete(self, job_id: str) -> None:
         self._database.write("DELETE FROM local_samples WHERE job_id = ?", (job_id,))
-
-
-def _rows(reading: NodeReading) -> Iterator[tuple[object, ...]]:
-    parts: dict[int, Mapping[Any, float]] = {_WHOLE_NODE: reading.node, **reading.gpus}
-    for gpu_rank, measured in parts.items():
-        for metric, value in measured.items():
-            yield reading.job_id, reading.at_ms, reading.node_rank, gpu_rank, metric, value
-
-
-def _node_series(series: _Series) -> NodeSeries:
-    def gpus(metric: str) -> dict[str, list[MetricSample]]:
-        return {
-            str(gpu): found for (gpu, name), found in series.items() if gpu != _WHOLE_NODE and name == metric
-        }
-
-    return NodeSeries.model_construct(
-        gpu_memory_usage_bytes=gpus("memory_bytes"),
-        gpu_utilization=gpus("utilization"),
-        cpu_usage=series.get((_WHOLE_NODE, "cpu_cores"), []),
-        cpu_memory_usage_bytes=series.get((_WHOLE_NODE, "memory_bytes"), []),
-        ephemeral_storage=_storage(series, "disk"),
-    )
-
-
-def _storage(series: _Series, name: str) -> StorageMetrics:
-    return StorageMetrics.model_construct(
-        usage_bytes=series.get((_WHOLE_NODE, f"{name}_bytes"), []),
-        utilization=series.get((_WHOLE_NODE, f"{name}_fraction"), []),
-    )

@@ -35,11 +35,13 @@ class ProjectStore:
         return None if project is None or project.is_deleted else project
 
     def named(self, name: str, team_id: str) -> StoredProject | None:
-        return next((each for each in self.all() if (each.name, each.team_id) == (name, team_id)), None)
+        return next(
+            (project for project in self.all() if (project.name, project.team_id) == (name, team_id)), None
+        )
 
     def was_named(self, name: str, team_id: str) -> bool:
         """Return True if the team has, or ever had, a project with that name."""
-        return any((each.name, each.team_id) == (name, team_id) for each in self._projects.all())
+        return any((project.name, project.team_id) == (name, team_id) for project in self._projects.all())
 
     def add(self, project: StoredProject) -> None:
         """Add a project, unless its id is or was in use."""
@@ -47,15 +49,11 @@ class ProjectStore:
             self._projects.put(project.id, project)
 
     def touch(self, project_id: str, now: datetime) -> None:
-        project = self._projects.get(project_id)
-        if project is not None:
-            self._projects.put(project_id, replace(project, updated_at=now))
+        self._projects.put(project_id, replace(self._projects[project_id], updated_at=now))
 
     def delete(self, project_id: str) -> None:
         """Mark the project as deleted; its id stays taken."""
-        project = self._projects.get(project_id)
-        if project is not None:
-            self._projects.put(project_id, replace(project, is_deleted=True))
+        self._projects.put(project_id, replace(self._projects[project_id], is_deleted=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +84,8 @@ class JobStore:
         return job_id in self._jobs
 
     def get(self, job_id: str) -> StoredJob:
-        row = self._jobs.get(job_id)
-        if row is None:
-            raise KeyError(job_id)
-        return row
+        """Return a job; raise KeyError if there is none."""
+        return self._jobs[job_id]
 
     def all(self) -> list[StoredJob]:
         return self._jobs.all()
@@ -103,19 +99,18 @@ class JobStore:
         message: str | None = None,
         exit_code: int | None = None,
     ) -> None:
-        """Change the status and add the change to the job's history; ignore a deleted job."""
-        row = self._jobs.get(job_id)
-        if row is not None:
-            event = QueueEvent(
-                training_job_id=job_id,
-                training_job_name=row.job.name,
-                status=status,
-                created=at,
-                event_message=message,
-                exit_code=exit_code,
-            )
-            self._jobs.put(job_id, replace(row, events=(*row.events, event)))
-            self.change(job_id, at, current_status=status, error_message=message)
+        """Change the status and add the change to the job's history."""
+        row = self.get(job_id)
+        event = QueueEvent(
+            training_job_id=job_id,
+            training_job_name=row.job.name,
+            status=status,
+            created=at,
+            event_message=message,
+            exit_code=exit_code,
+        )
+        self._jobs.put(job_id, replace(row, events=(*row.events, event)))
+        self.change(job_id, at, current_status=status, error_message=message)
 
     def change(self, job_id: str, at: datetime, **changes: Any) -> None:
         row = self.get(job_id)

@@ -112,14 +112,14 @@ def _explain(error: BaseException) -> str:
 def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
     lines = []
     for finding in findings:
-        place = ".".join([title, *(str(step) for step in finding["loc"])])
+        location = ".".join([title, *(str(step) for step in finding["loc"])])
         text = str(finding["msg"])
         text = text.removeprefix("Value error, ")
         value = finding.get("input")
         # Objects and groups of fields are left out: they are too long, and the location names them.
         is_short = isinstance(value, (str, int, float, bool)) or value is None
         got = f" (got {_clipped(repr(value), _LONGEST_VALUE)})" if is_short and finding["loc"] else ""
-        lines.append(f"{place}: {text}{got}")
+        lines.append(f"{location}: {text}{got}")
     return lines[0] if len(lines) == 1 else "\n  ".join(["several fields are invalid:", *lines])
 
 

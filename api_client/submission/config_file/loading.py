@@ -49,11 +49,11 @@ def load_training_project(
     runs in another interpreter, another thread can end it with ``stop``. Raises ConfigFileError.
     """
     project, unknown = _load(Path(path), TrainingProject, python, stop)
-    for place, value in unknown:
-        if place[0] == "job":
-            project.job.keep_newer_field(place[1:], value)
+    for location, value in unknown:
+        if location[0] == "job":
+            project.job.keep_newer_field(location[1:], value)
         else:
-            project.keep_newer_field(place, value)
+            project.keep_newer_field(location, value)
     return project
 
 
@@ -66,7 +66,7 @@ def load_deploy_checkpoints_config(
     run. Raises ConfigFileError.
     """
     config, unknown = _load(Path(path), DeployCheckpointsConfig, python, None)
-    used = [".".join(map(str, place)) for place, value in unknown if value is not None]
+    used = [".".join(map(str, location)) for location, value in unknown if value is not None]
     if used:
         raise ConfigFileError(f"it sets unknown fields: {', '.join(used)}", path=Path(path))
     return config
@@ -96,13 +96,13 @@ def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
         raise ConfigFileError(f"loading took longer than {LOAD_TIMEOUT_S:.0f} s", path=path) from error
     except OSError as error:
         raise ConfigFileError(f"can't run {python}: {error.strerror or error}", path=path) from error
-    words = finished.stderr.decode("utf-8", "replace")
+    output = finished.stderr.decode("utf-8", "replace")
     answer = _answer(finished.stdout)
     if answer is None:
-        last = "\n".join(words.strip().splitlines()[-_STDERR_TAIL_LINES:])
+        last = "\n".join(output.strip().splitlines()[-_STDERR_TAIL_LINES:])
         reason = f"{python} exited with status {finished.returncode} without a result"
         raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
-    sys.stderr.write(words)
+    sys.stderr.write(output)
     if "definition" in answer:
         definition: dict[str, Any] = answer["definition"]
         return definition
@@ -157,10 +157,10 @@ def _take_out(document: Any, location: Place) -> UnknownField:
 
     Steps that name a union member are dropped from the path: they do not exist in the document.
     """
-    place: list[str | int] = []
+    path: list[str | int] = []
     for step in location[:-1]:
         is_step = step in document if isinstance(document, dict) else isinstance(step, int)
         if is_step:
-            place.append(step)
+            path.append(step)
             document = document[step]
-    return (*place, location[-1]), document.pop(location[-1])
+    return (*path, location[-1]), document.pop(location[-1])

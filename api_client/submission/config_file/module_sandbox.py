@@ -174,7 +174,7 @@ def _stays(name: str, before: set[str], installed: tuple[str, ...]) -> bool:
     module = sys.modules.get(root)
     spec = getattr(module, "__spec__", None)
     places = [getattr(spec, "origin", None), *(getattr(module, "__path__", None) or ())]
-    return any(isinstance(place, str) and place.startswith(installed) for place in places)
+    return any(isinstance(path, str) and path.startswith(installed) for path in places)
 
 
 def _installed_roots() -> tuple[str, ...]:

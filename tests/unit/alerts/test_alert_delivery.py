@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import notification_sequence, osc_kind, title_sequence
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import HealthFinding
 
 HOSTILE = "a\x1b]52;c;QUJD\x07b\x1b\\c\x9c\x00\n\r\u202e;d"
 
@@ -51,7 +52,7 @@ def test_no_text_gets_out_of_its_sequence(text: str) -> None:
 
 def test_an_alert_as_json_is_ascii_and_complete_and_its_words_are_inert() -> None:
     subject = job("id7", name=HOSTILE)
-    found = HealthFinding(FindingKind.STRAGGLER, "warning", HOSTILE, "node-2", ONE_O_CLOCK)
+    found = HealthFinding(KINDS["straggler"], "warning", HOSTILE, "node-2", ONE_O_CLOCK)
     alert = Alert(subject, "warning", ONE_O_CLOCK, found)
     body = alert.as_json()
     assert body.isascii() and b"\n" not in body

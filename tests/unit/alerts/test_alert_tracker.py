@@ -8,9 +8,10 @@ import pytest
 
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert, AlertTracker, severity_of_end
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import HealthFinding
 
-SLOW = HealthFinding(FindingKind.STRAGGLER, "warning", "61% of the others", "node-2")
+SLOW = HealthFinding(KINDS["straggler"], "warning", "61% of the others", "node-2")
 RUNNING = job("llama70")
 
 
@@ -22,8 +23,8 @@ def told(alerts: tuple[Alert, ...]) -> list[str]:
     return [alert.finding.key if alert.finding else alert.job.current_status for alert in alerts]
 
 
-STALL = HealthFinding(FindingKind.STALLED, "critical", "no step for 9m", since=at(1))
-OLD = HealthFinding(FindingKind.STALLED, "critical", "no step", since=at(-1))
+STALL = HealthFinding(KINDS["stalled"], "critical", "no step for 9m", since=at(1))
+OLD = HealthFinding(KINDS["stalled"], "critical", "no step", since=at(-1))
 STORIES: dict[str, list[tuple[float, tuple[HealthFinding, ...], Literal["run", "fleet"], str]]] = {
     "what is new is told once, whoever sees it": [
         (0, (), "run", ""),

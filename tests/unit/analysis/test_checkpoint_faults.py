@@ -11,7 +11,7 @@ import pytest
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.logs import LogLine
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
-from tui.analysis.health.checkpoints import checkpoint_faults
+from tui.analysis.health.checkpoint_faults import checkpoint_faults
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.checkpoints import KeptLosses
 from tui.analysis.run.snapshot import RunSnapshot

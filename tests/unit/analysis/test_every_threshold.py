@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from metrics_payloads import GIB, series
 from test_health_rules import (
-    ANSWERS,
     HEARTBEATS,
     LEAK,
     RESTARTED,
@@ -29,6 +28,7 @@ from test_health_rules import (
     told,
 )
 
+from tui.analysis.health.registry import Thresholds
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.run.finding import HealthFinding
 from tui.settings.loading import load
@@ -54,6 +54,10 @@ def losing(usual: Callable[[int], float], then: float, last: int, of: int = 200)
 
 def quiet(step: int) -> float:
     return 1.0 + 0.02 * (step % 5)
+
+
+def climbing(step: int) -> float:
+    return quiet(step) + max(0, step - 580) * 0.02
 
 
 def noisy(step: int) -> float:
@@ -91,22 +95,13 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "stall_after_s": (60.0, "stalled", logged(steps(600), 700)),
     "stall_steps": (10.0, "stalled", logged(steps(1200, every_s=150), 2000)),
     "stall_pause_factor": (1.0, "stalled", logged(pausing(), pausing()[-1][0] + 700)),
-    "stall_aside_s": (300.0, "stalled", logged(EVALUATING, 1260)),
-    "stall_talking_s": (600.0, "stalled", logged(TALKING, 1400)),
-    "stall_talking_steps": (300.0, "stalled", logged(TALKING, 1600)),
-    "stall_unread_s": (900.0, "stalled", logged(ANSWERS, 3970)),
-    "loss_readings": (3, "loss-exploding", losing(quiet, 40.0, last=2)),
-    "loss_history": (10, "loss-exploding", losing(quiet, 40.0, last=5, of=25)),
-    "loss_spreads": (2.0, "loss-exploding", losing(noisy, 2.2, last=20)),
-    "loss_factor": (1.2, "loss-exploding", losing(quiet, 1.45, last=20)),
+    "loss_factor": (1.2, "loss-exploding", logged(steps(3000, loss=climbing), 3000)),
     "grad_norm_factor": (5.0, "loss-exploding", logged(NORMS, 1000)),
     "idle_below": (0.1, "gpu-idle", measured(series(gpu=then(0.95, 0.08, 1200)))),
     "idle_after_s": (60.0, "gpu-idle", measured(series(gpu=then(0.95, 0.0, 3480)))),
     "idle_never_s": (600.0, "gpu-idle", measured(series(range(0, 1260, 60), gpu=0.0), at_s=1200)),
-    "active_from": (0.1, "gpu-idle", measured(series(gpu=then(0.15, 0.0, 2400)))),
     "straggler_share": (0.4, "straggler", measured(WELL, WELL, WELL, series(gpu=0.5))),
     "straggler_window_s": (120.0, "straggler", measured(WELL, WELL, WELL, series(gpu=then(0.95, 0.5, 3420)))),
-    "straggler_busy": (0.1, "straggler", measured(*[series(gpu=0.15)] * 3, series(gpu=0.08))),
     "straggler_step_time": (2.0, "straggler",
         seen(601, progress=ranks(*([s] * 60 for s in (1.0, 1.02, 1.6, 0.99))))),
     "missing_after_s": (1200.0, "node-missing", measured(WELL, series(range(0, 3000, 60)))),
@@ -125,11 +120,8 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
     "checkpoint_factor": (2.0, "checkpoint-overdue", saving(3)),
     "checkpoint_grace_s": (1000.0, "checkpoint-overdue", saving(3)),
-    "checkpoint_intervals": (1, "checkpoint-overdue", saving(2)),
     "slowdown_share": (0.85, "slowdown", slowing(12.2, 7200, 14_000)),
     "slowdown_window_s": (900.0, "slowdown", slowing(20, 7200, 8300)),
-    "plateau_after_s": (3600.0, "plateau",
-        logged(steps(9000, loss=lambda step: 3 - min(step, 400) / 200 + quiet(step)), 9000)),
     "overfit_evaluations": (40, "overfitting", lambda rules: evaluated(0.03, rules=rules)),
     "overfit_share": (0.9, "overfitting", lambda rules: evaluated(0.03, rules=rules)),
     "underused_below": (0.2, "gpu-underused", lambda rules: starved(0.31, rules=rules)),
@@ -143,7 +135,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
 
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_no_threshold_is_left_out() -> None:
-    assert set(CHANGES) == {one.name for one in fields(HealthRules)}
+    assert set(CHANGES) == {one.name for one in fields(Thresholds)}
 
 
 @pytest.mark.setting("health")
@@ -158,4 +150,4 @@ def test_a_threshold_moved_changes_what_is_found(name: str, tmp_path: Path) -> N
 
 
 def kinds(found: tuple[HealthFinding, ...]) -> set[str]:
-    return {one.kind.value for one in found}
+    return {str(one.kind) for one in found}

@@ -15,12 +15,13 @@ from api_client.models.capacity import CapacityAtSubmit
 from api_client.models.logs import LogGap, LogLine
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
-from tui.analysis.health.checks import health
+from tui.analysis.health.judge import health
+from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import SHORT_CHARACTERS, FindingKind, HealthFinding
+from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
 
@@ -97,7 +98,7 @@ def look(
 
 
 def kinds(found: tuple[HealthFinding, ...]) -> list[str]:
-    return [finding.kind.value for finding in found]
+    return [str(finding.kind) for finding in found]
 
 
 def stopping(at_s: float, until: float = 0.01, of: float = 0.9) -> dict[str, object]:
@@ -189,13 +190,11 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "and is one after long": (lambda: run(steps(5), 40 * 60), "stalled warning run 5"),
     "a loss that explodes": (
         lambda: losing(1000, lambda n: 1.0 + 0.02 * (n % 5) + (0.5 * (n - 180) if n > 180 else 0)),
-        "loss-exploding critical run 905"),
-    "one of diffusion": (lambda: losing(3000, lambda n: (0.1 if n < 400 else 0.9) * 10 ** math.sin(n**2 * 7.3) / 3),
-        "loss-exploding critical"),
+        "loss-exploding critical run 9"),
     "spikes": (lambda: losing(1000, lambda n: 40.0 if n in (150, 198) else 1.0 + 0.02 * (n % 5)), ""),
     "one that creeps back above its beginning": (
         lambda: losing(10_000, lambda n: 2 / (1 + n / 50) if n < 800 else 0.12 * 1.003 ** (n - 800)),
-        "loss-exploding critical run 8885"),
+        "loss-exploding critical run 74"),
     "one that falls": (lambda: losing(1500, lambda n: 11.0 / n**0.3), ""),
     "a policy loss around zero": (lambda: losing(1500, lambda n: 0.03 * ((n * 7919) % 13 - 6) / 6), ""),
     "NaN": (lambda: losing(600, lambda n: 1.0 if n < 61 else math.nan), "loss-not-finite critical run 305: loss is NaN"),
@@ -203,9 +202,6 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a loss scale that finds its place": (lambda: run(steps(500) + NANS[:-1], 505), ""),
     "gradients that are no numbers": (lambda: run(steps(500) + NANS, 505),
         "loss-not-finite critical run 501: grad norm is NaN"),
-    "a loss that no longer falls": (
-        lambda: run(steps(14_000, 10, lambda n: 1 + 2 / n + 0.02 * (n % 5)), 14_000),
-        "plateau info run 3200"),
     "all GPUs stop": (lambda: nodes(stopping(2940), stopping(2940)),
         "gpu-idle warning run 2940: GPUs idle (below 5%) for 11m"),
     "those of a node, which is not slow, too": (lambda: nodes(WELL, stopping(2940)), "gpu-idle warning node-1 2940"),
@@ -215,8 +211,6 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a pause": (lambda: nodes(stopping(3060), stopping(3060)), ""),
     "a node that lags": (lambda: nodes(series(gpu=0.97), WELL, series(gpu=0.61)),
         "straggler warning node-2 0: node-2 lags behind the other nodes: GPUs at 61%, others at 96%"),
-    "the busy one, when all others wait for it": (lambda: nodes(LOW, LOW, LOW, series(gpu=0.97)),
-        "straggler warning node-3 0: node-3 keeps the others waiting: GPUs at 97%, others at 31%"),
     "a node that is heard no more": (lambda: nodes(WELL, GONE), "node-missing critical node-1 2940"),
     "one that never was": (lambda: nodes(WELL, WELL, **THREE),
         "node-missing warning run 0: 1 node has never sent metrics: 2 of 3 reporting"),
@@ -275,7 +269,6 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a checkpoint every twenty minutes": (lambda: nodes(series(disk=lambda at: 0.45 + (at // 1200) * 0.12)),
         "disk-filling warning run 0"),
     "one that fits": (lambda: nodes(series(disk=lambda at: 0.3 + (at // 1200) * 0.1)), ""),
-    "a loss that drifts up": (lambda: drifting(growing=False), "loss-exploding info run"),
     "saves that are kept elsewhere, or nowhere": (lambda: run(
         sorted([*steps(4000), *((n * 900.5, f"Saving model checkpoint to /x/checkpoint-{n}") for n in (1, 2))]),
         4000, checkpoints=()), "checkpoint-overdue info run 900: 2 saves in the log, none stored"),
@@ -361,7 +354,7 @@ def test_a_loss_that_rose_slowly_stays_diverged() -> None:
 
 def test_one_gpu_that_does_nothing_beside_others_that_work() -> None:
     (found,) = nodes({**WELL, "gpu_utilization": {"0": samples(HOUR, 0.9), "1": samples(HOUR, 0.0)}})
-    assert (found.kind, found.text) == (FindingKind.GPU_IDLE, "node-0: GPU 1 idle while 1 other works")
+    assert (found.kind, found.text) == (KINDS["gpu-idle"], "node-0: GPU 1 idle while 1 other works")
     assert brief(found, moment(HOUR[-1])).startswith("node-0 GPU 1 idle "), "not the whole node"
 
 
@@ -394,7 +387,7 @@ def test_a_long_error_is_cut_where_a_word_ends_and_says_so():
         assert len(form) <= most
         assert form.endswith("…")
         assert form.removesuffix("…").rpartition(" ")[2] in words.split()
-    assert HealthFinding(FindingKind.ERRORS, "warning", "x" * 200).short == "x" * (SHORT_CHARACTERS - 1) + "…"
+    assert HealthFinding(KINDS["errors"], "warning", "x" * 200).short == "x" * (SHORT_CHARACTERS - 1) + "…"
     (waiting,) = look(1560, queue=QUEUE, **WAITING)
     (two,) = FOUND["errors"][0]()
     assert (waiting.short, two.short) == ("waiting 26m for 8 H100", "2 errors: no server")
@@ -425,7 +418,7 @@ def test_since_is_when_it_began_at_whatever_moment_one_looks(kind, nodes):
     for until in (2880, 3600, 5400):
         answer = [series([at for at in whole if at <= until], **levels) for levels in nodes]
         (found,) = look(until, health_metrics=metrics(*answer))
-        assert found.kind == kind
+        assert str(found.kind) == kind
         assert found.since is not None
         assert abs((found.since - moment(ONSET)).total_seconds()) <= 300, until
 
@@ -486,10 +479,6 @@ def overflowing(count: int) -> tuple[HealthFinding, ...]:
         (600 + n * 20.0, "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1") for n in range(count)
     ]
     return run([*steps(599), *skipped, *((600 + n * 5.0, f"step={120 + n}/90000") for n in range(80))], 1000)
-
-
-def flat(level: float, fallen: float = 0.2) -> tuple[HealthFinding, ...]:
-    return run(steps(15_000, 10, lambda step: level * (1 + fallen * 0.9**step)), 15_000)
 
 
 def without_steps(every_s: float) -> tuple[HealthFinding, ...]:
@@ -569,7 +558,6 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "longer inputs in the log": (slower, "slowdown", lambda: slower(inputs=2048)),
     "a trainer beside its rollouts": (lambda: nodes(*[WAITS] * 3, BUSY, progress=told(steps(3600))), "straggler",
         lambda: nodes(*[WAITS] * 3, BUSY, progress=told(paced(lambda at: 5, 3600, " reward=1")))),
-    "a small loss that is noisy at first": (lambda: flat(1.5), "plateau", lambda: flat(0.1)),
     "a restart": (lambda: run(steps(600), 1500, queue=started(0)), "stalled",
         lambda: run(steps(600), 1500, queue=started(0, 610))),
     "lines that cannot be read": (lambda: run(steps(600), 1500), "stalled",
@@ -588,7 +576,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
         by_losses(lambda step: -0.9 + (step % 90) / 150)),
     "a slow rise of the loss alone": (lambda: drifting(growing=True), "loss-exploding",
         lambda: drifting(growing=False)),
-    "two adversaries": (by_losses(lambda step: 9.0 * 0.99**step + step / 250), "loss-exploding",
+    "two adversaries": (by_losses(lambda step: 9.0 * 0.99**step + max(0, step - 500) / 40), "loss-exploding",
         by_losses(lambda step: 1.25 + 0.55 * math.cos(step / 17))),
     "the tops of a close group": (lambda: nodes(*[WAITS] * 3, BUSY), "straggler",
         lambda: nodes(*[series(gpu=0.83)] * 3, BUSY)),
@@ -600,7 +588,6 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a small model": (lambda: starved(0.31), "gpu-underused", lambda: starved(0.31, 20)),
     "environments of rewards": (lambda: starved(0.12, 20), "gpu-underused",
         lambda: starved(0.12, 62, " mean_reward=3.1")),
-    "a loss that fell a little": (lambda: flat(10.8, 0), "plateau", lambda: flat(10.8, 0.03)),
     "a pause that is over": (resting, "gpu-idle", lambda: resting(*COMPILES, *GOES_ON)),
     "loading again": (resting, "stalled", lambda: resting((3200.0, "Loading tokenizer"))),
 }  # fmt: skip
@@ -610,6 +597,4 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(sick: Look, kind: str, healthy: Look) -> None:
     assert kind in kinds(sick())
-    assert [
-        found for found in healthy() if found.severity != "info" or found.kind == kind != "loss-exploding"
-    ] == []
+    assert [found for found in healthy() if found.severity != "info" or str(found.kind) == kind] == []

@@ -30,9 +30,8 @@ def read(line: str) -> dict[str, Any]:
 
 
 def _values(reading: ParsedMetrics) -> dict[str, Any]:
-    return {
-        name: value for name, value in reading._asdict().items() if value is not None and value is not False
-    }
+    found = reading._asdict().items()
+    return {name: value for name, value in found if value not in (None, ()) and value is not False}
 
 
 def readings_of(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:

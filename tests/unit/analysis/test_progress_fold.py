@@ -341,7 +341,7 @@ REFUSED = {
     "(?P<loss>": "mine",
     r"(?<=loss )(?P<loss>\d+)": "look-ahead and look-behind are not supported",
     r"(?P<loss>\d)\1": "no look-around, back-references",
-    r"(?P<lossy>\d+)": "unknown group lossy",
+    r"loss (\d+)": "names no group",
 }
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui.analysis.fleet.snapshot import brief
-from tui.analysis.run.finding import SHORT_CHARACTERS, FindingKind, HealthFinding
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
 from tui.text.names import abbreviated_names, clip_middle
 from tui.text.sanitize import cell_width, clip, last_carriage_segment, sanitize, strip_ansi
 
@@ -128,7 +129,7 @@ def test_ranks_are_always_told_apart(count: int, cells: int) -> None:
 
 def test_a_finding_says_what_is_wrong_whatever_its_node_is_called():
     node, what = f"{JOB}-2", "is slow: GPUs at 60%, the others at 95%"
-    slow = HealthFinding(FindingKind.STRAGGLER, "warning", "", node, short=f"{node} {what}")
+    slow = HealthFinding(KINDS["straggler"], "warning", "", node, short=f"{node} {what}")
     assert len(slow.short) <= SHORT_CHARACTERS
     assert slow.short.startswith("basete…") and slow.short.endswith(f"-2 {what}")
     shown = brief(slow, datetime.now(UTC))

@@ -9,7 +9,7 @@ import pytest
 from support.sick_runs import sick_run
 from support.worlds import ONE_O_CLOCK, job, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
-from tui.analysis.health.checks import judged as judged_by_rules
+from tui.analysis.health.judge import judged as judged_by_rules
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict

@@ -10,10 +10,11 @@ import pytest
 from metrics_payloads import GIB, H100, START_S, payload, series
 
 from api_client.models import TrainingJob
-from tui.analysis.health.checks import health, nodes_found
+from tui.analysis.health.judge import health
+from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.run import HEALTH_STEP_S, health_metrics_fold
 
@@ -83,7 +84,11 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
     "nobody works": (named(steady(0.02), steady(0.001)), set()),
     "one drifts off": (named(*[TRAINER] * 3, OFF), {"node-3"}),
     "the leader drifts off": (named(OFF, *[TRAINER] * 3), {"node-0"}),
-    "two drift off": (named(*[TRAINER] * 2, *[OFF] * 2), {"node-2", "node-3"}),
+    "two change their work together": (named(*[TRAINER] * 2, *[OFF] * 2), set()),
+    "two drift off, one after the other": (
+        named(*[TRAINER] * 3, drifting(0.95, 0.6, 2700), OFF),
+        {"node-3", "node-4"},
+    ),
     "slow from the beginning": (named(*[TRAINER] * 3, steady(0.6)), {"node-3"}),
     "a trainer among trainers": (named(*[steady(0.3)] * 4, *[TRAINER] * 3, OFF), {"node-7"}),
     "a rollout among rollouts": (named(*[TRAINER] * 4, *[ROLLOUT] * 3, drifting(0.4, 0.2, 3600)), {"node-7"}),
@@ -92,19 +97,23 @@ ROLES: dict[str, tuple[dict[str, Mapping[str, Level]], set[str]]] = {
 }
 
 
+def slow_in(findings: tuple[HealthFinding, ...]) -> set[str | None]:
+    return {each.node for each in findings if each.kind == KINDS["straggler"]}
+
+
 @pytest.mark.parametrize("name", ROLES)
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_only_whoever_falls_behind_its_own_kind_is_slow(name: str) -> None:
     nodes, slow = ROLES[name]
     looks = watched(nodes, hours=2)
-    assert {node for _, found in looks for node in nodes_found(found, FindingKind.STRAGGLER)} == slow
+    assert {node for _, found in looks for node in slow_in(found)} == slow
 
 
 def test_who_fell_behind_stays_slow_when_what_was_before_is_forgotten():
     """The samples of a job that is watched for long reach back some hours: then it was always so."""
     off = drifting(0.95, 0.6, 1800)
-    *_, (_, found) = watched(named(TRAINER, TRAINER, off, off), 8, every_s=1200)
-    assert nodes_found(found, FindingKind.STRAGGLER) == {"node-2", "node-3"}
+    *_, (_, found) = watched(named(TRAINER, TRAINER, TRAINER, off), 8, every_s=1200)
+    assert slow_in(found) == {"node-3"}
 
 
 def test_a_node_that_waits_in_turn_is_not_idle_for_that():
@@ -115,7 +124,7 @@ def test_a_node_that_waits_in_turn_is_not_idle_for_that():
         name: {"gpu": lambda at, use=use: use["gpu"](at) if at < 9000 else 0.0} for name, use in nodes.items()
     }
     found = dict(watched(hung, 3))[3 * 3600]
-    assert [one.kind for one in found] == [FindingKind.GPU_IDLE]
+    assert [one.kind for one in found] == [KINDS["gpu-idle"]]
 
 
 def saw(period_s: float, low: float, high: float):
@@ -129,10 +138,10 @@ def saw(period_s: float, low: float, high: float):
 @pytest.mark.parametrize(
     ("level", "kind"),
     [
-        ({"disk": saw(HOUR_S, 0.3, 0.6)}, FindingKind.DISK_FILLING),
-        ({"disk": saw(2400, 0.1, 0.8)}, FindingKind.DISK_FILLING),
-        ({"gpu_memory": saw(2 * HOUR_S, 40 * GIB, 65 * GIB)}, FindingKind.MEMORY_LEAK),
-        ({"memory": saw(5400, 100 * GIB, 300 * GIB)}, FindingKind.MEMORY_LEAK),
+        ({"disk": saw(HOUR_S, 0.3, 0.6)}, KINDS["disk-filling"]),
+        ({"disk": saw(2400, 0.1, 0.8)}, KINDS["disk-filling"]),
+        ({"gpu_memory": saw(2 * HOUR_S, 40 * GIB, 65 * GIB)}, KINDS["memory-leak"]),
+        ({"memory": saw(5400, 100 * GIB, 300 * GIB)}, KINDS["memory-leak"]),
     ],
     ids=["checkpoints pruned", "cache emptied", "allocator", "host memory collected"],
 )
@@ -148,7 +157,7 @@ def test_growth_beyond_where_it_ever_fell_back_from_is_told():
     looks = [(at, found) for at, found in watched({"node-0": {"disk": level}}, 8) if at > HOUR_S * 1.1]
     first = next(at for at, found in looks if found)
     assert 0.5 < level(first) < 0.85, "beyond its tops, and long before it is full"
-    assert all(found[0].kind == FindingKind.DISK_FILLING for at, found in looks if at >= first)
+    assert all(found[0].kind == KINDS["disk-filling"] for at, found in looks if at >= first)
 
 
 def test_of_two_equal_tops_the_noise_makes_one_higher():
@@ -176,4 +185,4 @@ def test_a_crash_is_no_falling_back(restarts, expected):
     """Memory that leaked until the run was killed leaks again: what was before the restart is no comfort."""
     level = {"gpu_memory": lambda at: (20 + at % (6 * HOUR_S) / (6 * HOUR_S) * 57) * GIB}
     *_, (_, found) = watched({"node-0": level}, 11, progress=ProgressSnapshot(restarts=restarts))
-    assert (FindingKind.MEMORY_LEAK in [one.kind for one in found]) == expected
+    assert (KINDS["memory-leak"] in [one.kind for one in found]) == expected

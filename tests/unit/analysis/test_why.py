@@ -9,6 +9,7 @@ import pytest
 
 from api_client.models.logs import NS_PER_S, LogLine
 from support.worlds import ONE_O_CLOCK, job
+from tui.analysis.health.registry import KINDS
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
@@ -152,7 +153,7 @@ def test_markdown_holds_hostile_lines() -> None:
 RUN = RunSnapshot(job("job1"), ONE_O_CLOCK, ONE_O_CLOCK)
 
 
-@pytest.mark.parametrize(("kind", "hours_read"), [(FindingKind.STALLED, 5), (FindingKind.STRAGGLER, 1)])
+@pytest.mark.parametrize(("kind", "hours_read"), [(KINDS["stalled"], 5), (KINDS["straggler"], 1)])
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_how_far_back_lines_are_read(kind: FindingKind, hours_read: int) -> None:
     found = HealthFinding(kind, "warning", "", since=ONE_O_CLOCK - timedelta(hours=5))
@@ -164,11 +165,11 @@ def test_how_far_back_lines_are_read(kind: FindingKind, hours_read: int) -> None
 def test_a_filling_cache_has_a_chart() -> None:
     use = Series("cache", (1.0, 2.0), (0.8, 0.9))
     run = replace(RUN, health_metrics=MetricsSnapshot(cache_utilization=use))
-    found = explain(run, HealthFinding(FindingKind.CACHE_FILLING, "warning", "cache is 90% full"), [])
+    found = explain(run, HealthFinding(KINDS["cache-filling"], "warning", "cache is 90% full"), [])
     assert [(one.unit, one.series) for one in found.figures] == [("%", (use,))]
 
 
 def test_no_checkpoint_is_claimed_to_be_missing_before_they_are_listed() -> None:
-    found = HealthFinding(FindingKind.LOSS_NOT_FINITE, "critical", "loss is NaN", since=ONE_O_CLOCK)
+    found = HealthFinding(KINDS["loss-not-finite"], "critical", "loss is NaN", since=ONE_O_CLOCK)
     assert explain(RUN, found, ()).facts == ()
     assert explain(replace(RUN, checkpoints=()), found, ()).facts == ("no checkpoint from before is listed",)

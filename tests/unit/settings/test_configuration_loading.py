@@ -124,6 +124,20 @@ def test_every_problem_is_told_in_the_order_of_the_file(file: Path, text: str, l
     assert [problem.where for problem in check_file(file)] == [f"{file}:{line}" for line in lines]
 
 
+def test_thresholds_of_earlier_versions_are_ignored_and_reported(file: Path) -> None:
+    file.write_text(
+        '[health]\nplateau_after_s = 60\nrelease = 0.5\noff = ["plateau", "queued"]\nstall_steps = 7\n'
+    )
+    loaded = load(environ(file))
+    health = loaded.configuration.health
+    assert (health.release, health.off) == (0.5, {"queued"})
+    assert [str(problem) for problem in loaded.ignored] == [
+        f"{file}:2: health.plateau_after_s: no longer exists; it has no effect",
+        f"{file}:4: health.off=plateau: no longer exists; it has no effect",
+    ]
+    assert check_file(file) == []
+
+
 def test_what_is_no_configuration_at_all_is_a_problem_and_no_crash(file: Path) -> None:
     for content in (b"\xff\xfe", b"x" * 1_500_000, b"[" * 100_000):
         file.write_bytes(content)

@@ -439,6 +439,14 @@ async def test_log_without_any_valid_time_causes_few_requests(count: int) -> Non
     assert api.pages < 3 * api.clock.passed_s
 
 
+async def test_log_of_other_times_causes_few_requests() -> None:
+    lines = [at(second / 100, f"line {second}") for second in range(-3000, 0)]
+    api = without_time(api_of(lines, finishes_s=60.0), "0", lambda _message: True)
+    followed = await follow(api, from_s=-HOUR_S)
+    assert gaps_of(followed.entries)
+    assert api.pages < 3 * api.clock.passed_s
+
+
 async def test_pages_of_other_times_are_a_gap() -> None:
     """A server that ignores the bounds of the time range never says what is inside."""
     api = api_of([])

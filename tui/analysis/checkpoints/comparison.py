@@ -40,21 +40,21 @@ def compare_checkpoints(
 
     Files are the same if their names (without the checkpoint's own), ranks, and sizes match.
     """
-    one, other = left.checkpoint, right.checkpoint
+    first, other = left.checkpoint, right.checkpoint
     lines = [
         ComparedLine("step", count(left.step), count(right.step)),
         ComparedLine("type", left.kind, right.kind),
-        ComparedLine("base model", one.base_model or UNKNOWN, other.base_model or UNKNOWN),
-        ComparedLine("size", *_exact_sizes(one, other)),
+        ComparedLine("base model", first.base_model or UNKNOWN, other.base_model or UNKNOWN),
+        ComparedLine("size", *_exact_sizes(first, other)),
         ComparedLine(_score_name(left, right), _score(left), _score(right)),
-        ComparedLine("written", _written(one), _written(other)),
+        ComparedLine("written", _written(first), _written(other)),
         ComparedLine("storage", left.sync, right.sync),
     ]
     if left.fault is not None or right.fault is not None:
         lines.append(ComparedLine("loss diverged", _fault(left), _fault(right)))
     if left_files is not None and right_files is not None:
         lines += _compared_files(left, right, left_files, right_files)
-    return lines + _compared_adapters(one.lora_adapter_config, other.lora_adapter_config)
+    return lines + _compared_adapters(first.lora_adapter_config, other.lora_adapter_config)
 
 
 def _exact_sizes(one: Checkpoint, other: Checkpoint) -> tuple[str, str]:
@@ -100,10 +100,10 @@ def _compared_files(
 
 def _two_sizes(left: int | None, right: int | None) -> tuple[str, str]:
     """Format both sizes so that unequal sizes read differently, in exact bytes if necessary."""
-    one, other = ("missing" if size is None else bytes_iec(size) for size in (left, right))
-    if one == other and left != right:
+    first, other = ("missing" if size is None else bytes_iec(size) for size in (left, right))
+    if first == other and left != right:
         return f"{left:,} B", f"{right:,} B"
-    return one, other
+    return first, other
 
 
 def _by_name(checkpoint: str, files: Sequence[CheckpointFile]) -> dict[tuple[str, int], int]:

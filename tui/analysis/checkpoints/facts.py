@@ -22,7 +22,6 @@ from tui.analysis.file_tree.tree import FileEntry
 from tui.analysis.progress.holes import StepRange, is_read_between, unread_steps
 from tui.analysis.progress.snapshot import over_steps
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey, StepValues, saved_key, step_of
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.names import clip_middle, listed
 from tui.text.sanitize import cell_width
@@ -117,7 +116,7 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
     (``trainer_state.json``) over the log. The best checkpoint is marked only once both sources are fully
     known.
     """
-    progress, kept = run.progress, run.kept_losses or NO_KEPT_LOSSES
+    progress, losses = run.progress, run.kept_losses or NO_KEPT_LOSSES
     evaluation: StepValues = ()
     if progress is not None:
         over = over_steps(progress.eval_loss_series, progress, whole=run.log_read)
@@ -128,20 +127,20 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
         loss_by_step=progress.loss_by_step if progress is not None else (),
         eval_loss_by_step=evaluation,
         unread=unread_steps(progress, whole=run.log_read) if progress is not None else (),
-        kept=kept,
+        kept=losses,
         faults=run.faults if is_known else None,
         is_ranked=(progress is None or progress.has_ranking_loss)
-        and all(value >= 0 for _, value in kept.training if math.isfinite(value)),
+        and all(value >= 0 for _, value in losses.training if math.isfinite(value)),
     )
 
 
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
     """Return each fault with the checkpoints that have it, naming only the first few (not sanitized)."""
     names: dict[str, list[str]] = {}
-    for one in facts:
-        if one.fault is not None:
-            names.setdefault(one.fault.words(None), []).append(one.name)
-    return [f"{words}: {listed(those, NAMED_AT_MOST)}" for words, those in names.items()]
+    for checkpoint in facts:
+        if checkpoint.fault is not None:
+            names.setdefault(checkpoint.fault.words(None), []).append(checkpoint.name)
+    return [f"{description}: {listed(those, NAMED_AT_MOST)}" for description, those in names.items()]
 
 
 def checkpoint_facts(
@@ -169,38 +168,38 @@ def checkpoint_facts(
     has_evaluations = sum(score is not None for score in by_evaluation) > 1
     by_training, unknown_losses = _scores("loss", steps, loss_by_step, unread)
     saved, _ = _scores("loss", steps, kept.training, ())
-    for place in unknown_losses if loss_by_step else range(len(steps)):
-        by_training[place] = saved[place]
+    for index in unknown_losses if loss_by_step else range(len(steps)):
+        by_training[index] = saved[index]
     scores = by_evaluation if has_evaluations else by_training
     if not evaluations:
-        unknown = {place for place in unknown_losses if by_training[place] is None}
+        unknown = {index for index in unknown_losses if by_training[index] is None}
     newest = _newest(checkpoints, steps)
-    found = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
-    for place, fault in enumerate(found):
-        if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
-            by_training[place] = by_evaluation[place] = None
+    fault_of = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
+    for index, fault in enumerate(fault_of):
+        if fault is not None and fault.kind.loss == "not finite":
+            by_training[index] = by_evaluation[index] = None
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
-    eligible = [fault is None and sync != "uploading" for fault, sync in zip(found, syncs, strict=True)]
+    eligible = [fault is None and sync != "uploading" for fault, sync in zip(fault_of, syncs, strict=True)]
     best = (
-        _best(scores, eligible, rivals=sum(fault is not None for fault in found))
-        if faults is not None and is_ranked and not any(eligible[place] for place in unknown)
+        _best(scores, eligible, rivals=sum(fault is not None for fault in fault_of))
+        if faults is not None and is_ranked and not any(eligible[index] for index in unknown)
         else None
     )
     return [
         CheckpointFacts(
             checkpoint=checkpoint,
-            step=steps[place],
+            step=steps[index],
             kind=kind_label(checkpoint),
-            sync=syncs[place],
-            loss=by_training[place],
-            evaluation=by_evaluation[place],
-            score=scores[place],
-            is_newest=place == newest,
-            is_best=place == best,
-            fault=found[place],
+            sync=syncs[index],
+            loss=by_training[index],
+            evaluation=by_evaluation[index],
+            score=scores[index],
+            is_newest=index == newest,
+            is_best=index == best,
+            fault=fault_of[index],
             is_checked=faults is not None and saved_key(checkpoint) in faults,
         )
-        for place, checkpoint in enumerate(checkpoints)
+        for index, checkpoint in enumerate(checkpoints)
     ]
 
 
@@ -208,8 +207,8 @@ def _scores(
     name: str, steps: Sequence[int | None], values: StepValues, unread: Sequence[StepRange]
 ) -> tuple[list[Score | None], set[int]]:
     """Return the score of each checkpoint, and the indexes of those whose score may not have been read."""
-    known = sorted({step for step in steps if step is not None})
-    before = dict(zip(known, [-1, *known], strict=False))
+    known_steps = sorted({step for step in steps if step is not None})
+    before = dict(zip(known_steps, [-1, *known_steps], strict=False))
     ordered = sorted((point for point in values if math.isfinite(point[1])), key=lambda point: point[0])
     at = [point[0] for point in ordered]
     scores: list[Score | None] = []
@@ -217,12 +216,12 @@ def _scores(
     for index, step in enumerate(steps):
         score = None
         if step is not None:
-            place = bisect_right(at, step) - 1
-            fits = place >= 0 and at[place] > before[step]
-            if not is_read_between(at[place] if fits else before[step], step, unread):
+            number = bisect_right(at, step) - 1
+            fits = number >= 0 and at[number] > before[step]
+            if not is_read_between(at[number] if fits else before[step], step, unread):
                 unknown.add(index)
             elif fits:
-                score = Score(name, ordered[place][1], at[place])
+                score = Score(name, ordered[number][1], at[number])
         scores.append(score)
     return scores, unknown
 
@@ -232,9 +231,11 @@ def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: i
 
     ``rivals`` counts checkpoints known to be faulty; they only help to reach the minimum of two candidates.
     """
-    known = [(score.value, -score.at_step, place) for place, score in enumerate(scores) if score is not None]
-    good = [one for one in known if eligible[one[2]]]
-    return min(good)[2] if good and max(len(known), len(good) + rivals) > 1 else None
+    candidates = [
+        (score.value, -score.at_step, number) for number, score in enumerate(scores) if score is not None
+    ]
+    good = [candidate for candidate in candidates if eligible[candidate[2]]]
+    return min(good)[2] if good and max(len(candidates), len(good) + rivals) > 1 else None
 
 
 def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> int | None:
@@ -288,7 +289,7 @@ def name_within(name: str, cells: int) -> str:
     if cell_width(name) <= cells:
         return name
     counted = [f"…{match[0]}…" for match in _COUNTED.finditer(name)]
-    return next((one for one in reversed(counted) if cell_width(one) <= cells), clip_middle(name, cells))
+    return next((form for form in reversed(counted) if cell_width(form) <= cells), clip_middle(name, cells))
 
 
 def epoch_s(text: str) -> float | None:

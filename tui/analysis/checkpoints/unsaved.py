@@ -57,13 +57,17 @@ def unsaved_work(
     """Return what stopping a running job would lose; None if it does not run or its start is unknown."""
     if job.current_status != JobStatus.RUNNING:
         return None
-    times = sorted(one.created_at for one in checkpoints if one.created_at is not None)
-    stored = [one for one in checkpoints if one.created_at is not None and sync_state(one) != "uploading"]
+    times = sorted(checkpoint.created_at for checkpoint in checkpoints if checkpoint.created_at is not None)
+    stored = [
+        checkpoint
+        for checkpoint in checkpoints
+        if checkpoint.created_at is not None and sync_state(checkpoint) != "uploading"
+    ]
     last = max(stored, key=_created, default=None)
     since = last.created_at if last is not None else running_since
     if since is None:
         return None
-    uploading = [one for one in checkpoints if sync_state(one) == "uploading"]
+    uploading = [checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading"]
     seconds = max(0.0, (now - since).total_seconds())
     usual_s = [(later - before).total_seconds() for before, later in pairwise(times)]
     due = times[-1] + timedelta(seconds=median(usual_s)) if len(usual_s) >= _MIN_INTERVALS else None

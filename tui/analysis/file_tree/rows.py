@@ -43,8 +43,8 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     if any(sign in pattern for sign in GLOB_SIGNS):
         expression = re.compile(fnmatch.translate(pattern), re.IGNORECASE)
         return lambda text: expression.match(text) is not None
-    wanted = pattern.lower()
-    return lambda text: wanted in text.lower()
+    lowered = pattern.lower()
+    return lambda text: lowered in text.lower()
 
 
 def filtered(tree: FileTree, pattern: str) -> Matches:
@@ -54,7 +54,7 @@ def filtered(tree: FileTree, pattern: str) -> Matches:
     """
     matches = compile_pattern(pattern)
     size = len(tree)
-    hits, kept = bytearray(size), bytearray(size)
+    hits, shown = bytearray(size), bytearray(size)
     sizes, counts = list(tree.sizes), list(tree.file_counts)
     by_path = "/" in pattern
     for node in range(1, size):
@@ -66,15 +66,15 @@ def filtered(tree: FileTree, pattern: str) -> Matches:
         else:
             text = tree.names[node]
         if hits[tree.parents[node]] or matches(text):
-            hits[node] = kept[node] = 1
+            hits[node] = shown[node] = 1
     for node in range(size - 1, ROOT, -1):
         parent = tree.parents[node]
-        if kept[node]:
-            kept[parent] = 1
+        if shown[node]:
+            shown[parent] = 1
         else:
             sizes[node] = counts[node] = 0
     _add_up(tree, sizes, counts)
-    return Matches(pattern=pattern, kept=kept, hits=hits, sizes=sizes, file_counts=counts)
+    return Matches(pattern=pattern, kept=shown, hits=hits, sizes=sizes, file_counts=counts)
 
 
 def _add_up(tree: FileTree, sizes: list[int], counts: list[int]) -> None:
@@ -203,8 +203,8 @@ class VisibleRows:
         return (self.matches.file_counts if self.matches else self.tree.file_counts)[node]
 
     def share_of_parent(self, node: int) -> float:
-        whole = self.size_bytes(self.tree.parents[node])
-        return self.size_bytes(node) / whole if whole else 0.0
+        parent_bytes = self.size_bytes(self.tree.parents[node])
+        return self.size_bytes(node) / parent_bytes if parent_bytes else 0.0
 
     def row_of(self, node: int) -> int | None:
         try:
@@ -214,14 +214,14 @@ class VisibleRows:
 
     def _children(self, node: int) -> list[int]:
         """Return the children to show in order; sorts them only once."""
-        known = self._sorted.get(node)
-        if known is None:
+        cached = self._sorted.get(node)
+        if cached is None:
             below: Iterable[int] = self.tree.children[node] or ()
             if self.matches is not None:
-                kept = self.matches.kept
-                below = [child for child in below if kept[child]]
-            known = self._sorted[node] = in_order(self.tree, list(below), self.order)
-        return known
+                shown = self.matches.kept
+                below = [child for child in below if shown[child]]
+            cached = self._sorted[node] = in_order(self.tree, list(below), self.order)
+        return cached
 
     def toggle(self, node: int) -> None:
         """Open or close the directory of a row; nothing if it has no row."""
@@ -236,12 +236,12 @@ class VisibleRows:
 
     def toggle_below(self, top: int) -> None:
         """Open a directory and every one below it, or close them if all of them are open."""
-        kept = self.matches.kept if self.matches is not None else None
+        shown = self.matches.kept if self.matches is not None else None
         below, waiting = set[int](), [top]
         while waiting:
             node = waiting.pop()
             children = self.tree.children[node]
-            if children is not None and (kept is None or kept[node]):
+            if children is not None and (shown is None or shown[node]):
                 below.add(node)
                 waiting += children
         self.open_nodes = self.open_nodes - below if self.open_nodes >= below else self.open_nodes | below
@@ -265,14 +265,14 @@ class VisibleRows:
         return {self.tree.path(node) for node in self.open_nodes}
 
     def _flat(self, top: int) -> list[int]:
-        found: list[int] = []
+        nodes: list[int] = []
         waiting = self._children(top)[::-1]
         while waiting:
             node = waiting.pop()
-            found.append(node)
+            nodes.append(node)
             if node in self.open_nodes:
                 waiting += reversed(self._children(node))
-        return found
+        return nodes
 
 
 def nodes_at(tree: FileTree, paths: Collection[str]) -> list[int]:

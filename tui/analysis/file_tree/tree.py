@@ -70,8 +70,8 @@ class FileTree:
 
     def entry(self, node: int) -> FileEntry | None:
         """Return the listed entry of the node, None for a directory that was not listed."""
-        place = self.entry_of[node]
-        return None if place == NO_ENTRY else self.entries[place]
+        index = self.entry_of[node]
+        return None if index == NO_ENTRY else self.entries[index]
 
     def path(self, node: int) -> str:
         """Return the path as the server wrote it; for an unlisted directory, the names leading to it."""
@@ -99,24 +99,24 @@ class FileTree:
 
     def ancestors(self, node: int) -> list[int]:
         """Return the directories leading to the node, nearest first, without the root."""
-        found = []
+        ancestors = []
         node = self.parents[node]
         while node > ROOT:
-            found.append(node)
+            ancestors.append(node)
             node = self.parents[node]
-        return found
+        return ancestors
 
     def files_below(self, node: int) -> list[int]:
         """Return all files below a directory recursively, or the file itself; in no particular order."""
-        found, waiting = [], [node]
+        files, waiting = [], [node]
         while waiting:
-            each = waiting.pop()
-            below = self.children[each]
+            current = waiting.pop()
+            below = self.children[current]
             if below is None:
-                found.append(each)
+                files.append(current)
             else:
                 waiting.extend(below)
-        return found
+        return files
 
     def node_of(self, path: str) -> int | None:
         """Return the first node with that path, None if it is gone. Used to restore positions."""
@@ -180,9 +180,9 @@ class TreeBuilder:
         self._append(self._directory(folder) if parent is None else parent, name, place, None)
 
     def _directory(self, path: str) -> int:
-        known = self._by_path.get(path)
-        if known is not None:
-            return known
+        existing = self._by_path.get(path)
+        if existing is not None:
+            return existing
         node = ROOT
         for name in path.split("/"):
             if name in _IGNORED:
@@ -240,6 +240,6 @@ class TreeBuilder:
 def build(entries: Sequence[FileEntry]) -> FileTree:
     """Build the tree of these files; ``entries`` must not change afterwards."""
     builder = TreeBuilder(entries)
-    for place in range(len(entries)):
-        builder.add(place)
+    for index in range(len(entries)):
+        builder.add(index)
     return builder.tree()

@@ -24,7 +24,6 @@ from tui.analysis.run.finding import (
     SEVERITIES,
     SIGNS,
     TONES,
-    FindingKind,
     HealthFinding,
     SnoozedFindings,
 )
@@ -274,39 +273,16 @@ def _steps(progress: ProgressSnapshot | None) -> str:
     return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
 
 
-_BRIEF: dict[FindingKind, str] = {
-    FindingKind.STALLED: "stalled{since}",
-    FindingKind.LOSS_NOT_FINITE: "loss is NaN{since}",
-    FindingKind.LOSS_EXPLODING: "loss diverging{since}",
-    FindingKind.STRAGGLER: "{node} slow",
-    FindingKind.NODE_MISSING: "{node} missing",
-    FindingKind.METRICS_MISSING: "{node}: no metrics",
-    FindingKind.GPU_MEMORY: "GPU memory full",
-    FindingKind.MEMORY_LEAK: "memory leak",
-    FindingKind.DISK_FILLING: "disk filling up",
-    FindingKind.CACHE_FILLING: "cache filling up",
-    FindingKind.CHECKPOINT_OVERDUE: "checkpoint overdue",
-    FindingKind.SLOWDOWN: "slower{since}",
-    FindingKind.PLATEAU: "loss flat",
-    FindingKind.OVERFITTING: "overfitting",
-    FindingKind.GPU_UNDERUSED: "GPUs underused",
-    FindingKind.RESTARTS: "restarted",
-    FindingKind.ERRORS: "errors{since}",
-}
-
-
 def brief(finding: HealthFinding, now: datetime) -> str:
     """Shorten a finding to two or three words for a narrow column: ``stalled 17m``, ``node-2 slow``."""
     node = clip_middle(sanitize(finding.node or ""), NODE_CHARACTERS)
-    if finding.kind is FindingKind.GPU_IDLE:
-        # All GPUs, those of a node, or some of a node.
+    kind = finding.kind
+    words = kind.brief if finding.node else kind.brief_of_job or kind.brief
+    if not words:
         text = sanitize(finding.short).replace(" for ", " ")
         return text.replace(sanitize(finding.node), node) if finding.node else text
-    if (words := _BRIEF.get(finding.kind)) is None:
-        return sanitize(finding.text)
     since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
-    nameless = "job" if finding.kind is FindingKind.METRICS_MISSING else "a node"
-    return words.format(since=since, node=node or nameless)
+    return words.format(since=since, node=node)
 
 
 def short_reason(message: str) -> str:

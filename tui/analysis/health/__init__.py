@@ -1,5 +1,5 @@
 """Detect problems of a run. Each finding has a reason, a start time, and a node; a healthy run has none.
 
-There is one module per kind of problem. All checks are pure: the same snapshot, rules, and earlier
-findings give the same result.
+Each check is a module in ``checks``. All are pure: the same snapshot, rules, and earlier findings give the
+same result.
 """

@@ -53,7 +53,7 @@ class ErrorLine:
     replica: str | None = None
 
     def __lt__(self, other: ErrorLine) -> bool:
-        mine, its = ((one.at_ns, one.text, one.replica or "") for one in (self, other))
+        mine, its = ((error.at_ns, error.text, error.replica or "") for error in (self, other))
         return mine < its
 
 
@@ -98,30 +98,30 @@ class ErrorLines:
         text = error_text(message, level)
         if text is None:
             return False
-        found = ErrorLine(at_ns, text, replica)
-        for place in range(len(self._kept) - 1, -1, -1):
-            held = self._kept[place]
-            if held.at_ns < at_ns - SAME_ERROR_NS:
+        error = ErrorLine(at_ns, text, replica)
+        for index in range(len(self._kept) - 1, -1, -1):
+            other = self._kept[index]
+            if other.at_ns < at_ns - SAME_ERROR_NS:
                 break
-            if abs(held.at_ns - at_ns) <= SAME_ERROR_NS:
-                if _VAGUE.match(held.text) and not _VAGUE.match(text):
-                    self._kept[place] = ErrorLine(held.at_ns, text, held.replica)
-                    if self._first == held:
-                        self._first = self._kept[place]
+            if abs(other.at_ns - at_ns) <= SAME_ERROR_NS:
+                if _VAGUE.match(other.text) and not _VAGUE.match(text):
+                    self._kept[index] = ErrorLine(other.at_ns, text, other.replica)
+                    if self._first == other:
+                        self._first = self._kept[index]
                     return True
                 return False
         self._count += 1
-        if self._first is None or found < self._first:
-            self._first = found
-        insort(self._kept, found)
+        if self._first is None or error < self._first:
+            self._first = error
+        insort(self._kept, error)
         del self._kept[:-KEPT_ERRORS]
         return True
 
     def tally(self) -> ErrorTally:
-        kept = self._kept
-        if self._first is not None and (not kept or kept[0] != self._first):
-            kept = [self._first, *kept]
-        return ErrorTally(self._count, self._first, tuple(kept))
+        errors = self._kept
+        if self._first is not None and (not errors or errors[0] != self._first):
+            errors = [self._first, *errors]
+        return ErrorTally(self._count, self._first, tuple(errors))
 
 
 _MAX_INTERLEAVED_LINES = 60
@@ -205,10 +205,10 @@ class TracebackReader:
         if not self._open and not _may_begin(text):
             return None
         lane, body = _split(text)
-        known = self._open.get(lane)
-        part = self._begin(lane, body, known) if _may_begin(body) or _FAILED_RANKS in body else None
-        if part is None and known is not None:
-            part = self._continue(lane, body, known)
+        state = self._open.get(lane)
+        part = self._begin(lane, body, state) if _may_begin(body) or _FAILED_RANKS in body else None
+        if part is None and state is not None:
+            part = self._continue(lane, body, state)
         return None if part is None else TracebackLine(part, lane)
 
     def _begin(self, lane: str, body: str, known: _Open | None) -> TracebackPart | None:

@@ -78,9 +78,9 @@ _HARD_ENDS = (
 def level_of(message: str, server_level: str | None = None) -> LogLevel | Literal[""]:
     """Return the server's level if it is known, else the one in the message; empty for none."""
     if server_level:
-        known = _NAMES.get(server_level) or _NAMES.get(server_level.upper())
-        if known:
-            return known
+        level = _NAMES.get(server_level) or _NAMES.get(server_level.upper())
+        if level:
+            return level
     detected = detected_level(message)
     if "\n" in message and RANKS[detected] < RANKS["ERROR"] and _APPENDED in message:
         return "ERROR"
@@ -111,9 +111,9 @@ def level_rank(message: str, server_level: str | None = None) -> int:
 
 
 def _head_level(head: str) -> LogLevel | Literal[""]:
-    found = _AT_START.match(head)
-    if found is not None:
-        return _NAMES[found["word"].upper()]
+    match = _AT_START.match(head)
+    if match is not None:
+        return _NAMES[match["word"].upper()]
     between = _BETWEEN.search(head)
     if between is not None:
         name = between["word"] or between["module"] or between["nccl"] or between["pair"]

@@ -91,10 +91,10 @@ class LogPattern:
         if isinstance(compiled, str):
             return []
         try:
-            found = list(compiled.finditer(text))
+            matches = list(compiled.finditer(text))
         except UnicodeEncodeError:
-            found = list(compiled.finditer(_encodable(text)))
-        return [match.span() for match in found if match.end() > match.start()]
+            matches = list(compiled.finditer(_encodable(text)))
+        return [match.span() for match in matches if match.end() > match.start()]
 
 
 def _plain_matcher(needle: str, minds_case: bool) -> Callable[[str], bool]:

@@ -53,9 +53,9 @@ def _shown(text: str) -> str:
 
 def _tqdm(text: str) -> BarState | None:
     """Parse ``title:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]``."""
-    before, found, after = text.rpartition("%|")
+    before, separator, after = text.rpartition("%|")
     percent = _LAST_DIGITS.search(before[-3:])
-    if not found or percent is None or after.count("|") < 1:
+    if not separator or percent is None or after.count("|") < 1:
         return None
     title = before[: len(before) - len(percent[1])].strip(" :")
     return BarState(_key(title, _COUNT.search(after)), float(percent[1]))
@@ -154,8 +154,8 @@ def _without_node_names(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     done = 0
-    for found in _speakers().finditer(data):
-        begin, end = found.span()
+    for match in _speakers().finditer(data):
+        begin, end = match.span()
         pieces += (data[done:begin], data[begin:end].rstrip(_DIGITS), b"#")
         done = end
     if not pieces:

@@ -19,6 +19,7 @@ from tui.analysis.progress.announcements import Announcement, announced
 from tui.analysis.progress.lines.belief import Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
+from tui.analysis.progress.metrics import MetricCurves
 from tui.analysis.progress.phases import MovingCounts, RunPhase, RunPhases, TimeRanges
 from tui.analysis.progress.snapshot import ProgressSnapshot, ReplicaLog, StreamView, ThinnedPoints
 from tui.analysis.progress.step_marks import eta_range_s, numbered, rates, restart_times, usual_interval
@@ -128,6 +129,7 @@ class ProgressFold:
         self._announced_restarts: list[float] = []
         self._skipped_steps: list[float] = []
         self._input_lengths = ThinnedPoints("input length", max_points)
+        self._metrics = MetricCurves(max_points)
         self._moving_target = False
         self._save_every: int | None = None
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
@@ -193,6 +195,9 @@ class ProgressFold:
             if done is not None and total is not None:
                 self._counts.add(at_ns / NS_PER_S, replica, "", done, total)
         self._stream(replica, reading.rank).add(at_ns / NS_PER_S, reading)
+        if reading.metrics:
+            key = (replica, -1 if reading.rank is None else reading.rank)
+            self._metrics.add(key, at_ns / NS_PER_S, reading.metrics)
 
     def _take_announcement(self, time: float, announcement: Announcement) -> None:
         kind, value = announcement
@@ -333,6 +338,8 @@ class ProgressFold:
             streams=_views(streams),
             stream=_stream_key(key),
             replica=key[0] or None,
+            metrics=self._metrics.shown(key),
+            refused_metrics=self._metrics.refused_count,
         )
 
     def _restarts(self, marks: ThinnedPoints | None) -> tuple[float, ...]:

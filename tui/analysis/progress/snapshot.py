@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -218,6 +219,10 @@ class ProgressSnapshot:
     finished_at: float | None = None
     skipped_steps: tuple[float, ...] = ()
     input_length_series: Series = EMPTY
+    metrics: Mapping[str, Series] = field(default_factory=dict, hash=False)
+    """The curves of everything else that lines report with a name, by that name."""
+    refused_metrics: int = 0
+    """Number of names without a curve because there are too many."""
 
     @property
     def fraction(self) -> float | None:

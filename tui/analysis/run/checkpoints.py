@@ -44,7 +44,7 @@ class CheckpointFault:
     @property
     def mark(self) -> str:
         """The shortest form, for tables: ``after NaN``."""
-        return "after NaN" if self.kind is FindingKind.LOSS_NOT_FINITE else "diverged"
+        return "after NaN" if self.kind.loss == "not finite" else "diverged"
 
     def words(self, created_at: datetime | None) -> str:
         """Return a phrase such as ``written 24m after the loss became NaN (11:50 UTC)``."""

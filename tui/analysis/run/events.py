@@ -33,24 +33,24 @@ def run_events(
 
     Checkpoints are those listed by the API, plus those that only the log mentions.
     """
-    found = [
+    events = [
         RunEvent(event.created.timestamp(), "status", status_view(event.status).word)
         for event in history
         if event.created is not None
     ]
     listed = [
-        RunEvent(one.created_at.timestamp(), "checkpoint", one.checkpoint_id)
-        for one in checkpoints
-        if one.created_at is not None
+        RunEvent(checkpoint.created_at.timestamp(), "checkpoint", checkpoint.checkpoint_id)
+        for checkpoint in checkpoints
+        if checkpoint.created_at is not None
     ]
-    found += listed
+    events += listed
     if progress is not None:
         names = {event.text for event in listed}
         for name, at_ns in progress.saves:
             at_s = at_ns / NS_PER_S
             near = any(abs(event.at_s - at_s) <= SAME_CHECKPOINT_S for event in listed)
             if name not in names and not near:
-                found.append(RunEvent(at_s, "checkpoint", name))
-        found += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
-        found += [RunEvent(error.at_ns / NS_PER_S, "error", error.text) for error in progress.errors.kept]
-    return tuple(sorted(found, key=lambda event: event.at_s))
+                events.append(RunEvent(at_s, "checkpoint", name))
+        events += [RunEvent(at_s, "restart", "step count went back") for at_s in progress.restarts]
+        events += [RunEvent(error.at_ns / NS_PER_S, "error", error.text) for error in progress.errors.kept]
+    return tuple(sorted(events, key=lambda event: event.at_s))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Literal
 
 from tui.text.names import clip_middle, shortened
@@ -17,26 +16,38 @@ NODE_CHARACTERS = 18
 """Maximum length of a node name in tight places."""
 
 
-class FindingKind(StrEnum):
-    STALLED = "stalled"
-    LOSS_NOT_FINITE = "loss-not-finite"
-    LOSS_EXPLODING = "loss-exploding"
-    GPU_IDLE = "gpu-idle"
-    STRAGGLER = "straggler"
-    NODE_MISSING = "node-missing"
-    METRICS_MISSING = "metrics-missing"
-    GPU_MEMORY = "gpu-memory"
-    MEMORY_LEAK = "memory-leak"
-    DISK_FILLING = "disk-filling"
-    CACHE_FILLING = "cache-filling"
-    CHECKPOINT_OVERDUE = "checkpoint-overdue"
-    SLOWDOWN = "slowdown"
-    RESTARTS = "restarts"
-    ERRORS = "errors"
-    PLATEAU = "plateau"
-    OVERFITTING = "overfitting"
-    GPU_UNDERUSED = "gpu-underused"
-    QUEUED = "queued"
+Lines = Literal["newest", "quiet", "onset"]
+"""The log lines that explain a finding: the newest; also older ones if nothing was logged since; or those
+around its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """A kind of problem: its name, and how a finding of it is shown and explained."""
+
+    name: str
+    rank: int
+    """The smaller, the earlier it is shown among findings of the same severity."""
+    brief: str
+    """Two or three words for Home, with ``{since}`` and ``{node}``; empty if ``short`` is short enough."""
+    brief_of_job: str = ""
+    """The same for a finding of the whole job, if that differs."""
+    note: str = "! issue"
+    """A sign and a word for a node that has it."""
+    states_duration: bool = False
+    """True if the text states how long it has lasted, so that it need not be shown next to it."""
+    halts: bool = False
+    """True if the run makes no steps: it has no ETA, and nothing is sure before the whole log is read."""
+    loss: Literal["", "not finite", "diverged"] = ""
+    """What is wrong with the loss; checkpoints that are written meanwhile are of no use."""
+    quotes_log: bool = False
+    """True if the text is a line of the log, whose beginning says more than a count."""
+    lines: Lines = "newest"
+    figures: tuple[str, ...] = ()
+    """Titles of the charts that explain it."""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 Severity = Literal["info", "warning", "critical"]
@@ -53,20 +64,6 @@ SnoozedFindings = frozenset[FindingId]
 SIGNS: Mapping[str, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"}
 """The sign of each severity, on all screens and in all commands."""
 TONES: Mapping[str, str] = {"critical": "bad", "warning": "caution", "info": "plain"}
-
-LOSS_KINDS = frozenset({FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING})
-NO_ETA_KINDS = frozenset({FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE})
-
-_KINDS_WITH_DURATION = frozenset(
-    {
-        FindingKind.STALLED,
-        FindingKind.GPU_IDLE,
-        FindingKind.NODE_MISSING,
-        FindingKind.METRICS_MISSING,
-        FindingKind.ERRORS,
-        FindingKind.QUEUED,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +92,7 @@ class HealthFinding:
     @property
     def has_duration_in_text(self) -> bool:
         """True if ``text`` states the duration itself, so that ``since`` need not be shown next to it."""
-        return self.kind in _KINDS_WITH_DURATION
+        return self.kind.states_duration
 
     @property
     def key(self) -> str:

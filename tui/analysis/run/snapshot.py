@@ -54,7 +54,6 @@ class RunSnapshot:
     - ``checked_sources``: the data that ``findings`` are based on; ``failing``: the data whose last request
       failed. Both use the names in ``tui.analysis.connection``.
     - ``compares_nodes``: a node looks slow, but the run has just started or paused: not judged yet.
-    - ``slow_nodes``, ``missing_nodes``: names as in ``metrics``.
     - ``price_per_minute``: USD for one node, None if no price is known. ``bill``: None until requested.
     """
 
@@ -77,8 +76,6 @@ class RunSnapshot:
     kept_losses: KeptLosses | None = None
     faults: Mapping[SavedKey, CheckpointFault | None] | None = None
     stale_after_s: float = STALE_AFTER_S
-    slow_nodes: frozenset[str] = frozenset()
-    missing_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None
     bill: Bill | None = None
     log_read: bool = False
@@ -92,7 +89,10 @@ class RunSnapshot:
     def server_now(self) -> datetime:
         """The current time by the server's clock, for comparison with timestamps of lines and samples."""
         now = self.at - timedelta(seconds=self.clock_ahead_s)
-        newest = max((one.at for one in (self.metrics, self.health_metrics) if one and one.at), default=None)
+        newest = max(
+            (metrics.at for metrics in (self.metrics, self.health_metrics) if metrics and metrics.at),
+            default=None,
+        )
         if self.progress is not None and self.progress.last_line_at_ns is not None:
             # A line may have any timestamp: it can only reduce the lead of the local clock, not show that it
             # is behind.

@@ -57,7 +57,7 @@ def _what_is_missing(run: RunSnapshot) -> str:
 
 
 def verdict(run: RunSnapshot) -> Verdict:
-    if any(found.severity != "info" for found in run.findings):
+    if any(finding.severity != "info" for finding in run.findings):
         return Verdict("findings")
     if not is_all_checked(run):
         return Verdict("checking", "checking health…")

@@ -47,16 +47,16 @@ def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> s
 def _at_submission(queue: QueueContext) -> str:
     parts = []
     if queue.active_at_submit:
-        held = sum(job.total_gpus for job in queue.active_at_submit)
+        in_use = sum(job.total_gpus for job in queue.active_at_submit)
         biggest = sorted(queue.active_at_submit, key=lambda job: -job.total_gpus)
         names = _names(biggest)
         capacity = queue.team_capacity or queue.org_capacity
         limit = capacity.max_gpus if capacity is not None else 0
         of, more = (f" of {limit}", "") if limit else ("", "")
-        if limit and held > limit:
+        if limit and in_use > limit:
             of, more = "", f" (the limit of {limit} excludes spot)"
         # CPU jobs hold no GPUs.
-        parts.append(f"{held}{of} in use by {names}{more}" if held else f"in use by {names}")
+        parts.append(f"{in_use}{of} in use by {names}{more}" if in_use else f"in use by {names}")
     if queue.pending_ahead_at_submit:
         ahead = queue.pending_ahead_at_submit
         names = _names(ahead)

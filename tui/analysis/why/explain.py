@@ -1,4 +1,8 @@
-"""Explain a finding of a run, or why a run failed, from its log lines and samples."""
+"""Explain a finding of a run, or why a run failed, from its log lines and samples.
+
+What is shown depends on the finding: one of a node is compared with the other nodes, one of the loss with the
+time before it began. The kind of the finding says which lines and charts belong to it.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,15 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from statistics import median
 
-from api_client.models import JobStatus
+from api_client.models import WAITING_STATUSES, JobStatus
 from api_client.models.logs import LogLine
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
+from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import step_of
-from tui.analysis.run.finding import LOSS_KINDS, FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
-from tui.analysis.why.explanation import Clue, Explanation, Figure, Section
+from tui.analysis.why.explanation import Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, shown, warnings
 from tui.text.names import shortened
@@ -28,13 +33,8 @@ MAX_LINES = 20_000
 
 BEFORE = timedelta(minutes=10)
 AT_MOST = timedelta(hours=1)
-_QUIET = frozenset(
-    {FindingKind.STALLED, FindingKind.GPU_IDLE, FindingKind.NODE_MISSING, FindingKind.METRICS_MISSING}
-)
-"""What was logged last explains these, however long ago it was."""
 _CLUES = 8
 _NODES = 64
-_TEXT = 160
 _NORMS = 5
 _RANK_WORK = re.compile(
     r"[Rr]ank (\d{1,9})\]?.{0,160}?last enqueued (?:NCCL )?work: (\d{1,18}), last completed "
@@ -47,27 +47,24 @@ _RESOURCE = re.compile(
 )
 """Warnings that name a resource tell more than those that only report waiting."""
 KILLED = frozenset({137, -9})
-FAILED = frozenset({JobStatus.FAILED, JobStatus.DEPLOY_FAILED})
 
 
 def explained_findings(run: RunSnapshot) -> tuple[HealthFinding | None, ...]:
     """Return the findings that can be explained, worst first; for a failed job None, its end."""
-    if run.job.current_status in FAILED:
+    if run.job.current_status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED):
         return (None,)
-    return tuple(found for found in run.findings if found.kind is not FindingKind.QUEUED)
+    return () if run.job.current_status in WAITING_STATUSES else run.findings
 
 
 def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[datetime, datetime]:
     """Return the time range whose lines explain the finding, or the end of the run if it is None."""
     now = run.server_now
-    if run.job.is_finished:
-        end = run.job.updated_at or now
-        start = run.job.earliest_time(now)
-        return start, end + BEFORE
-    since = (finding.since if finding is not None else None) or now - AT_MOST
-    if finding is not None and finding.kind in LOSS_KINDS:
+    if run.job.is_finished or finding is None:
+        return run.job.earliest_time(now), (run.job.updated_at or now) + BEFORE
+    since = finding.since or now - AT_MOST
+    if finding.kind.lines == "onset":
         return since - BEFORE, min(now, since + BEFORE)
-    if finding is not None and finding.kind in _QUIET:
+    if finding.kind.lines == "quiet":
         return since - BEFORE, now
     return max(since - BEFORE, now - AT_MOST), now
 
@@ -76,71 +73,61 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     """Explain a finding, or the end of a failed run; ``lines`` are those of ``explained_range``, in order."""
     if finding is None:
         return _end(run, lines)
-    return _EXPLAINED.get(finding.kind, _other)(run, finding, lines)
+    own = only_on(lines, finding.node, limit=_CLUES) if finding.node is not None else ()
+    bad = warnings(lines, limit=_CLUES)
+    if finding.kind.quotes_log:
+        bad = tuple(sorted(bad, key=lambda clue: clue.at_ns))
+    sections = [
+        Section(f"Only {finding.node} logs this", own),
+        Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES)),
+        Section("Warnings and errors", bad),
+    ]
+    if finding.kind.lines != "quiet" and (own or bad or finding.kind.lines == "onset"):
+        del sections[1]
+    answer = _late_words(lines) if finding.kind.lines == "quiet" else ""
+    own_bad = sorted(
+        (clue for clue in own if clue.is_warning), key=lambda clue: not _RESOURCE.search(clue.text)
+    )
+    if own_bad:
+        often = f"{count(own_bad[0].count)}×, " if own_bad[0].count > 1 else ""
+        answer = f"{finding.node} logs: {shortened(own_bad[0].text, 160)} ({often}no other node does)"
+    facts = (*_step_facts(run, finding), *_loss_facts(run, finding), *_money(run))
+    filled = tuple(section for section in sections if section.clues)
+    figures = _figures(run, finding.kind.figures, finding.node)
+    return Explanation(finding.text, finding, answer, facts, filled, figures)
 
 
 def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
     progress = run.progress
     message = run.job.error_message or ""
-    found = failure_of(
+    failure = failure_of(
         lines,
         progress.last_step_at_ns if progress else None,
         progress.step_interval_s if progress else None,
         message,
     )
     facts: list[str] = []
-    if found.exit_code is not None:
-        facts.append(exit_words(found.exit_code))
+    if failure.exit_code is not None:
+        facts.append(exit_words(failure.exit_code))
     if progress is not None and progress.step is not None:
         facts.append(f"last step: {count(progress.step)}")
     sections: list[Section] = []
     answer = message
-    if found.cause is not None:
-        node = f"{found.cause.node}: " if found.cause.node and run.node_count > 1 else ""
-        answer = f"{node}{found.cause.text}"
+    if failure.cause is not None:
+        node = f"{failure.cause.node}: " if failure.cause.node and run.node_count > 1 else ""
+        answer = f"{node}{failure.cause.text}"
         if message:
             facts.append(f"reported by the platform: {message}")
-        sections.append(Section("The first error", found.trace))
-    if found.following:
-        title = "Errors that followed" if found.cause is not None else "Errors, none of them the cause"
-        sections.append(Section(title, found.following))
-    if found.cause is None and (late := _late_words(lines)):
-        answer = late
-    if found.cause is None and lines:
+        sections.append(Section("The first error", failure.trace))
+    else:
+        answer = _late_words(lines) or message
+    if failure.following:
+        title = "Errors that followed" if failure.cause is not None else "Errors, none of them the cause"
+        sections.append(Section(title, failure.following))
+    if failure.cause is None and lines:
         sections.append(Section("Last line of each node", last_lines(lines, limit=_NODES)))
-    figures = _all_figures(run, FindingKind.MEMORY_LEAK) if found.exit_code in KILLED else ()
+    figures = _figures(run, ("memory", "GPU memory"), None) if failure.exit_code in KILLED else ()
     return Explanation(run.status.word, None, answer, tuple(facts), tuple(sections), figures)
-
-
-def _straggler(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
-    node = finding.node or ""
-    own = only_on(lines, node, limit=_CLUES)
-    bad = sorted((clue for clue in own if clue.is_warning), key=lambda clue: not _RESOURCE.search(clue.text))
-    answer = ""
-    if bad:
-        times = f"{count(bad[0].count)}×, no other node does" if bad[0].count > 1 else "no other node does"
-        answer = f"{node} logs: {shortened(bad[0].text, _TEXT)} ({times})"
-    sections = [Section(f"Only {node} logs this", own)] if own else []
-    return Explanation(finding.text, finding, answer, _money(run), tuple(sections), _node_figures(run, node))
-
-
-def _stall(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
-    facts = list(_money(run))
-    progress = run.progress
-    if progress is not None and progress.step is not None:
-        facts.insert(0, f"last step: {count(progress.step)}")
-    answer = _late_words(lines)
-    bad = warnings(lines, limit=_CLUES)
-    sections = []
-    if lines:
-        sections.append(
-            Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES))
-        )
-    if bad:
-        sections.append(Section("Warnings and errors", bad))
-    return Explanation(
-        finding.text, finding, answer, tuple(facts), tuple(sections), _all_figures(run, finding.kind)
-    )
 
 
 def _late_words(lines: Sequence[LogLine]) -> str:
@@ -164,83 +151,37 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
     return late if 2 * len(late) < len(enqueued) else []
 
 
-def _loss(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
-    progress, facts = run.progress, []
-    since_s = finding.since.timestamp() if finding.since is not None else None
-    figures: list[Figure] = []
-    if progress is not None and since_s is not None:
-        step = _value_before(progress.step_series, since_s + 1.0)
-        if step is not None:
-            facts.append(f"began at step {count(step)}")
-        before = _value_before(progress.loss_series, since_s)
-        if before is not None:
-            facts.append(f"last loss before: {number(before)}")
-        norms = [
-            value
-            for time, value in zip(
-                progress.grad_norm_series.times, progress.grad_norm_series.values, strict=True
-            )
-            if time < since_s and math.isfinite(value)
-        ]
+def _step_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
+    has_step = finding.kind.halts and run.progress is not None and run.progress.step is not None
+    return [f"last step: {count(run.progress.step)}"] if has_step and run.progress is not None else []
+
+
+def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
+    """Return what was last reported before a loss broke, and the checkpoint from before."""
+    progress, since = run.progress, finding.since
+    if not finding.kind.loss or since is None:
+        return []
+    facts: list[str] = []
+    if progress is not None:
+        step = _value_before(progress.step_series, since.timestamp() + 1.0)
+        before = _value_before(progress.loss_series, since.timestamp())
+        facts += [f"began at step {count(step)}"] if step is not None else []
+        facts += [f"last loss before: {number(before)}"] if before is not None else []
+        end = bisect_left(progress.grad_norm_series.times, since.timestamp())
+        norms = list(filter(math.isfinite, progress.grad_norm_series.values[:end]))
         if norms:
             newest = ", ".join(map(number, norms[-_NORMS:]))
             usual = f" (median before: {number(median(norms[:-_NORMS]))})" if len(norms) > 2 * _NORMS else ""
             facts.append(f"last gradient norms before: {newest}{usual}")
-        figures = [
-            Figure(title, "", (series,))
-            for title, series in (
-                ("loss", progress.loss_series),
-                ("gradient norm", progress.grad_norm_series),
-            )
-            if len(series)
-        ]
-    facts += _last_checkpoint_before(run, finding)
-    bad = warnings(lines, limit=_CLUES)
-    sections = [Section("Warnings and errors around that time", bad)] if bad else []
-    return Explanation(finding.text, finding, "", (*facts, *_money(run)), tuple(sections), tuple(figures))
-
-
-def _last_checkpoint_before(run: RunSnapshot, finding: HealthFinding) -> list[str]:
-    since = finding.since
-    if run.checkpoints is None or since is None:
-        return []
-    dated = [(one.created_at, one) for one in run.checkpoints if one.created_at is not None]
-    before = [(created, one) for created, one in dated if created < since]
-    if not before:
-        return ["no checkpoint from before is listed"]
-    _, newest = max(before, key=itemgetter(0))
-    step = step_of(newest.checkpoint_id)
-    words = f" (step {count(step)})" if step is not None else ""
-    return [f"last checkpoint from before: {newest.checkpoint_id}{words}"]
-
-
-def _errors(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
-    bad = sorted(warnings(lines, limit=_CLUES), key=lambda clue: clue.at_ns)
-    sections = (Section("Warnings and errors", tuple(bad)),) if bad else ()
-    return Explanation(finding.text, finding, "", _money(run), sections)
-
-
-def _other(run: RunSnapshot, finding: HealthFinding, lines: Sequence[LogLine]) -> Explanation:
-    sections: list[Section] = []
-    own = only_on(lines, finding.node, limit=_CLUES) if finding.node is not None else ()
-    if own:
-        sections.append(Section(f"Only {finding.node} logs this", own))
-    bad: tuple[Clue, ...] = warnings(lines, limit=_CLUES)
-    if bad:
-        sections.append(Section("Warnings and errors", bad))
-    if lines and (not sections or finding.kind in _QUIET):
-        sections.append(Section("Last line of each node", last_lines(lines, limit=_NODES)))
-    figures = _all_figures(run, finding.kind, finding.node)
-    return Explanation(finding.text, finding, "", _money(run), tuple(sections), figures)
-
-
-_EXPLAINED = {
-    FindingKind.STRAGGLER: _straggler,
-    FindingKind.STALLED: _stall,
-    FindingKind.LOSS_NOT_FINITE: _loss,
-    FindingKind.LOSS_EXPLODING: _loss,
-    FindingKind.ERRORS: _errors,
-}
+    if run.checkpoints is None:
+        return facts
+    dated = [(each.created_at, each.checkpoint_id) for each in run.checkpoints if each.created_at is not None]
+    saved = [each for each in dated if each[0] < since]
+    if not saved:
+        return [*facts, "no checkpoint from before is listed"]
+    name = max(saved, key=itemgetter(0))[1]
+    step_words = f" (step {count(saved_step)})" if (saved_step := step_of(name)) is not None else ""
+    return [*facts, f"last checkpoint from before: {name}{step_words}"]
 
 
 def _money(run: RunSnapshot) -> tuple[str, ...]:
@@ -252,69 +193,52 @@ def _money(run: RunSnapshot) -> tuple[str, ...]:
 
 def _value_before(series: Series, at_s: float) -> float | None:
     """Return the newest finite value before a time."""
-    for place in range(bisect_left(series.times, at_s) - 1, -1, -1):
-        if math.isfinite(series.values[place]):
-            return series.values[place]
-    return None
+    values = series.values[: bisect_left(series.times, at_s)]
+    return next(filter(math.isfinite, reversed(values)), None)
 
 
-_FIGURES: tuple[tuple[str, str, Callable[[NodeSnapshot], Series]], ...] = (
-    ("GPU use", "%", lambda node: node.mean_utilization),
-    ("CPU", "cores", lambda node: node.cpu),
-    ("GPU memory", "B", lambda node: node.mean_memory),
-    ("memory", "B", lambda node: node.cpu_memory),
-    ("disk", "B", lambda node: node.disk_usage),
-)
+_OF_NODES: dict[str, tuple[str, Callable[[NodeSnapshot], Series]]] = {
+    "GPU use": ("%", lambda node: node.mean_utilization),
+    "CPU": ("cores", lambda node: node.cpu),
+    "GPU memory": ("B", lambda node: node.mean_memory),
+    "memory": ("B", lambda node: node.cpu_memory),
+    "disk": ("B", lambda node: node.disk_usage),
+}
+_OF_LOG: dict[str, Callable[[ProgressSnapshot], Series]] = {
+    "loss": lambda progress: progress.loss_series,
+    "evaluation loss": lambda progress: progress.eval_loss_series,
+    "gradient norm": lambda progress: progress.grad_norm_series,
+}
 
 
-def _node_figures(run: RunSnapshot, name: str) -> tuple[Figure, ...]:
-    """Return the node's series beside the median of the others."""
+def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None) -> tuple[Figure, ...]:
+    """Return these charts: of one node beside the median of the others, or of all nodes."""
     metrics = run.health_metrics or run.metrics or MetricsSnapshot()
-    node = metrics.node(name)
-    others = [one for one in metrics.nodes if one.name != name]
-    if node is None:
-        return ()
+    others = [node for node in metrics.nodes if node.name != name]
     figures: list[Figure] = []
-    for title, unit, of in _FIGURES:
-        own = of(node)
-        rest = median_series("others", [of(one) for one in others])
-        if len(own) and len(rest):
-            figures.append(Figure(title, unit, (rest, Series(name, own.times, own.values))))
+    for title in titles:
+        if title in _OF_NODES:
+            unit, of_node = _OF_NODES[title]
+            curves = [Series(node.name, of_node(node).times, of_node(node).values) for node in metrics.nodes]
+            own = [curve for curve in curves if curve.name == name and len(curve)]
+            rest = median_series("others", [of_node(node) for node in others])
+            curves = [rest, *own] if own and len(rest) else own or curves
+        elif title in _OF_LOG:
+            unit, curves = "", [_OF_LOG[title](run.progress or ProgressSnapshot())]
+        else:
+            unit, curves = "%", [metrics.cache_utilization]
+        if filled := tuple(curve for curve in curves if len(curve)):
+            figures.append(Figure(title, unit, filled))
     return tuple(figures)
 
 
 def median_series(name: str, series: Sequence[Series]) -> Series:
     """Return the median at each time of the longest series; others contribute their last value before it."""
-    filled = [one for one in series if len(one)]
+    filled = [each for each in series if len(each)]
     if not filled:
         return Series(name, (), ())
     times = max(filled, key=len).times
-    values: list[float] = []
-    for time in times:
-        found = [value for one in filled if (value := _value_before(one, time + 1e-6)) is not None]
-        values.append(median(found) if found else math.nan)
-    return Series(name, times, tuple(values))
-
-
-_FIGURES_OF = {
-    FindingKind.STALLED: ("GPU use",),
-    FindingKind.GPU_IDLE: ("GPU use", "CPU"),
-    FindingKind.GPU_MEMORY: ("GPU memory",),
-    FindingKind.MEMORY_LEAK: ("memory", "GPU memory"),
-    FindingKind.DISK_FILLING: ("disk",),
-    FindingKind.SLOWDOWN: ("GPU use", "CPU"),
-}
-
-
-def _all_figures(run: RunSnapshot, kind: FindingKind, name: str | None = None) -> tuple[Figure, ...]:
-    """Return the series that belong to a kind of problem, of one node or of all."""
-    metrics = run.health_metrics or run.metrics or MetricsSnapshot()
-    nodes = [node for node in metrics.nodes if name in (None, node.name)]
-    figures = []
-    for title, unit, of in _FIGURES:
-        series = [Series(node.name, of(node).times, of(node).values) for node in nodes if len(of(node))]
-        if series and title in _FIGURES_OF.get(kind, ()):
-            figures.append(Figure(title, unit, tuple(series)))
-    if kind is FindingKind.CACHE_FILLING and len(metrics.cache_utilization):
-        figures.append(Figure("cache", "%", (metrics.cache_utilization,)))
-    return tuple(figures)
+    known = [
+        [value for each in filled if (value := _value_before(each, at + 1e-6)) is not None] for at in times
+    ]
+    return Series(name, times, tuple(median(values) if values else math.nan for values in known))

@@ -106,12 +106,12 @@ async def update(
     # the official command does not ask either; accept --yes so that scripts can pass it everywhere
     del assume_yes
 
-    found = await team_named(client, team)
-    changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
+    own_team = await team_named(client, team)
+    changed = await client.capacity.update(team_id=own_team.id, gpu_type=gpu_type, max_gpus=max_gpus)
     if output_format == JSON:
         output.json(changed)
         return
-    name, kind = sanitize(changed.team_name or found.name), sanitize(changed.gpu_type)
+    name, kind = sanitize(changed.team_name or own_team.name), sanitize(changed.gpu_type)
     output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
 
 

@@ -93,7 +93,7 @@ def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
     if file is None and not chosen.exists():
         settings.output.remark(f"no settings file ({chosen}); using the defaults")
         return ExitCode.OK
-    return _report(check_file(chosen), chosen, settings)
+    return _report(chosen, settings)
 
 
 @examples("bt-tui config edit", "EDITOR=nano bt-tui config edit")
@@ -119,14 +119,16 @@ def edit(settings: CommandSettings) -> ExitCode:
         chosen.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
     if done.returncode != 0:
         raise CommandFailed(f"{editor[0]} exited with code {done.returncode}", ExitCode.UNEXPECTED)
-    return _report(check_file(chosen), chosen, settings)
+    return _report(chosen, settings)
 
 
-def _report(problems: list[Problem], file: Path, settings: CommandSettings) -> ExitCode:
+def _report(file: Path, settings: CommandSettings) -> ExitCode:
     output = settings.output
-    for problem in problems:
+    ignored: list[Problem] = []
+    problems = check_file(file, ignored)
+    for problem in (*problems, *ignored):
         output.remark(str(problem))
-    if not problems:
+    if not problems and not ignored:
         output.remark(f"{file}: no problems")
     return ExitCode.USAGE if problems else ExitCode.OK
 
@@ -145,8 +147,8 @@ def _rows(loaded: Loaded) -> list[Row]:
         value = values[entry.name] if not entry.section else values[entry.section][entry.key]
         if entry.is_table:
             rows += [
-                (f'{entry.name}."{key}"', one, loaded.origin(f"{entry.name}.{key}", entry.name))
-                for key, one in value.items()
+                (f'{entry.name}."{key}"', item, loaded.origin(f"{entry.name}.{key}", entry.name))
+                for key, item in value.items()
             ]
             continue
         if entry.name == "notifications.webhook" and value:
@@ -154,9 +156,9 @@ def _rows(loaded: Loaded) -> list[Row]:
         rows.append(
             (entry.name, sorted(value) if entry.name == "health.off" else value, loaded.origin(entry.name))
         )
-    for place, pattern in enumerate(values["patterns"]):
-        origin = loaded.origin(f"patterns.{place}", "patterns")
-        rows.append((f"patterns.{place}", f"{pattern['name']}: {pattern['regex']}", origin))
+    for number, pattern in enumerate(values["patterns"]):
+        origin = loaded.origin(f"patterns.{number}", "patterns")
+        rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin))
     return rows
 
 
@@ -173,12 +175,12 @@ def _create(file: Path) -> None:
 
 def _editor() -> list[str]:
     for variable in EDITOR_VARIABLES:
-        given = os.environ.get(variable, "").strip()
-        if given:
+        editor = os.environ.get(variable, "").strip()
+        if editor:
             try:
-                return shlex.split(given)
+                return shlex.split(editor)
             except ValueError:
-                raise CommandFailed(f"can't parse ${variable}: {given}", ExitCode.USAGE) from None
+                raise CommandFailed(f"can't parse ${variable}: {editor}", ExitCode.USAGE) from None
     for name in EDITORS:
         if shutil.which(name):
             return [name]

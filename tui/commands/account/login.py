@@ -65,18 +65,18 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
     if output_format == JSON:
-        output.json([_as_json(each) for each in listing.remotes])
+        output.json([_as_json(entry) for entry in listing.remotes])
     else:
-        print_rows(output, COLUMNS, [row for each in listing.remotes for row in _rows(each)])
-        for each in listing.remotes:
-            if each.problem:
-                output.remark(f"{each.name}: {each.problem}")
+        print_rows(output, COLUMNS, [row for entry in listing.remotes for row in _rows(entry)])
+        for entry in listing.remotes:
+            if entry.problem:
+                output.remark(f"{entry.name}: {entry.problem}")
     for warning in listing.warnings:
         output.remark(warning)
     if listing.problem is None:
         return ExitCode.OK
     output.remark(listing.problem)
-    if name is None and not any(each.remote for each in listing.remotes):
+    if name is None and not any(entry.remote for entry in listing.remotes):
         output.remark(f"set the variable, or store a key with {command_line('login')}")
     return ExitCode.USAGE if name is not None else ExitCode.OK
 
@@ -135,9 +135,9 @@ def _kind(remote: Remote) -> str:
 
 
 def _key_words(remote: Remote) -> str:
-    words = KIND_WORDS[_kind(remote)]
+    kind = KIND_WORDS[_kind(remote)]
     expires_at = remote.login.tokens.expires_at if remote.login else None
-    return f"{words}, until {expires_at.astimezone():%Y-%m-%d %H:%M}" if expires_at else words
+    return f"{kind}, until {expires_at.astimezone():%Y-%m-%d %H:%M}" if expires_at else kind
 
 
 DEFAULT_NAME = "baseten"
@@ -256,7 +256,7 @@ async def _verified(client: TrainingClient) -> str:
 async def _check_team(client: TrainingClient, team: str) -> None:
     """Raise CommandFailed if the key cannot see the team; accept any team if the server lists none."""
     try:
-        names = sorted(one.name for one in await client.account.teams())
+        names = sorted(member_team.name for member_team in await client.account.teams())
     except (NotFound, BadRequest, Unauthorized):
         return
     if names and team not in names:

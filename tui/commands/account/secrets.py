@@ -50,11 +50,11 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
         return None
 
     async def show(client: TrainingClient, output: Output) -> None:
-        found = await client.account.secrets(await _team_id(client, team))
+        stored = await client.account.secrets(await _team_id(client, team))
         if output_format == JSON:
-            output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
+            output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in stored])
         else:
-            print_list(output, TABLE, found, COLUMNS, (), "no secrets")
+            print_list(output, TABLE, stored, COLUMNS, (), "no secrets")
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -78,8 +78,8 @@ async def set_secret(
             ExitCode.USAGE,
         )
     value = await _value(name)
-    kept = await client.account.upsert_secret(name, value, await _team_id(client, team))
-    output.remark(f"set secret {kept.name}" + (f" (team {kept.team_name})" if kept.team_name else ""))
+    secret = await client.account.upsert_secret(name, value, await _team_id(client, team))
+    output.remark(f"set secret {secret.name}" + (f" (team {secret.team_name})" if secret.team_name else ""))
 
 
 @examples("bt-tui secrets delete hf_access_token")
@@ -100,10 +100,10 @@ async def delete_secret(
 
 async def _value(name: str) -> str:
     if can_ask():
-        asked = await ask_secret(f"value of {name}, hidden:")
-        if not asked:
+        answer = await ask_secret(f"value of {name}, hidden:")
+        if not answer:
             raise click.Abort
-        return asked
+        return answer
     text = piped_text(LARGEST_VALUE_CHARACTERS + 1)
     value = text.removesuffix("\n").removesuffix("\r")
     if not value:

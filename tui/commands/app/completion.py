@@ -28,9 +28,9 @@ def completion(context: click.Context, shell: str) -> None:
 
     Install the script as shown below; completion works in shells opened after that.
     """
-    found = get_completion_class(shell)
-    assert found is not None
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
     root = context.find_root()
-    script = found(root.command, {}, "bt-tui", COMPLETION_VARIABLE)
+    script = shell_class(root.command, {}, "bt-tui", COMPLETION_VARIABLE)
     text = script.source_template % script.source_vars()
     context.ensure_object(CommandSettings).output.data(text + "\n")

@@ -46,8 +46,8 @@ def demo(context: click.Context, world: str, speed: float) -> None:
     and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When the
     dashboard ends for any reason, the emulator and its jobs end too and their data is deleted.
     """
-    given = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
-    run_demo(context.ensure_object(CommandSettings), world=world, speed=speed if given else None)
+    is_typed = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
+    run_demo(context.ensure_object(CommandSettings), world=world, speed=speed if is_typed else None)
 
 
 def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float | None = None) -> None:

@@ -130,14 +130,14 @@ running_data_option = click.option(
 def status(settings: CommandSettings, data_dir: Path | None, output_format: str) -> ExitCode:
     """Show which emulators run on this machine; the exit code is 7 if there are none."""
     output = settings.output
-    found = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
+    addresses = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
     if output_format == JSON:
-        output.json(found)
+        output.json(addresses)
     else:
-        print_rows(output, RUNNING, found)
-    if not found:
+        print_rows(output, RUNNING, addresses)
+    if not addresses:
         output.remark("no emulator is running; --remote local starts one when needed")
-    return ExitCode.OK if found else ExitCode.NOT_FOUND
+    return ExitCode.OK if addresses else ExitCode.NOT_FOUND
 
 
 @examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab")

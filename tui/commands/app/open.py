@@ -47,9 +47,9 @@ def open_file(
     need_terminal()
     with ExitStack() as files, opening_notice():
         recordings = [files.enter_context(Recording(path)) for path in paths]
-        for one in recordings:
-            _refuse_twice(one, recordings)
-            remark_on(one, settings.output)
+        for recording in recordings:
+            _refuse_twice(recording, recordings)
+            remark_on(recording, settings.output)
         clock = _playback(recordings, typed_at, speed)
         loaded = settings_of(settings, paths)
         job_id = recordings[0].job.id if len(recordings) == 1 else None
@@ -68,7 +68,10 @@ def _refuse_twice(one: Recording, recordings: Sequence[Recording]) -> None:
 
 
 def _playback(recordings: Sequence[Recording], typed_at: str | None, speed: float | None) -> Playback:
-    begin, until = min(one.begin for one in recordings), max(one.until for one in recordings)
+    begin, until = (
+        min(recording.begin for recording in recordings),
+        max(recording.until for recording in recordings),
+    )
     at: datetime | None = begin if speed is not None else None
     if typed_at is not None:
         try:

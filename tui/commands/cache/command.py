@@ -243,23 +243,23 @@ async def summarize(
     The size of a directory includes everything in it. If the project has no cache, the exit code is 7 and
     the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
-    wanted = selected_project(project, named_project)
-    if wanted is None:
+    selected = selected_project(project, named_project)
+    if selected is None:
         raise click.UsageError("which project? Give PROJECT or --project PROJECT")
     if sort == BY_PATH:
         sort, order = "filepath", ASCENDING
-    found = await project_named(client, wanted)
-    listing = await client.cache.listing(found.id)
+    owner = await project_named(client, selected)
+    listing = await client.cache.listing(owner.id)
     if listing is None:
-        _print(output, None, found.id, output_format, 0)
-        raise CommandFailed(f"project {found.name} has no cache", ExitCode.NOT_FOUND)
-    output.remark(_headline(listing, found.name))
+        _print(output, None, owner.id, output_format, 0)
+        raise CommandFailed(f"project {owner.name} has no cache", ExitCode.NOT_FOUND)
+    output.remark(_headline(listing, owner.name))
     if depth is not None:
-        _print_directories(output, listing, found.id, depth, output_format)
+        _print_directories(output, listing, owner.id, depth, output_format)
         return
 
     total_bytes = _prepare(listing, sort, descending=order == DESCENDING)
-    _print(output, listing, found.id, output_format, total_bytes)
+    _print(output, listing, owner.id, output_format, total_bytes)
 
 
 def _print(

@@ -87,20 +87,20 @@ async def list_checkpoints(
         await print_files(client, output, choice, checkpoint_name, output_format)
         return
     job = await choice.find(client)
-    found = await client.checkpoints.list(job.project_id, job.id)
-    found = ordered(found, _KEYS[sort], descending=order == DESCENDING)
+    listed = await client.checkpoints.list(job.project_id, job.id)
+    listed = ordered(listed, _KEYS[sort], descending=order == DESCENDING)
     if output_format == CSV:
-        output.data(_csv(job.id, found))
+        output.data(_csv(job.id, listed))
     else:
-        evidence = await read_evidence(client, job, found)
+        evidence = await read_evidence(client, job, listed)
         if evidence.problem:
             output.remark(f"checkpoints not checked: {evidence.problem}")
         facts = facts_of_run(evidence.run)
         if output_format == JSON:
             output.json(_document(job.id, facts, evidence))
-        elif found:
+        elif listed:
             _print_table(output, facts, client.clock.now())
-    if not found:
+    if not listed:
         output.remark(f"job {job.id} has no checkpoints")
 
 
@@ -124,28 +124,28 @@ def _own_id(checkpoint: Checkpoint) -> str:
 
 def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence) -> dict[str, Any]:
     entries = []
-    for known in facts:
-        one = known.checkpoint
-        size_bytes = one.size_bytes or 0
+    for fact in facts:
+        checkpoint = fact.checkpoint
+        size_bytes = checkpoint.size_bytes or 0
         entry: dict[str, Any] = {
             "job_id": job_id,
-            "id": _own_id(one),
-            "checkpoint_id": one.checkpoint_id,
-            "checkpoint_type": one.checkpoint_type or "",
-            "base_model": one.base_model or "",
+            "id": _own_id(checkpoint),
+            "checkpoint_id": checkpoint.checkpoint_id,
+            "checkpoint_type": checkpoint.checkpoint_type or "",
+            "base_model": checkpoint.base_model or "",
             "size_bytes": size_bytes,
             "size_human_readable": bytes_decimal(size_bytes),
-            "created_at": _created(one),
-            "sync_status": one.sync_status,
-            "loss": _loss(known.score),
-            "training_loss": _loss(known.loss),
-            "evaluation_loss": _loss(known.evaluation),
-            "is_best": known.is_best,
-            "judged": known.is_checked,
-            "fault": _fault(known),
+            "created_at": _created(checkpoint),
+            "sync_status": checkpoint.sync_status,
+            "loss": _loss(fact.score),
+            "training_loss": _loss(fact.loss),
+            "evaluation_loss": _loss(fact.evaluation),
+            "is_best": fact.is_best,
+            "judged": fact.is_checked,
+            "fault": _fault(fact),
         }
-        if one.lora_adapter_config:
-            entry["lora_adapter_config"] = one.lora_adapter_config
+        if checkpoint.lora_adapter_config:
+            entry["lora_adapter_config"] = checkpoint.lora_adapter_config
         entries.append(entry)
     return {
         "job_id": job_id,
@@ -183,10 +183,16 @@ CSV_COLUMNS = (
 
 def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
     rows = []
-    for one in found:
-        size_bytes = one.size_bytes or 0
-        words = (job_id, _own_id(one), one.checkpoint_id, one.checkpoint_type, one.base_model)
-        rows.append((*words, size_bytes, bytes_decimal(size_bytes), _created(one)))
+    for checkpoint in found:
+        size_bytes = checkpoint.size_bytes or 0
+        identity = (
+            job_id,
+            _own_id(checkpoint),
+            checkpoint.checkpoint_id,
+            checkpoint.checkpoint_type,
+            checkpoint.base_model,
+        )
+        rows.append((*identity, size_bytes, bytes_decimal(size_bytes), _created(checkpoint)))
     return csv_lines([CSV_COLUMNS, *rows])
 
 
@@ -195,22 +201,22 @@ def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime
 
     The marks name uploads, so the storage is shown only if the server's word for it is unknown.
     """
-    bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
+    bases = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
     shown = SHOWN
-    if not any(one.sync == "unknown" and one.checkpoint.sync_status for one in facts):
+    if not any(fact.sync == "unknown" and fact.checkpoint.sync_status for fact in facts):
         shown = shown.replace(" sync", "")
-    if all(one.evaluation is None for one in facts):
+    if all(fact.evaluation is None for fact in facts):
         shown = shown.replace(" evaluation", "")
     if len(bases) == 1:
         shown = shown.removesuffix(" base")
         if bases != {UNKNOWN}:
             output.remark(f"base model: {bases.pop()}")
-    for one in facts:
-        if one.is_best and one.score:
-            output.remark(f"best: {one.name}, {one.score.words}")
+    for fact in facts:
+        if fact.is_best and fact.score:
+            output.remark(f"best: {fact.name}, {fact.score.words}")
     for line in fault_lines(facts):
         output.remark(line)
-    rows = [CheckpointRow(one.name, one, now) for one in facts]
+    rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
     output.data(table_of(chosen(CHECKPOINTS, shown), rows, output))
 
 

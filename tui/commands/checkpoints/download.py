@@ -44,28 +44,28 @@ async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> Non
     only you can read it. An existing file of that name is replaced.
     """
     job = await choice.find(client)
-    found = [file async for file in client.checkpoints.files(job.project_id, job.id)]
-    if not found:
+    files = [file async for file in client.checkpoints.files(job.project_id, job.id)]
+    if not files:
         raise CommandFailed(f"job {job.id} has no checkpoint files", ExitCode.NOT_FOUND)
     document = {
         "timestamp": datetime.now(UTC).isoformat(),
         "job": job.model_dump(mode="json"),
-        "checkpoint_artifacts": [file.model_dump(mode="json") for file in found],
+        "checkpoint_artifacts": [file.model_dump(mode="json") for file in files],
     }
     path = Path.cwd() / _file_name(job)
     try:
         write_private(path, json.dumps(document, indent=2).encode("ascii"))
     except OSError as error:
         raise cannot_write(path, error) from error
-    output.remark(f"wrote {counted(len(found), 'URL')} to:")
+    output.remark(f"wrote {counted(len(files), 'URL')} to:")
     output.data(f"{path}\n")
 
 
 def _file_name(job: TrainingJob) -> str:
     """Return the official file name, sanitized so that no project name leads out of this folder."""
     project = job.training_project.name if job.training_project else job.project_id
-    words = f"{project.replace(' ', '-')}_{job.id}"
-    return _UNSAFE.sub("_", words)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
+    name = f"{project.replace(' ', '-')}_{job.id}"
+    return _UNSAFE.sub("_", name)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
 
 
 @examples(
@@ -84,10 +84,10 @@ async def snippet(
 ) -> None:
     """Print a LoadCheckpointConfig for a config.py that loads this checkpoint, or the newest one."""
     job = await choice.find(client)
-    found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
-    named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
+    facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
+    named = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
     if checkpoint is not None and not named:
-        raise not_in_job(job.id, "checkpoint", checkpoint, [one.name for one in found])
+        raise not_in_job(job.id, "checkpoint", checkpoint, [fact.name for fact in facts])
     if not named:
         raise CommandFailed(f"job {job.id} has no checkpoints", ExitCode.NOT_FOUND)
     if named[0].sync == "uploading":
@@ -157,8 +157,8 @@ async def download_checkpoints(
     )
     if plan.absent:
         listed = await client.checkpoints.list(job.project_id, job.id)
-        known = [one.checkpoint_id for one in listed]
-        raise not_in_job(job.id, "checkpoint", plan.absent[0], known)
+        ids = [item.checkpoint_id for item in listed]
+        raise not_in_job(job.id, "checkpoint", plan.absent[0], ids)
     if (patterns or checkpoints) and not plan.files and not plan.refused:
         raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
     for refused in plan.refused:
@@ -245,7 +245,7 @@ def document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
             for planned, file in zip(plan.files, report.files, strict=True)
         ],
         "refused": [
-            {"relative_file_name": each.name, "node_rank": each.node_rank, "reason": each.reason}
-            for each in plan.refused
+            {"relative_file_name": refusal.name, "node_rank": refusal.node_rank, "reason": refusal.reason}
+            for refusal in plan.refused
         ],
     }

@@ -56,17 +56,17 @@ async def print_files(
     with_urls: bool = False,
 ) -> None:
     job = await choice.find(client)
-    found = await checkpoint_files(client, job, checkpoint)
-    total_bytes = sum(max(0, file.size_bytes) for file in found)
+    files = await checkpoint_files(client, job, checkpoint)
+    total_bytes = sum(max(0, file.size_bytes) for file in files)
     shown = FIELDS if with_urls else FIELDS[:-1]
     if output_format == JSON:
-        output.json(_document(job.id, checkpoint, found, total_bytes, shown))
+        output.json(_document(job.id, checkpoint, files, total_bytes, shown))
     elif output_format == CSV:
         titles = CSV_TITLES[: len(shown)]
-        output.data(csv_lines([titles, *([getattr(one, name) for name in shown] for one in found)]))
+        output.data(csv_lines([titles, *([getattr(file_row, name) for name in shown] for file_row in files)]))
     else:
-        print_rows(output, COLUMNS, found)
-        output.remark(f"{counted(len(found), 'file')}, {bytes_iec(total_bytes)}")
+        print_rows(output, COLUMNS, files)
+        output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
 
 
 async def checkpoint_files(
@@ -75,12 +75,12 @@ async def checkpoint_files(
     """Return the files of `checkpoint` (None: of all). Raises CommandFailed if the job does not have it."""
     if checkpoint is None:
         return [file async for file in client.checkpoints.files(job.project_id, job.id)]
-    found = await client.checkpoints.files_of(job.project_id, job.id, checkpoint)
-    if not found:
-        names = [one.checkpoint_id for one in await client.checkpoints.list(job.project_id, job.id)]
+    files = await client.checkpoints.files_of(job.project_id, job.id, checkpoint)
+    if not files:
+        names = [item.checkpoint_id for item in await client.checkpoints.list(job.project_id, job.id)]
         if checkpoint not in names:
             raise not_in_job(job.id, "checkpoint", checkpoint, names)
-    return found
+    return files
 
 
 FIELDS = ("relative_file_name", "node_rank", "size_bytes", "last_modified", "url")

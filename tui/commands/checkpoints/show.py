@@ -48,16 +48,16 @@ async def show(
     """
     job = await choice.find(client)
     listed = await client.checkpoints.list(job.project_id, job.id)
-    known = next((one for one in listed if one.checkpoint_id == checkpoint), None)
-    found = await checkpoint_files(client, job, checkpoint)
-    if known is None and not found:
+    own = next((item for item in listed if item.checkpoint_id == checkpoint), None)
+    files = await checkpoint_files(client, job, checkpoint)
+    if own is None and not files:
         raise CommandFailed(f"job {job.id} has no checkpoint {checkpoint!r}", ExitCode.NOT_FOUND)
-    inside = await _read_details(client, job, checkpoint, found)
-    document = _document(job.id, checkpoint, known, found, inside)
+    inside = await _read_details(client, job, checkpoint, files)
+    document = _document(job.id, checkpoint, own, files, inside)
     if output_format == JSON:
         output.json(document)
     else:
-        _print(output, document, known, inside)
+        _print(output, document, own, inside)
     for problem in inside.problems:
         output.remark(problem)
 
@@ -77,7 +77,7 @@ async def _read_details(
     client: TrainingClient, job: TrainingJob, checkpoint: str, files: list[CheckpointFile]
 ) -> _CheckpointDetails:
     contents = client.checkpoint_contents
-    place = (job.project_id, job.id)
+    ids = (job.project_id, job.id)
     inside = _CheckpointDetails()
     by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
 
@@ -86,7 +86,7 @@ async def _read_details(
         if file is None:
             return None
         try:
-            return await read(*place, file)
+            return await read(*ids, file)
         except UnreadableFile as error:
             inside.problems.append(str(error))
             return None
@@ -95,7 +95,7 @@ async def _read_details(
     inside.config = await attempt("config.json", contents.json)
     inside.state = await attempt("trainer_state.json", contents.trainer_state)
     if any(is_safetensors(file.relative_file_name) for file in files):
-        inside.weights = await contents.weights(*place, files)
+        inside.weights = await contents.weights(*ids, files)
         inside.problems += inside.weights.problems
     return inside
 
@@ -159,8 +159,8 @@ def _print(
     if isinstance(inside.adapter, dict):
         facts += [(f"adapter {name}", Cell(_shown(value))) for name, value in sorted(inside.adapter.items())]
     if isinstance(inside.config, dict):
-        wanted = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
-        facts += [(name, Cell(_shown(inside.config[name]))) for name in wanted if name in inside.config]
+        shown_names = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
+        facts += [(name, Cell(_shown(inside.config[name]))) for name in shown_names if name in inside.config]
     facts += _state_facts(inside.state)
     weights = document["weights"]
     if weights is not None:
@@ -182,11 +182,11 @@ TENSORS: tuple[Column[dict[str, Any]], ...] = (
 def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
     by_dtype = weights["parameters_by_dtype"].items()
     types = ", ".join(f"{count(number)} {dtype}" for dtype, number in by_dtype) or UNKNOWN
-    read, whole = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
+    read, all_bytes = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
     facts = [
         ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
         ("tensors", Cell(f"{count(weights['tensor_count'])} in {counted(weights['files'], 'file')}")),
-        ("read", Cell(f"{read} of headers for {whole} of weights")),
+        ("read", Cell(f"{read} of headers for {all_bytes} of weights")),
     ]
     return facts + [(f"metadata {name}", Cell(_shown(text))) for name, text in weights["metadata"].items()]
 
@@ -194,12 +194,12 @@ def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
 def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tuple[str, Cell]]:
     facts = [("checkpoint", Cell(document["checkpoint_id"], "strong")), ("job", Cell(document["job_id"]))]
     if listed is not None:
-        (known,) = checkpoint_facts([listed])
+        (fact,) = checkpoint_facts([listed])
         facts += [
-            ("step", Cell(count(known.step))),
-            ("type", Cell(known.kind)),
-            ("base model", Cell(known.checkpoint.base_model or UNKNOWN)),
-            ("storage", Cell(known.sync, "caution" if known.sync == "uploading" else None)),
+            ("step", Cell(count(fact.step))),
+            ("type", Cell(fact.kind)),
+            ("base model", Cell(fact.checkpoint.base_model or UNKNOWN)),
+            ("storage", Cell(fact.sync, "caution" if fact.sync == "uploading" else None)),
         ]
     ranks = document["node_ranks"]
     nodes = f", of {counted(len(ranks), 'node')}" if len(ranks) > 1 else ""

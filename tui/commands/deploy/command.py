@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,24 +11,25 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.submission.config_file import load_deploy_checkpoints_config
+from tui.commands.deploy.deployer import Deployer
 from tui.commands.deploy.options import DeployOptions, deploy_options, given_options
-from tui.commands.deploy.terminal import TerminalDeployer, with_health
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.lookups import project_id_of
 from tui.commands.support.options import CommandSettings, examples, remote_option, selected_project
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import can_ask
-from tui.readers.deployment import load
-from tui.wizard.given import (
+from tui.forms.deployment import (
+    ALL_QUESTIONS,
+    DeployForm,
     MissingAnswer,
     conflict,
-    initial_wizard_state,
-    resolve_defaults,
+    filled_form,
     unanswered_questions,
+    with_defaults,
 )
-from tui.wizard.progress import WizardProgress
-from tui.wizard.state import CHECKPOINTS, JOB, Answers, WizardState
+from tui.forms.draft import Answers
+from tui.readers.deployment import read_facts
 
 
 @examples(
@@ -64,57 +66,59 @@ def deploy_checkpoints(
     problem = conflict(given, config)
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
-    state = initial_wizard_state(given, config, datetime.now(UTC))
-    if not can_ask() and (JOB not in state.given or CHECKPOINTS in state.given):
-        _require_answers(state, cli_options)  # otherwise later, since the job may have no checkpoints
-    return run_on_remote(settings, lambda client, output: _deploy(client, output, state, given, cli_options))
+    form = replace(filled_form(given, config, datetime.now(UTC)), asks=ALL_QUESTIONS)
+    if not can_ask() and ("job_id" not in form.given or "checkpoint_names" in form.given):
+        _require_answers(form, cli_options)  # otherwise later, since the job may have no checkpoints
+    return run_on_remote(settings, lambda client, output: _deploy(client, output, form, cli_options))
 
 
-def _require_answers(state: WizardState, cli_options: DeployOptions) -> None:
-    """Raise CommandFailed naming all missing options if the session is not interactive."""
-    missing_answers = unanswered_questions(state)
+def _require_answers(form: DeployForm, cli_options: DeployOptions) -> None:
+    """Raise CommandFailed naming all missing options, as there is nobody to ask."""
+    missing = unanswered_questions(form)
     if not (cli_options.assume_yes or cli_options.dry_run):
-        missing_answers = (*missing_answers, MissingAnswer("--yes (or --dry-run)", "Confirmation"))
-    if missing_answers:
-        raise CommandFailed(_missing_answers_text(missing_answers), ExitCode.USAGE)
+        missing = (*missing, MissingAnswer("--yes (or --dry-run)"))
+    _refuse(missing)
 
 
-def _missing_answers_text(missing_answers: Sequence[MissingAnswer]) -> str:
-    missing = [each.flag for each in missing_answers if not each.problem]
-    lines = [f"{each.flag}: {each.problem}" for each in missing_answers if each.problem]
-    if missing:
-        lines.append(f"no terminal to ask on; give {', '.join(missing)}")
-    return "\n".join(lines)
+def _refuse(missing: Sequence[MissingAnswer]) -> None:
+    """Raise CommandFailed if an answer is missing or invalid."""
+    flags = ", ".join(answer.flag for answer in missing if not answer.problem)
+    lines = [f"{answer.flag}: {answer.problem}" for answer in missing if answer.problem]
+    if flags:
+        lines.append(f"no terminal to ask on; give {flags}")
+    if lines:
+        raise CommandFailed("\n".join(lines), ExitCode.USAGE)
 
 
 async def _deploy(
-    client: TrainingClient, output: Output, state: WizardState, given: Answers, cli_options: DeployOptions
+    client: TrainingClient, output: Output, form: DeployForm, cli_options: DeployOptions
 ) -> ExitCode:
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
-    wizard_io = TerminalDeployer(client, output, cli_options)
+    deployer = Deployer(client, output, cli_options)
     project = selected_project(cli_options.project, cli_options.project_id)
-    project_id = await project_id_of(client, project)
-    state = await load(client, state, given, project_id)
+    facts = await read_facts(client, form, await project_id_of(client, project))
+    form = replace(form, facts=facts)
     if not can_ask():
-        _check_checkpoints(state, given)
-        _require_answers(state, cli_options)
-    if len(state.facts.jobs) == 1:
-        state = await with_health(client, state)
-    if not unanswered_questions(state):
-        state, missing_answers, remarks = resolve_defaults(state)
+        _check_checkpoints(form)
+        _require_answers(form, cli_options)
+    if len(facts.jobs) == 1:
+        form = await deployer.with_health(form)
+    if not unanswered_questions(form):
+        form, missing, remarks = with_defaults(form)
         for text in remarks:
             output.remark(text)
-        if missing_answers and not can_ask():
-            raise CommandFailed(_missing_answers_text(missing_answers), ExitCode.USAGE)
-        if not missing_answers and (cli_options.assume_yes or cli_options.dry_run):
-            return await wizard_io.finish(state)
-    return await wizard_io.ask(WizardProgress(state).started())
+        if not can_ask():
+            _refuse(missing)
+        if not missing and (cli_options.assume_yes or cli_options.dry_run):
+            return await deployer.finish(form)
+    return await deployer.run(form)
 
 
-def _check_checkpoints(state: WizardState, given: Answers) -> None:
+def _check_checkpoints(form: DeployForm) -> None:
     """Raise CommandFailed for a checkpoint named by an option that the job does not have."""
-    known = [each.checkpoint_id for each in state.facts.checkpoints]
-    for name in given.checkpoint_names:
-        if state.facts.checkpoints_of is not None and name not in known:
-            raise not_in_job(state.facts.checkpoints_of, "checkpoint", name, known)
+    job_id, names = form.facts.checkpoints_of, [each.checkpoint_id for each in form.checkpoints]
+    in_file = [each.checkpoint_name for each in form.details.checkpoints]
+    missing = [name for name in form.answers.checkpoint_names if name not in (*names, *in_file)]
+    if job_id and missing:
+        raise not_in_job(job_id, "checkpoint", missing[0], names)

@@ -22,6 +22,7 @@ from tui.analysis.deployments import (
     status_tone,
     status_word,
 )
+from tui.commands.deploy.deployer import print_calls
 from tui.commands.jobs.stop import remark_failure
 from tui.commands.logs.printing import JsonArray, OutputLine, renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
@@ -46,7 +47,6 @@ from tui.commands.support.terminal import confirm
 from tui.readers.deployments import ServedModel, change_deployment, list_deployments, read_served
 from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import age_of
-from tui.text.sanitize import sanitize
 from tui.text.times import local_time
 from tui.text.units import UNKNOWN
 
@@ -179,12 +179,8 @@ async def show(
         output.json(_document(deployment, served, link))
         return
     print_facts(output, _facts(deployment, served, link))
-    if served.call is None:
-        return
-    for name, text in (("curl", served.call.curl), ("python", served.call.python)):
-        lines = "".join(f"{sanitize(line)}\n" for line in text.splitlines())
-        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
-    if serves_nothing(client.remote):
+    print_calls(output, served.call)
+    if served.call is not None and serves_nothing(client.remote):
         output.remark("on Baseten you would call it like this")
 
 

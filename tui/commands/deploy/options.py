@@ -9,8 +9,8 @@ import click
 
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, format_option, options_as, yes_option
-from tui.wizard.environment_steps import read_pair
-from tui.wizard.state import Answers, Pairs
+from tui.forms.draft import Answers
+from tui.forms.question import Pairs, read_pair
 
 
 @dataclass(frozen=True, slots=True)

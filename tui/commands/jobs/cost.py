@@ -96,10 +96,10 @@ async def cost(
 
 async def _recent_jobs(client: TrainingClient, project: str | None, since: datetime) -> list[TrainingJob]:
     project_id = await project_id_of(client, project)
-    found = await client.jobs.search(project_id=project_id)
+    all_jobs = await client.jobs.search(project_id=project_id)
     return running_first(
         job
-        for job in found
+        for job in all_jobs
         if not job.is_finished or (job.created_at is not None and job.created_at >= since)
     )
 

@@ -45,14 +45,14 @@ async def delete(
     --project deletes a whole project, its jobs and its cache. Asks for confirmation; nothing of it can be
     undone. Jobs that are still active are not deleted: stop them first.
     """
-    wanted = list(dict.fromkeys([*job_ids, *named_ids]))
+    ids = list(dict.fromkeys([*job_ids, *named_ids]))
     of_project = selected_project(project, project_id)
-    if bool(wanted) is bool(of_project):
+    if bool(ids) is bool(of_project):
         raise click.UsageError("what? Give either JOB_ID or --project PROJECT")
     client.check_may_change("deleting")
     if of_project is not None:
         return await _delete_project(client, output, of_project, assume_yes, output_format)
-    return await _delete_jobs(client, output, wanted, assume_yes, output_format)
+    return await _delete_jobs(client, output, ids, assume_yes, output_format)
 
 
 async def _delete_jobs(
@@ -77,24 +77,24 @@ async def _delete_jobs(
     if output_format == JSON:
         output.json(deleted)
     else:
-        output.data("".join(f"{one.id}\n" for one in deleted))
+        output.data("".join(f"{tombstone.id}\n" for tombstone in deleted))
     return code
 
 
 async def _delete_project(
     client: TrainingClient, output: Output, name_or_id: str, assume_yes: bool, output_format: str
 ) -> ExitCode:
-    found = await project_named(client, name_or_id)
-    project = ProjectDeletion(found.id, found.name, tuple(await client.jobs.list(found.id)))
+    doomed = await project_named(client, name_or_id)
+    project = ProjectDeletion(doomed.id, doomed.name, tuple(await client.jobs.list(doomed.id)))
     if project.refusal:
         raise CommandFailed(project.refusal, ExitCode.USAGE)
     output.remark(project.consequence)
     confirm(project.question, assume_yes=assume_yes)
     try:
-        deleted = await client.projects.delete(found.id)
+        deleted = await client.projects.delete(doomed.id)
     except RequestError as error:
-        return remark_failure(output, error, f"project {found.name}", "deleted")
-    output.remark(f"deleted project {found.name}")
+        return remark_failure(output, error, f"project {doomed.name}", "deleted")
+    output.remark(f"deleted project {doomed.name}")
     if output_format == JSON:
         output.json([deleted])
     else:

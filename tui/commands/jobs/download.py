@@ -47,13 +47,13 @@ async def download(
     if out_dir and out_file:
         raise click.UsageError("give either --out-dir or --out-file")
     target = out_dir or out_file
-    found = await client.jobs.find(job_id)
+    job = await client.jobs.find(job_id)
     try:
         plan = await client.downloads.plan_archive(
-            found.project_id,
-            found.id,
+            job.project_id,
+            job.id,
             target.parent if target else target_directory,
-            project_name=found.training_project.name if found.training_project else "",
+            project_name=job.training_project.name if job.training_project else "",
             unpack=not (no_unzip or out_file),
             file_name=target.name if target else None,
         )
@@ -70,7 +70,7 @@ async def download(
     if output_format == JSON:
         document = {
             "path": str(written),
-            "job_id": found.id,
+            "job_id": job.id,
             "is_unpacked": report.unpacked_to is not None,
         }
         output.json({**document, "archive_bytes": report.files[0].done_bytes})

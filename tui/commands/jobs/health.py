@@ -11,7 +11,7 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, TrainingJob
-from tui.analysis.health.checks import judged
+from tui.analysis.health.judge import judged
 from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.run.finding import SIGNS, TONES
 from tui.analysis.run.verdict import verdict

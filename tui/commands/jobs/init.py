@@ -60,8 +60,8 @@ def starter_project(name: str) -> StarterProject:
     for project in STARTER_PROJECTS:
         if project.name == name:
             return project
-    known = ", ".join(project.name for project in STARTER_PROJECTS)
-    raise CommandFailed(f"no example {name!r} (known: {known})", ExitCode.USAGE)
+    names = ", ".join(project.name for project in STARTER_PROJECTS)
+    raise CommandFailed(f"no example {name!r} (known: {names})", ExitCode.USAGE)
 
 
 def write_starter_projects(wanted: dict[Path, StarterProject], *, force: bool) -> list[Path]:
@@ -166,11 +166,11 @@ def init(
         chosen = [starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
         if not chosen:
             raise CommandFailed("--examples names no template; see --list-examples", ExitCode.USAGE)
-        wanted = {(directory or Path()) / project.name: project for project in chosen}
+        projects_by_folder = {(directory or Path()) / project.name: project for project in chosen}
     else:
         project = starter_project(template or DEFAULT_TEMPLATE)
-        wanted = {directory if directory is not None else Path(project.name): project}
-    written = write_starter_projects(wanted, force=force)
+        projects_by_folder = {directory if directory is not None else Path(project.name): project}
+    written = write_starter_projects(projects_by_folder, force=force)
     if output_format == JSON:
         output.json([str(path) for path in written])
     else:
@@ -178,7 +178,7 @@ def init(
     needs_emulator = settings.remote_name is None and not _has_account()
     remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
     options = replace(settings, remote_name=remote, readonly=False).options
-    for folder in wanted:
+    for folder in projects_by_folder:
         push = command_line(*options, "push", str(folder / CONFIG_NAME), "--tail")
         output.remark(f"next: {push}")
     if needs_emulator:
@@ -199,7 +199,7 @@ def _has_account() -> bool:
 
 def _list(output: Output, output_format: str) -> None:
     if output_format == JSON:
-        output.json([asdict(each) for each in STARTER_PROJECTS])
+        output.json([asdict(starter) for starter in STARTER_PROJECTS])
     else:
         print_rows(output, COLUMNS, STARTER_PROJECTS)
 

@@ -1,4 +1,4 @@
-"""``bt-tui metrics``: Show GPU, CPU, memory and disk use of a job's nodes."""
+"""``bt-tui metrics``: Show GPU, CPU, memory and disk use of a job's nodes, or list its trainer's metrics."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from api_client.clock import epoch_ms
 from api_client.errors import BadRequest
 from api_client.models import JobMetrics, TrainingJob
 from tui.analysis.node_metrics import LEADER
+from tui.analysis.progress.metrics import curves_of
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.commands.jobs.curves import print_names
 from tui.commands.jobs.metrics_report import CHART, UNIT_OF_METRIC, SampleReport, TableReport, report_of
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
@@ -26,7 +29,7 @@ from tui.commands.support.options import (
     recording_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.run_options import resolve_since, since_option
+from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import client_command
 
 NOW_SPAN = timedelta(minutes=15)
@@ -40,6 +43,7 @@ REFRESH_S = 30.0
     "bt-tui metrics abc1234                       current values of each node",
     "bt-tui metrics abc1234 --follow",
     "bt-tui metrics abc1234 --since 6h -o chart",
+    "bt-tui metrics abc1234 --list                what its trainer logs: reward, kl …",
     "bt-tui metrics abc1234 --metric gpu_utilization --node 2 -o csv > node-2.csv",
     "bt-tui metrics --project llama-sft -o json | jq '.series[] | .node'",
 )
@@ -58,6 +62,9 @@ REFRESH_S = 30.0
     type=click.Choice(tuple(UNIT_OF_METRIC)),
     multiple=True,
     help="Only this metric (csv, json, chart).",
+)
+@click.option(
+    "--list", "lists", is_flag=True, help="List the curves in the log instead; 'bt-tui progress' prints them."
 )
 @recording_option
 @click.option("-f", "--follow", is_flag=True, help="Follow until the job ends; exit with its outcome.")
@@ -81,6 +88,7 @@ async def metrics(
     step_s: int | None,
     nodes: tuple[str, ...],
     metrics: tuple[str, ...],
+    lists: bool,
     follow: bool,
     interval_s: float,
     output_format: str,
@@ -92,8 +100,12 @@ async def metrics(
     one object per sample and line. node or gpu is empty if the metric is not specific to one; value is
     empty if the server has none. Utilizations are fractions, sizes bytes, CPU use cores.
 
+    With --list: the name of each curve of the trainer, how often it was logged, and its last value.
+
     With --follow the exit code shows how the job ended.
     """
+    if lists and (follow or output_format == CHART or metrics or nodes or end or step_s):
+        raise click.UsageError("--list lists the curves of the log; of the options use only --since and -o")
     if metrics and output_format == TABLE:
         raise click.UsageError("the table shows all metrics; --metric needs -o csv, json or chart")
     if follow and end is not None:
@@ -102,6 +114,14 @@ async def metrics(
         raise click.UsageError("-o chart can't follow; use the dashboard")
 
     found = await choice.find(client)
+    if lists:
+        since_at = resolve_since(since, client.clock.now())
+        reading = await read_with_line(client, found, output, since=since_at)
+        names = curves_of(reading.run.progress or ProgressSnapshot())
+        if not names:
+            output.remark("no metrics found in the log")
+        print_names(output, names, output_format)
+        return ExitCode.OK
     chosen = NodeChooser(nodes)
     new_report = partial(
         report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow

@@ -13,12 +13,14 @@ from api_client.models.logs import NS_PER_S
 from api_client.recordings.reading import Recording, is_recording
 from tui.analysis.checkpoints.facts import last_checkpoint
 from tui.analysis.export import csv_lines, json_number
+from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.snapshot import seconds_left, seconds_left_range
-from tui.analysis.series import Series, latest, value_range
+from tui.analysis.series import latest
 from tui.analysis.status import status_view
+from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
 from tui.commands.jobs.progress_file import lines_of_file, lines_of_recording, show_lines
-from tui.commands.support.exit_codes import ExitCode, not_in_job
+from tui.commands.support.exit_codes import ExitCode, known_names, not_in_job
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
@@ -34,50 +36,17 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import configuration_if_any, run_on_remote
-from tui.commands.support.tables import Cell, print_facts, table_of
+from tui.commands.support.tables import Cell, print_facts
 from tui.readers.run import LoadedRun
-from tui.tables.column import Column, text_column
 from tui.text.times import iso_time
 from tui.text.units import age, count, counted, duration, number, percent, rate
-
-SERIES_COLUMNS = ("series", "time", "step", "value", "unit")
-
-Curve = tuple[str, str, Series]
-"""A name, a unit, and the readings."""
-CURVE_COLUMNS: tuple[Column[Curve], ...] = (
-    text_column("CURVE", lambda curve: curve[0]),
-    text_column("READINGS", lambda curve: count(len(curve[2])), right=True),
-    text_column("FIRST", lambda curve: number(curve[2].values[0]), right=True),
-    text_column("LEAST", lambda curve: number((value_range(curve[2].values) or (None,))[0]), right=True),
-    text_column("MOST", lambda curve: number((value_range(curve[2].values) or (None,))[-1]), right=True),
-    text_column("LAST", lambda curve: number(latest(curve[2])), "strong", right=True),
-)
-
-
-def _curves(progress: ProgressSnapshot) -> list[Curve]:
-    curves = [
-        ("loss", "", progress.loss_series),
-        ("eval_loss", "", progress.eval_loss_series),
-        ("learning_rate", "", progress.learning_rate_series),
-        ("grad_norm", "", progress.grad_norm_series),
-        ("tokens_per_s", "tok/s", progress.tokens_per_s_series),
-        ("samples_per_s", "samples/s", progress.samples_per_s_series),
-        ("steps_per_s", "it/s", progress.rate_series),
-    ]
-    return [curve for curve in curves if len(curve[2])]
 
 
 def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
     document = facts(reading)
     if with_series:
         progress = reading.run.progress or ProgressSnapshot()
-        document["series"] = {
-            name: [
-                {"time": iso_time(time), "step": step, "value": json_number(value)}
-                for time, step, value in _points(series, progress)
-            ]
-            for name, _unit, series in _curves(progress)
-        }
+        document["series"] = {curve.name: points_of(curve, progress) for curve in curves_of(progress)}
     return document
 
 
@@ -87,17 +56,15 @@ def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
         output.data(csv_lines([tuple(flat), tuple(flat.values())]))
         return
     progress = reading.run.progress or ProgressSnapshot()
-    output.data(csv_lines([SERIES_COLUMNS]))
-    for name, unit, series in _curves(progress):
-        points = _points(series, progress)
-        output.data(csv_lines((name, iso_time(time), step, value, unit) for time, step, value in points))
+    print_curves(output, curves_of(progress), progress, CSV)
 
 
 def print_words(output: Output, reading: LoadedRun, with_series: bool) -> None:
     print_facts(output, _words(reading))
     if with_series:
-        curves = _curves(reading.run.progress or ProgressSnapshot())
-        output.data("\n" + table_of(CURVE_COLUMNS, curves, output))
+        progress = reading.run.progress or ProgressSnapshot()
+        output.data("\n")
+        print_curves(output, curves_of(progress), progress, TABLE)
 
 
 def facts(reading: LoadedRun) -> dict[str, Any]:
@@ -137,6 +104,7 @@ def facts(reading: LoadedRun) -> dict[str, Any]:
         "log_lines": reading.line_count,
         "log_gaps": reading.gap_count,
         "stream": progress.stream,
+        "metrics": {name: json_number(latest(series)) for name, series in progress.metrics.items()},
         "restarts": [iso_time(time) for time in progress.restarts],
         "checkpoints": [{"name": name, "time": _stamp(at_ns)} for name, at_ns in progress.saves],
         "streams": [
@@ -180,6 +148,8 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
     ):
         if value is not None:
             words.append((title, Cell(number(value) + unit)))
+    if progress.metrics:
+        words.append(("metrics", Cell(known_names(progress.metrics))))
     checkpoint = last_checkpoint(run)
     if checkpoint is not None:
         ago = f"{age((run.at - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
@@ -197,30 +167,6 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
     return words
 
 
-def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
-    """Return time, step and value of each reading; the step is the last one logged at or before its time."""
-    marks = progress.step_series
-    points: list[tuple[float, int | None, float]] = []
-    place, step = 0, None
-    exact = _exact_steps(series, progress)
-    for position, (time, value) in enumerate(zip(series.times, series.values, strict=True)):
-        while place < len(marks) and marks.times[place] <= time:
-            step = int(marks.values[place])
-            place += 1
-        points.append((time, exact[position] if exact else step, value))
-    return points
-
-
-def _exact_steps(series: Series, progress: ProgressSnapshot) -> list[int] | None:
-    """Return the steps logged with the losses themselves, or None unless every loss has one."""
-    if series is not progress.loss_series or len(progress.loss_by_step) != len(series):
-        return None
-    same = all(
-        a == b or (a != a and b != b) for (_, a), b in zip(progress.loss_by_step, series.values, strict=True)
-    )
-    return [step for step, _ in progress.loss_by_step] if same else None
-
-
 def _stamp(at_ns: int | None) -> str | None:
     return None if at_ns is None else iso_time(at_ns / NS_PER_S)
 
@@ -230,6 +176,7 @@ def _stamp(at_ns: int | None) -> str | None:
     "bt-tui progress abc1234 -o json | jq .eta_s",
     "bt-tui progress abc1234 --since 6h           only the end of a long log",
     "bt-tui progress abc1234 --series -o csv > curves.csv",
+    "bt-tui progress abc1234 --metric reward -o csv    one curve; 'bt-tui metrics --list' names them",
     "bt-tui progress --file train.log --each-line    what is read in each line of a saved log",
 )
 @click.command()
@@ -237,7 +184,10 @@ def _stamp(at_ns: int | None) -> str | None:
 @job_options
 @since_option("Read the log only from this time: 2h ago, or a time.")
 @click.option(
-    "--series", "with_series", is_flag=True, help="Include the curves: loss, learning rate, speed …"
+    "--series", "with_series", is_flag=True, help="Include the curves: loss, learning rate, speed, metrics …"
+)
+@click.option(
+    "--metric", "metrics", metavar="METRIC", multiple=True, help="Print only this curve of the log."
 )
 @click.option("--stream", metavar="NODE", help="Use this node's log lines if several nodes print progress.")
 @click.option(
@@ -259,6 +209,7 @@ def progress(
     choice: JobChoice,
     since: str | None,
     with_series: bool,
+    metrics: tuple[str, ...],
     stream: str | None,
     path: Path | None,
     each_line: bool,
@@ -269,9 +220,12 @@ def progress(
     Values missing from the log are null in JSON, empty in CSV and left out of the table. Non-finite numbers
     ("NaN", "Infinity", "-Infinity") are strings in JSON. With --series, JSON has an object "series" whose
     lists hold time, step and value, and CSV has one line per reading: series, time, step, value, unit.
+    With --metric nothing else is printed: NDJSON has one object per reading, JSON an object of lists.
     """
     if each_line and path is None:
         raise click.UsageError("--each-line needs --file PATH")
+    if each_line and metrics:
+        raise click.UsageError("--each-line shows all metrics; omit --metric")
     if path is not None:
         context = click.get_current_context()
         recording = context.with_resource(Recording(path)) if is_recording(path) else None
@@ -279,7 +233,9 @@ def progress(
             own = configuration_if_any()
             patterns = own.progress_patterns if own is not None else ()
             lines = lines_of_file(path) if recording is None else lines_of_recording(recording)
-            return show_lines(settings.output, lines, output_format, each_line=each_line, patterns=patterns)
+            return show_lines(
+                settings.output, lines, output_format, each_line=each_line, metrics=metrics, patterns=patterns
+            )
         settings = replace(settings, recording=recording)
         choice = JobChoice(recording.job.id, None)
 
@@ -294,7 +250,10 @@ def progress(
             raise not_in_job(found.id, "stream", stream, known)
         if progress is None or (progress.step is None and progress.loss is None):
             output.remark("no training progress found in the log")
-        if output_format == JSON:
+        if metrics:
+            curves = chosen_curves(progress or ProgressSnapshot(), metrics, f"job {found.id}")
+            print_curves(output, curves, progress or ProgressSnapshot(), output_format)
+        elif output_format == JSON:
             output.json(_document(reading, with_series))
         elif output_format == NDJSON:
             output.data(ascii_json(_document(reading, with_series)) + "\n")

@@ -19,6 +19,7 @@ from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics, merged
 from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.commands.jobs.curves import chosen_curves, print_curves
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, NDJSON
 from tui.commands.support.output import Output, ascii_json
@@ -27,7 +28,7 @@ from tui.commands.support.tables import Cell, print_facts, table_of
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import count, number, percent
 
-_FIELDS = tuple(name for name in ParsedMetrics._fields if name != "from_bar")
+_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "metrics"))
 _SUMMARY = (
     "step",
     "total_steps",
@@ -72,6 +73,7 @@ def show_lines(
     output_format: str,
     *,
     each_line: bool,
+    metrics: Sequence[str] = (),
     patterns: Sequence[ProgressPattern],
 ) -> ExitCode:
     """Print what is read in log lines: in each of them, or in total."""
@@ -81,6 +83,10 @@ def show_lines(
         return ExitCode.OK
     fold = ProgressFold(patterns=patterns)
     fold.add(_shown_while_read(lines))
+    if metrics:
+        progress = fold.snapshot()
+        print_curves(output, chosen_curves(progress, metrics, "the log"), progress, output_format)
+        return ExitCode.OK
     document = _summary(fold.snapshot(), len(lines), fold.lines_read)
     if output_format in (JSON, NDJSON):
         output.json(document)
@@ -138,15 +144,22 @@ def _fields(reading: ParsedMetrics) -> dict[str, Any]:
     return {name: _plain(value) for name, value in found if value is not None}
 
 
+def _metrics(reading: ParsedMetrics) -> dict[str, Any]:
+    return {name: json_number(value) for name, value in reading.metrics}
+
+
+def _document(line_number: int, reading: ParsedMetrics) -> dict[str, Any]:
+    metrics = _metrics(reading)
+    return {"line": line_number, **_fields(reading), **({"metrics": metrics} if metrics else {})}
+
+
 def _plain(value: Any) -> Any:
     return json_number(value) if isinstance(value, float) else value
 
 
 def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str) -> None:
     if output_format in (JSON, NDJSON):
-        documents = [
-            {"line": read.number, **_fields(read.reading)} for read in reads if read.reading is not None
-        ]
+        documents = [_document(read.number, read.reading) for read in reads if read.reading is not None]
         if output_format == JSON:
             output.json(documents)
             return
@@ -166,7 +179,8 @@ def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str)
 def _read_cell(read: _Read) -> list[Span]:
     if read.reading is None:
         return [("–", "muted")]
-    return [(", ".join(f"{name} {_text(value)}" for name, value in _fields(read.reading).items()), "strong")]
+    values = {**_metrics(read.reading), **_fields(read.reading)}
+    return [(", ".join(f"{name} {_text(value)}" for name, value in values.items()), "strong")]
 
 
 _LINE_COLUMNS: tuple[Column[_Read], ...] = (
@@ -181,6 +195,7 @@ def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> di
     for name in _SUMMARY:
         document[name] = _plain(getattr(progress, name))
     document["losses_read"] = len(progress.loss_series)
+    document["metrics"] = list(progress.metrics)
     document["checkpoints"] = [name for name, _ in progress.saves]
     return document
 

@@ -128,7 +128,7 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
     print_facts(output, facts)
     size = bytes_iec(archive["size_bytes"])
     output.data(f"\narchive: {counted(len(archive['files']), 'file')}, {size}\n")
-    left_out = [{**each, "size_bytes": None} for each in archive["dropped"]]
+    left_out = [{**dropped, "size_bytes": None} for dropped in archive["dropped"]]
     print_rows(output, ARCHIVED, [*archive["files"], *left_out])
     output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
     for finding in findings:
@@ -303,9 +303,9 @@ async def check_and_submit(
         output.remark(finding_text(finding))
     _stop_or_ask(findings, cli_options)
     submission = await _submit(client, output, draft)
-    known = set(draft.plan.warnings)
+    warnings = set(draft.plan.warnings)
     for text in submission.warnings:
-        if text not in known:
+        if text not in warnings:
             output.remark(text)
     job = submission.training_job
     output.remark(f"submitted job {job.id} of project {submission.training_project.name}")
@@ -323,8 +323,8 @@ def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: Pu
     except (RemoteNotConfigured, Unreachable) as error:
         reason = "no remote is configured" if isinstance(error, RemoteNotConfigured) else str(error)
         unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
-        found = check(draft.project, draft.plan) if not cli_options.skip_checks else ()
-        _show(settings.output, draft, cli_options, (*found, unchecked))
+        findings = check(draft.project, draft.plan) if not cli_options.skip_checks else ()
+        _show(settings.output, draft, cli_options, (*findings, unchecked))
 
 
 def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]) -> None:
@@ -340,8 +340,8 @@ def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: S
 
 async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOptions) -> tuple[Finding, ...]:
     project = draft.project
-    wanted = cli_options.team or project.team_name or client.remote.team
-    choice = await choose_team(client, project_name=project.name, wanted=wanted)
+    team_name = cli_options.team or project.team_name or client.remote.team
+    choice = await choose_team(client, project_name=project.name, wanted=team_name)
     if choice.name is not None:
         project.team_name = choice.name
     return await preflight(client, project, draft.plan) if not cli_options.skip_checks else ()

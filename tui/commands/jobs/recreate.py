@@ -35,11 +35,11 @@ async def recreate(
 
     Without an id, the newest job that you can access is used, after confirmation.
     """
-    wanted = one_job_id(job_id, named_id)
+    original_id = one_job_id(job_id, named_id)
 
     client.check_may_change("recreating a job")
-    if wanted is not None:
-        original = await client.jobs.find(wanted)
+    if original_id is not None:
+        original = await client.jobs.find(original_id)
     else:
         newest = await newest_job(client)
         if newest is None:

@@ -78,9 +78,9 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
 def _of_jobs(found: list[TrainingJob]) -> tuple[dict[str, Any], str]:
     active = [job for job in found if not job.is_finished]
     counts = Counter(job.current_status for job in active)
-    ordered = sorted(counts, key=lambda one: status_view(one).order)
-    words = [f"{status_view(one).sign} {counts[one]} {status_view(one).word}" for one in ordered]
-    return {"active": len(active), "statuses": dict(counts)}, " ".join(words) or "no active jobs"
+    ordered = sorted(counts, key=lambda status: status_view(status).order)
+    parts = [f"{status_view(status).sign} {counts[status]} {status_view(status).word}" for status in ordered]
+    return {"active": len(active), "statuses": dict(counts)}, " ".join(parts) or "no active jobs"
 
 
 async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, Any], str]:
@@ -100,10 +100,8 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
         "eta_seconds": left_s,
     }
     if progress.step is not None:
-        whole = (
-            percent(progress.fraction) if progress.fraction is not None else f"step {count(progress.step)}"
-        )
-        parts.append(whole)
+        line = percent(progress.fraction) if progress.fraction is not None else f"step {count(progress.step)}"
+        parts.append(line)
     if progress.loss is not None:
         parts.append(f"loss {number(progress.loss)}")
     if left_s is not None and left_s >= 1:

@@ -70,15 +70,15 @@ async def stop(
     Without an id, the only active job is stopped, after confirmation; --all stops all active jobs, after
     confirmation; --project limits them to one project. Jobs that have already ended are skipped.
     """
-    wanted = list(dict.fromkeys([*job_ids, *named_ids]))
+    ids = list(dict.fromkeys([*job_ids, *named_ids]))
     of_project = selected_project(project, project_id)
-    if wanted and stop_all:
+    if ids and stop_all:
         raise CommandFailed("--all takes no job ids", ExitCode.USAGE)
-    if wanted and of_project is not None:
+    if ids and of_project is not None:
         raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
     client.check_may_change("stopping jobs")
-    if wanted:
-        chosen = [await client.jobs.find(job_id) for job_id in wanted]
+    if ids:
+        chosen = [await client.jobs.find(job_id) for job_id in ids]
     else:
         chosen = await _active_jobs(client, of_project, stop_all=stop_all)
         confirm(_question(chosen), assume_yes=assume_yes)
@@ -112,8 +112,8 @@ async def _after_checkpoint(
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
     """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
     project_id = await project_id_of(client, project)
-    found = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
-    active = [job for job in found if not job.is_finished]
+    runnable = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
+    active = [job for job in runnable if not job.is_finished]
     if not active:
         raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
     if len(active) > 1 and not stop_all:
@@ -191,8 +191,8 @@ async def update(
     if priority is None and availability_model is None:
         raise click.UsageError("nothing to change: give --priority or --availability-model")
 
-    found = await client.jobs.find(job_id)
+    job = await client.jobs.find(job_id)
     changed = await client.jobs.update(
-        found.project_id, found.id, priority=priority, availability_model=availability_model
+        job.project_id, job.id, priority=priority, availability_model=availability_model
     )
     print_job(client, output, changed, output_format)

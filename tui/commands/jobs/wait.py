@@ -86,9 +86,9 @@ async def wait(
     is that of the worst outcome: 0 completed, 4 stopped, preempted or expired, 5 deploy failed, 3 failed; 9
     if the timeout expired first. Server outages do not end the wait.
     """
-    wanted = list(dict.fromkeys(job_ids))
+    ids = list(dict.fromkeys(job_ids))
 
-    jobs = [await client.jobs.find(job_id) for job_id in wanted]
+    jobs = [await client.jobs.find(job_id) for job_id in ids]
     report = _Report(output, output_format, jobs)
     pace_s = interval_s * max(1.0, len(jobs) / JOBS_AT_FULL_PACE)
 

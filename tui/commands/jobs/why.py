@@ -8,9 +8,9 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import WAITING_STATUSES
-from tui.analysis.health.checks import judged
+from tui.analysis.health.judge import judged
+from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import DEFAULT_RULES
-from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
 from tui.analysis.why.explain import explained_findings
@@ -34,9 +34,7 @@ MARKDOWN = "markdown"
 )
 @click.command()
 @job_argument
-@click.option(
-    "--kind", type=click.Choice([str(kind) for kind in FindingKind]), help="Explain only these findings."
-)
+@click.option("--kind", type=click.Choice(list(KINDS)), help="Explain only these findings.")
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
 async def why(

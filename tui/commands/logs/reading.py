@@ -64,10 +64,10 @@ class LogRead:
     ) -> AsyncGenerator[list[OutputLine] | LogEnd, None]:
         """Yield existing and new lines until the job has ended; the last item is its LogEnd."""
         start = self.log_range.start
-        held: deque[OutputLine] | None = None
+        newest_lines: deque[OutputLine] | None = None
         if self.log_range.last is not None:
             newest = await self._last(self.log_range.last)
-            held = deque(maxlen=len(newest) or 1)
+            newest_lines = deque(maxlen=len(newest) or 1)
             if newest:
                 start = datetime.fromtimestamp(stamp_ns(newest[0].entry) // NS_PER_S, UTC)
             elif start is None:
@@ -85,13 +85,13 @@ class LogRead:
                 shown = self._through(chosen, item)
                 if item.caught_up:
                     self.nodes.check(self.job)
-                if held is None:
+                if newest_lines is None:
                     yield shown
                 elif item.caught_up:
-                    yield [*held, *shown]
-                    held = None
+                    yield [*newest_lines, *shown]
+                    newest_lines = None
                 else:
-                    held.extend(shown)
+                    newest_lines.extend(shown)
 
     def _start(self) -> datetime:
         if self.log_range.start is not None:
@@ -117,21 +117,21 @@ class LogRead:
         self._count(backwards)
         # A backward pass marks the line after which lines were skipped; shift the mark to the line that
         # follows.
-        is_after_skipped = [False, *(each.after_skipped for each in reversed(backwards))]
+        is_after_skipped = [False, *(line.after_skipped for line in reversed(backwards))]
         return [
-            replace(each, after_skipped=is_after)
-            for each, is_after in zip(reversed(backwards), is_after_skipped, strict=False)
+            replace(line, after_skipped=is_after)
+            for line, is_after in zip(reversed(backwards), is_after_skipped, strict=False)
         ]
 
     def _through(self, chosen: LogLineFilter, batch: LogBatch) -> list[OutputLine]:
-        shown = [each for entry in batch.entries for each in chosen.take(entry)]
+        shown = [line for entry in batch.entries for line in chosen.take(entry)]
         self._count(shown)
         if batch.read_part is not None:
             self.progress(batch.read_part, self.line_count)
         return shown
 
     def _count(self, shown: list[OutputLine]) -> None:
-        gaps = sum(isinstance(each.entry, LogGap) for each in shown)
+        gaps = sum(isinstance(line.entry, LogGap) for line in shown)
         self.gap_count += gaps
         self.line_count += len(shown) - gaps
 

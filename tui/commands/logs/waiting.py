@@ -44,8 +44,8 @@ async def report_waiting(client: TrainingClient, job: TrainingJob, output: Outpu
 def _state(job: TrainingJob, queue: QueueContext | None) -> str:
     at = datetime.now(UTC)
     if job.current_status in WAITING_STATUSES:
-        _, words = waiting_text(job, job.node_count or 1, queue, at)
-        return f"is {words}" + (f" · {job.error_message}" if job.error_message else "")
+        _, waiting_for = waiting_text(job, job.node_count or 1, queue, at)
+        return f"is {waiting_for}" + (f" · {job.error_message}" if job.error_message else "")
     waited_s = waited(job, at)
     after = f" after {duration(waited_s)}" if waited_s is not None else ""
     return f"is {short_status(job.current_status)}{after}"

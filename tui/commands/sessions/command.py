@@ -96,17 +96,17 @@ async def _show(
     if minutes == 0:
         raise click.UsageError("0 minutes would change nothing; -1 means ten years")
     job = await client.jobs.find(job_id)
-    found = await client.sessions.auth_codes(job.project_id, job.id)
+    codes = await client.sessions.auth_codes(job.project_id, job.id)
     messages = []
     if minutes is not None or trigger is not None:
-        messages = await _change(client, output, job, found, minutes=minutes, trigger=trigger)
-        found = await client.sessions.auth_codes(job.project_id, job.id)
-    found.sort(key=lambda code: code.replica_id)
+        messages = await _change(client, output, job, codes, minutes=minutes, trigger=trigger)
+        codes = await client.sessions.auth_codes(job.project_id, job.id)
+    codes.sort(key=lambda code: code.replica_id)
     if output_format == JSON and with_messages:
-        output.json({"auth_codes": found} | ({"update_messages": messages} if messages else {}))
+        output.json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
         return
     none = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-    print_list(output, output_format, found, COLUMNS, (), none)
+    print_list(output, output_format, codes, COLUMNS, (), none)
 
 
 async def _change(

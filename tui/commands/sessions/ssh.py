@@ -232,9 +232,9 @@ def _install(path: Path, block: str) -> None:
 
     def change(content: bytes) -> bytes:
         text = content.decode("utf-8", "surrogateescape")
-        before, found, rest = text.partition(BEGINNING)
+        before, separator, rest = text.partition(BEGINNING)
         _, ended, after = rest.partition(END + "\n")
-        if found and ended:
+        if separator and ended:
             text = before + block + after
         else:
             text += ("\n" if text and not text.endswith("\n") else "") + block

@@ -25,6 +25,7 @@ from tui.commands.support.official import translated
 from tui.commands.support.options import (
     CHECKPOINTS,
     JOBS,
+    METRICS,
     PROJECT_IDS,
     PROJECTS,
     REMOTES,
@@ -48,15 +49,15 @@ class Listed:
 @cache
 def listed_commands() -> Mapping[str, Listed]:
     """Return all commands by name, sorted."""
-    found = {}
+    commands = {}
     for path in FOLDER.glob("*/[!_]*.py"):
         docstring = path.read_text(encoding="utf-8").split('"""', 2)[1]
         for line in docstring.splitlines():
-            title, _, words = line.partition("``: ")
+            title, _, help_line = line.partition("``: ")
             name = title.removeprefix(f"``{PROGRAM} ").removesuffix("`` (hidden)")
             if title != name and " " not in name:  # with a space: a command of a group, or an option
-                found[name] = Listed(f"tui.commands.{path.parent.name}.{path.stem}", words)
-    return dict(sorted(found.items()))
+                commands[name] = Listed(f"tui.commands.{path.parent.name}.{path.stem}", help_line)
+    return dict(sorted(commands.items()))
 
 
 class LazyGroup(click.Group):
@@ -82,11 +83,13 @@ class LazyGroup(click.Group):
         if listed is None:
             return None
         members = vars(import_module(listed.module)).values()
-        command = next(each for each in members if isinstance(each, click.Command) and each.name == cmd_name)
+        command = next(
+            member for member in members if isinstance(member, click.Command) and member.name == cmd_name
+        )
         command.short_help, command.hidden = listed.help, not listed.help
         if os.environ.get(COMPLETION_VARIABLE):
-            for _words, each in walk(command):
-                complete_parameters(each)
+            for _words, member in walk(command):
+                complete_parameters(member)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -96,12 +99,12 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names and options, without importing the commands."""
-        found = [
+        completions = [
             CompletionItem(name, help=listed.help)
             for name, listed in _shown().items()
             if name.startswith(incomplete)
         ]
-        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+        return [*completions, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 def _shown() -> Mapping[str, Listed]:
@@ -127,6 +130,7 @@ KINDS: Mapping[str, str] = {
     "project-id": PROJECT_IDS,
     "checkpoint": CHECKPOINTS,
     "checkpoint-name": CHECKPOINTS,
+    "metric": METRICS,
     "remote": REMOTES,
 }
 """What the server has for an option with this name, and for an argument that is shown as it (JOB_ID)."""
@@ -136,7 +140,7 @@ def kind_of(parameter: click.Parameter) -> str | None:
     """Return which words of the server complete a parameter."""
     is_argument = isinstance(parameter, click.Argument)
     shown = re.findall(r"\w+", parameter.metavar or "")[:1] if is_argument else parameter.opts
-    names = {each.strip("-").lower().replace("_", "-") for each in shown}
+    names = {spelling.strip("-").lower().replace("_", "-") for spelling in shown}
     return next((kind for name, kind in KINDS.items() if name in names), None)
 
 
@@ -152,18 +156,23 @@ class ServerWord(click.types.StringParamType):
         from tui.commands.support.completing import fetch_completions
 
         value = ctx.params.get(param.name or "")
-        given = value if isinstance(value, tuple) else ()
-        jobs = (ctx.params.get(each.name or "") for each in ctx.command.params if kind_of(each) == JOBS)
-        job_id = next((each for each in jobs if isinstance(each, str)), None)
+        typed = value if isinstance(value, tuple) else ()
+        jobs = (
+            ctx.params.get(parameter.name or "")
+            for parameter in ctx.command.params
+            if kind_of(parameter) == JOBS
+        )
+        # before an option's value is typed, click has not parsed the arguments
+        job_id = next((word for word in (*jobs, *ctx.args) if isinstance(word, str)), None)
         settings = ctx.find_object(CommandSettings) or CommandSettings()
         try:
-            words = fetch_completions(self._kind, settings, job_id)
+            completions = fetch_completions(self._kind, settings, job_id)
         except Exception:  # noqa: BLE001 - at tab there is nobody to tell
             return []
         return [
             CompletionItem(word, help=about or None)
-            for word, about in words
-            if word.startswith(incomplete) and word not in given
+            for word, about in completions
+            if word.startswith(incomplete) and word not in typed
         ]
 
 

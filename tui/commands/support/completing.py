@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
@@ -20,12 +20,17 @@ from typing import Annotated
 from pydantic import Field
 
 from api_client import RetryPolicy, TrainingClient
+from api_client.models import TrainingJob
 from api_client.remotes import Remote, resolve_remote
 from api_client.remotes.trussrc import read_sections, trussrc_path
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.metrics import curves_of
+from tui.analysis.series import latest
 from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remote
 from tui.commands.support.options import (
     CHECKPOINTS,
     JOBS,
+    METRICS,
     PROJECT_IDS,
     PROJECTS,
     REMOTES,
@@ -34,6 +39,7 @@ from tui.commands.support.options import (
 from tui.commands.support.session import remote_name
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
+from tui.text.units import number
 
 ASK_TIMEOUT_S = 2.0
 """Maximum time to wait for the server at a tab press."""
@@ -46,7 +52,7 @@ ABOUT_CELLS = 50
 
 
 class CachedWords(State):
-    """The server's last answer; ``job_id`` is set for the checkpoints of a job."""
+    """The server's last answer; ``job_id`` is set for the checkpoints and the metrics of a job."""
 
     asked_s: float = 0.0
     job_id: str | None = None
@@ -57,6 +63,7 @@ class CachedCompletions(State):
     jobs: CachedWords = CachedWords.model_construct()
     projects: CachedWords = CachedWords.model_construct()
     checkpoints: CachedWords = CachedWords.model_construct()
+    metrics: CachedWords = CachedWords.model_construct()
 
 
 Words = Sequence[tuple[str, str]]
@@ -64,7 +71,7 @@ Words = Sequence[tuple[str, str]]
 
 
 def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
-    """Return the words of one kind at the chosen remote; ``job_id`` selects whose checkpoints.
+    """Return the words of one kind at the chosen remote; ``job_id`` selects whose checkpoints or metrics.
 
     Words that a shell would run, such as ``$(…)``, are left out.
 
@@ -77,19 +84,19 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) 
 def _words(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
     if kind == REMOTES:
         return _remote_names()
-    if kind == CHECKPOINTS and job_id is None:
+    if kind in (CHECKPOINTS, METRICS) and job_id is None:
         return []
     remote = _remote(settings)
     if remote is None:
         return []
-    if kind != CHECKPOINTS:
+    if kind not in (CHECKPOINTS, METRICS):
         job_id = None
-    found = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
+    pairs = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
     if kind == PROJECTS:
-        found = [
-            (name, project_id) if _HARMLESS.match(name) else (project_id, name) for project_id, name in found
+        pairs = [
+            (name, project_id) if _HARMLESS.match(name) else (project_id, name) for project_id, name in pairs
         ]
-    return found
+    return pairs
 
 
 def _remote(settings: CommandSettings) -> Remote | None:
@@ -107,37 +114,39 @@ def _remote_names() -> Words:
 
 def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Words:
     """Return cached or fresh words; only ids and names are cached, in a private file for each remote."""
-    place = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
-    path = state_path(f"completion-{place}.json")
-    kept: CachedWords = getattr(read_state(path, CachedCompletions), topic)
-    if kept.job_id != job_id:
-        kept = CachedWords()
+    remote_hash = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
+    path = state_path(f"completion-{remote_hash}.json")
+    cached: CachedWords = getattr(read_state(path, CachedCompletions), topic)
+    if cached.job_id != job_id:
+        cached = CachedWords()
     now_s = time.time()
-    if not 0 <= now_s - kept.asked_s < FRESH_S:
-        found = _asked(remote, topic, job_id)
-        if found is not None:
-            words = [list(one) for one in found[:MAX_COMPLETIONS] if len(one[0]) <= MAX_COMPLETION_CHARACTERS]
-            kept = CachedWords(asked_s=now_s, job_id=job_id, words=words)
+    if not 0 <= now_s - cached.asked_s < FRESH_S:
+        fresh = _asked(remote, topic, job_id)
+        if fresh is not None:
+            pairs = [
+                list(pair) for pair in fresh[:MAX_COMPLETIONS] if len(pair[0]) <= MAX_COMPLETION_CHARACTERS
+            ]
+            cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs)
             with suppress(OSError):
-                change = partial(CachedCompletions.model_copy, update={topic: kept})
+                change = partial(CachedCompletions.model_copy, update={topic: cached})
                 change_state(path, CachedCompletions, change)
-    return [(word, about) for word, about in kept.words]
+    return [(word, about) for word, about in cached.words]
 
 
 def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
     """Query the server; None if it does not answer in time or refuses."""
     client = TrainingClient(remote, retry=RetryPolicy(max_attempts=1))
-    found: list[Words] = []
+    answers: list[Words] = []
 
     def ask() -> None:
         with suppress(Exception):  # tab completion has nowhere to report errors
-            found.append(asyncio.run(_ask(client, topic, job_id)))
+            answers.append(asyncio.run(_ask(client, topic, job_id)))
 
     # A pending name lookup cannot be canceled, so its thread is left behind.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(ASK_TIMEOUT_S)
-    return found[0] if found else None
+    return answers[0] if answers else None
 
 
 async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
@@ -147,7 +156,25 @@ async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
         if topic == PROJECTS:
             return [(project.id, _about(project.name)) for project in await client.projects.list()]
         job = await client.jobs.find(job_id or "")
-        return [(one.checkpoint_id, "") for one in await client.checkpoints.list(job.project_id, job.id)]
+        if topic == METRICS:
+            return await _logged_metrics(client, job)
+        return [
+            (checkpoint.checkpoint_id, "")
+            for checkpoint in await client.checkpoints.list(job.project_id, job.id)
+        ]
+
+
+async def _logged_metrics(client: TrainingClient, job: TrainingJob) -> Words:
+    """Return the curves in the newest part of a log that has any."""
+    fold = ProgressFold()
+    start = job.earliest_time(client.clock.now())
+    history = client.logs.history(job.project_id, job.id, start=start, newest_first=True)
+    async with aclosing(history) as batches:
+        async for batch in batches:
+            fold.add(batch.entries)
+            if curves := curves_of(fold.snapshot()):
+                return [(curve.name, number(latest(curve.series))) for curve in curves]
+    return []
 
 
 def _about(name: str | None) -> str:

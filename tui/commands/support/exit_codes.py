@@ -33,12 +33,12 @@ _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>0|[1-9][0-9]{0,8})(?P<after>[
 
 def known_names(names: Iterable[str]) -> str:
     """List names in natural order: ``a, b and 7 more``, or ``node-0 to node-63`` for an unbroken range."""
-    found = sorted(set(names), key=natural_key)
-    if not found:
+    sorted_names = sorted(set(names), key=natural_key)
+    if not sorted_names:
         return "none"
-    if len(found) >= MIN_RANGE_NAMES and _is_range(found):
-        return f"{_shown(found[0])} to {_shown(found[-1])}"
-    return listed(list(map(_shown, found)), MAX_LISTED_NAMES)
+    if len(sorted_names) >= MIN_RANGE_NAMES and _is_range(sorted_names):
+        return f"{_shown(sorted_names[0])} to {_shown(sorted_names[-1])}"
+    return listed(list(map(_shown, sorted_names)), MAX_LISTED_NAMES)
 
 
 def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
@@ -149,12 +149,12 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
     if isinstance(error, ApiClientError):
         # A deployment whose answer was lost is not retryable itself, but its cause is.
         causes = (error, error.__cause__)
-        is_unreachable = any(isinstance(one, RequestError) and one.retryable for one in causes)
+        is_unreachable = any(isinstance(cause, RequestError) and cause.retryable for cause in causes)
         return str(error), ExitCode.UNREACHABLE if is_unreachable else ExitCode.UNEXPECTED
     if isinstance(error, OSError) and error.strerror:
         reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
-        place = "" if error.filename is None else f"{error.filename}: "
-        return f"{place}{reason} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
+        file_name = "" if error.filename is None else f"{error.filename}: "
+        return f"{file_name}{reason} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
     kind = type(error).__name__
     return f"unexpected {kind}: {error} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
 

@@ -19,13 +19,13 @@ def described(root: click.Group) -> dict[str, Any]:
         "options": _parameters(root, "option"),
         "commands": [
             {
-                "name": words,
+                "name": name,
                 "help": command.get_short_help_str(limit=200),
                 "arguments": _parameters(command, "argument"),
                 "options": _parameters(command, "option"),
             }
-            for words, command in walk(root)
-            if words and not command.hidden
+            for name, command in walk(root)
+            if name and not command.hidden
         ],
         "exit_codes": [{"code": int(code), "meaning": code.meaning} for code in ExitCode],
     }

@@ -33,10 +33,10 @@ class JobChoice:
             return job
         if self.project is None:
             raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
-        found = await project_named(client, self.project)
-        newest = await newest_job(client, found.id)
+        owner = await project_named(client, self.project)
+        newest = await newest_job(client, owner.id)
         if newest is None:
-            raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
+            raise CommandFailed(f"project {owner.name} has no jobs", ExitCode.NOT_FOUND)
         return newest
 
 
@@ -46,8 +46,8 @@ async def newest_job(client: TrainingClient, project_id: str | None = None) -> T
 
 
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    known = await client.projects.list()
-    return _named("project", name_or_id, known, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
+    listed = await client.projects.list()
+    return _named("project", name_or_id, listed, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
 
 
 async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str | None:
@@ -60,16 +60,16 @@ async def team_named(client: TrainingClient, name_or_id: str) -> Team:
 
 def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callable[[Named], str]) -> Named:
     """Return the one with that id, else the only one with that name; raise CommandFailed if there is none."""
-    found = [one for one in known if one.id == name_or_id][:1]
-    found = found or [one for one in known if one.name == name_or_id]
-    if not found:
-        names = known_names(one.name or one.id for one in known)
+    matching = [item for item in known if item.id == name_or_id][:1]
+    matching = matching or [item for item in known if item.name == name_or_id]
+    if not matching:
+        names = known_names(item.name or item.id for item in known)
         raise CommandFailed(f"no {what} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
-    if len(found) > 1:
-        choices = ", ".join(describe(one) for one in found)
-        problem = f"{len(found)} {what}s are named {name_or_id!r}; give an id: {choices}"
+    if len(matching) > 1:
+        choices = ", ".join(describe(item) for item in matching)
+        problem = f"{len(matching)} {what}s are named {name_or_id!r}; give an id: {choices}"
         raise CommandFailed(problem, ExitCode.USAGE)
-    return found[0]
+    return matching[0]
 
 
 def check_project(job: TrainingJob, named: str | None) -> None:

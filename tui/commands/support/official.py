@@ -72,11 +72,11 @@ LONGEST_PHRASE = max(len(phrase.split()) for phrase in OFFICIAL)
 
 def translated(arguments: Sequence[str]) -> tuple[list[str], Shape | None]:
     """Return the command line in our words, and the shape of its JSON if that differs."""
-    words = list(arguments)
+    rest = list(arguments)
     for count in range(LONGEST_PHRASE, 0, -1):
-        spelling = OFFICIAL.get(" ".join(words[:count]))
+        spelling = OFFICIAL.get(" ".join(rest[:count]))
         if spelling is not None:
-            return [*spelling.ours.split(), *words[count:]], spelling.shape
-    if words[0] == "train" and len(words) > 1:
-        return translated(words[1:])
-    return words, None
+            return [*spelling.ours.split(), *rest[count:]], spelling.shape
+    if rest[0] == "train" and len(rest) > 1:
+        return translated(rest[1:])
+    return rest, None

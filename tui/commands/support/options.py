@@ -32,7 +32,7 @@ def options_as(name: str, kind: type, *options: Callable[[Command], Command]) ->
     def add(command: Command) -> Command:
         @wraps(command)
         def grouping(*objects: Any, **parameters: Any) -> Any:
-            values = {each.name: parameters.pop(each.name) for each in fields(kind)}
+            values = {field.name: parameters.pop(field.name) for field in fields(kind)}
             return command(*objects, **{name: kind(**values)}, **parameters)
 
         for option in reversed(options):
@@ -129,7 +129,7 @@ TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
 JSONL = "jsonl"
 OFFICIAL_TABLES = ("cli-table", "text")
 JOBS, PROJECTS, PROJECT_IDS = "jobs", "projects", "project ids"
-CHECKPOINTS, REMOTES = "checkpoints", "remotes"
+CHECKPOINTS, METRICS, REMOTES = "checkpoints", "metrics", "remotes"
 """What shells complete from the server."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
@@ -231,7 +231,7 @@ def format_option(
 
 def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
     """Add the choice of when sessions start, in the spelling of either official CLI."""
-    spellings = (*TRIGGERS, *(each.replace("_", "-") for each in TRIGGERS))
+    spellings = (*TRIGGERS, *(trigger.replace("_", "-") for trigger in TRIGGERS))
     return click.option(
         *names,
         type=click.Choice(spellings, case_sensitive=False),

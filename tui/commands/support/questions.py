@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
 
+from tui.forms.question import Answer, Option, Question, line_problem, pairs_of, possible_values, with_line
 from tui.text.sanitize import sanitize
-from tui.wizard.environment_steps import read_pair
-from tui.wizard.state import Pairs
-from tui.wizard.step import Answer, Choice, Step
 
 T = TypeVar("T")
 
@@ -29,7 +27,7 @@ NO_HELP = " "
 """A blank replaces questionary's own help on the arrow keys."""
 
 
-class WizardMove(Enum):
+class FormMove(Enum):
     BACK = "back"
     LEAVE = "leave"
 
@@ -37,39 +35,37 @@ class WizardMove(Enum):
 Say = Callable[[str], None]
 
 
-async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | WizardMove:
-    if step.kind == "pairs":
-        return await _ask_pairs(step, place, say)
-    title = f"[{place[0]}/{place[1]}] {step.question}"
-    for line in step.remark.splitlines():
+async def ask(question: Question, place: tuple[int, int], say: Say) -> Answer | FormMove:
+    title = f"[{place[0]}/{place[1]}] {question.text}"
+    if question.kind == "pairs":
+        return await _ask_pairs(f"{title} {question.remark}, empty to continue", question, say)
+    for line in filter(None, (*question.remark.splitlines(), question.objection)):
         say(line)
-    if step.objection:
-        say(step.objection)
-    if step.kind not in ("choice", "choices", "review") and step.choices:
-        say("One of " + ", ".join(each.value for each in step.choices if not each.disabled_reason) + ".")
-    if step.kind in ("choice", "choices", "review"):
-        return await _ask_choice(title, step, say)
-    default = "" if step.default is None else str(step.default)
-    return await _run(_text(title, default, step.problem), str)
+    if question.kind not in ("text", "number"):
+        return await _ask_choice(title, question, say)
+    if question.options:
+        say(f"One of {', '.join(possible_values(question.options))}.")
+    return await _run(_text(title, question.default_text, question.problem), str)
 
 
-async def _ask_choice(title: str, step: Step, say: Say) -> Answer | WizardMove:
-    """Ask until the choice is valid: a filtered list also offers disabled choices.
+async def _ask_choice(title: str, question: Question, say: Say) -> Answer | FormMove:
+    """Ask until the choice is valid: a filtered list also offers disabled options.
 
     Problems are printed between questions, since questionary would cut them to one line.
     """
-    marked = step.proposal
+    values = [option.value for option in question.options]
+    answer: Answer | FormMove = question.proposal
     while True:
-        chosen: Answer | WizardMove
-        if step.kind == "choices":
-            chosen = await _run(_checkbox(title, step, marked), partial(_values, step))
+        if question.kind == "choices":
+            answer = await _run(
+                _checkbox(title, question, answer),
+                lambda indices: tuple(dict.fromkeys(values[index] for index in indices)),
+            )
         else:
-            chosen = await _run(_select(title, step), lambda place: step.choices[place].value)
-        problem = "" if isinstance(chosen, WizardMove) else step.problem(chosen)
-        if isinstance(chosen, WizardMove) or not problem:
-            return chosen
+            answer = await _run(_select(title, question), lambda index: values[index])
+        if isinstance(answer, FormMove) or not (problem := question.problem(answer)):
+            return answer
         say(problem)
-        marked = chosen
 
 
 async def ask_yes_no(question: str) -> bool:
@@ -79,8 +75,8 @@ async def ask_yes_no(question: str) -> bool:
 
 
 async def ask_text(question: str, default: str) -> str:
-    answer = await _run(_text(question, default, lambda _text: ""), str)
-    return "" if isinstance(answer, WizardMove) else answer.strip()
+    answer = await _run(_text(sanitize(question), sanitize(default), lambda _text: ""), str)
+    return "" if isinstance(answer, FormMove) else answer.strip()
 
 
 async def ask_secret(question: str) -> str:
@@ -88,68 +84,44 @@ async def ask_secret(question: str) -> str:
 
     field = questionary.password(sanitize(question), validate=_checked(lambda _text: ""), output=_stderr())
     answer = await _run(field, str)
-    return "" if isinstance(answer, WizardMove) else answer.strip()
+    return "" if isinstance(answer, FormMove) else answer.strip()
 
 
-async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | WizardMove:
+async def _ask_pairs(title: str, question: Question, say: Say) -> Answer | FormMove:
     """Ask for pairs until an empty line; ``-NAME`` removes one."""
-    default = step.default if isinstance(step.default, tuple) else ()
-    pairs: Pairs = tuple((each[0], each[1]) for each in default if isinstance(each, tuple))
-    title = f"[{place[0]}/{place[1]}] {step.question} {step.remark}, empty to continue"
-    if step.choices:
-        say("secrets: " + ", ".join(each.value for each in step.choices))
+    pairs = pairs_of(question.default)
+    if question.options:
+        say("secrets: " + ", ".join(option.value for option in question.options))
     while True:
         if pairs:
             say("set: " + ", ".join(name for name, _value in pairs) + "  (-NAME removes one)")
-        problem = step.problem(pairs)
+        problem = question.problem(pairs)
         if problem:
             say(problem)
-        line = await _run(_text(title, "", partial(_pair_problem, step, pairs)), str)
-        if isinstance(line, WizardMove):
+        line = await _run(_text(title, "", partial(line_problem, question, pairs)), str)
+        if isinstance(line, FormMove):
             return line
         if not line and not problem:
             return pairs
-        pairs = _with_line(pairs, line)
+        pairs = with_line(pairs, line)
 
 
-def _pair_problem(step: Step, pairs: Pairs, answer: Answer) -> str:
-    line = str(answer)
-    if not line:
-        return ""
-    if line.startswith("-"):
-        return "" if any(name == line[1:].strip() for name, _value in pairs) else f"{line[1:]} is not set"
-    return step.problem(_with_line(pairs, line)) if read_pair(line) else "expected NAME=value"
+def _select(title: str, question: Question) -> Any:
+    """Return a single-choice list; its answer is the option's index, as values may repeat or be empty.
 
-
-def _with_line(pairs: Pairs, line: str) -> Pairs:
-    """Return the pairs with ``NAME=value`` set, or with NAME removed for ``-NAME``."""
-    pair = None if line.startswith("-") else read_pair(line)
-    name = pair[0] if pair else line[1:].strip()
-    kept = tuple(each for each in pairs if each[0] != name)
-    return (*kept, pair) if pair else kept
-
-
-def _select(title: str, step: Step) -> Any:
-    """Return a single-choice list; its answer is the choice's index, as values may repeat or be empty.
-
-    In a long list, which can be filtered, disabled choices are only marked: if nothing else passed the
-    filter, questionary would search for a selectable choice forever.
+    In a long list, which can be filtered, disabled options are only marked: if nothing else passed the
+    filter, questionary would search for a selectable option forever.
     """
     import questionary
 
-    is_long = len(step.choices) >= LONG_LIST
-    choices = [_choice(each, place, blocked=not is_long) for place, each in enumerate(step.choices)]
+    options = question.options
+    is_long = len(options) >= LONG_LIST
+    choices = [_choice(option, index, blocked=not is_long) for index, option in enumerate(options)]
+    possible = zip(options, choices, strict=True)
     return questionary.select(
-        sanitize(title),
+        title,
         choices=choices,
-        default=next(
-            (
-                shown
-                for each, shown in zip(step.choices, choices, strict=True)
-                if each.value == step.default and not each.disabled_reason
-            ),
-            None,
-        ),
+        default=next((choice for option, choice in possible if option.value == question.proposal), None),
         instruction=FILTER_HELP if is_long else NO_HELP,
         use_search_filter=is_long,
         use_jk_keys=not is_long,
@@ -157,64 +129,57 @@ def _select(title: str, step: Step) -> Any:
     )
 
 
-def _checkbox(title: str, step: Step, marked: Answer) -> Any:
+def _checkbox(title: str, question: Question, marked: Answer | FormMove) -> Any:
     import questionary
 
     names = marked if isinstance(marked, tuple) else ()
     return questionary.checkbox(
-        sanitize(title),
+        title,
         choices=[
-            _choice(each, place, checked=each.value in names) for place, each in enumerate(step.choices)
+            _choice(option, index, checked=option.value in names)
+            for index, option in enumerate(question.options)
         ],
         instruction=MARK_HELP,
         output=_stderr(),
     )
 
 
-def _values(step: Step, places: Sequence[int]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(step.choices[place].value for place in places))
-
-
-def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
+def _text(title: str, default: str, problem: Callable[[str], str]) -> Any:
     import questionary
 
     return questionary.text(
-        sanitize(title),
-        default=sanitize(default),
-        validate=_checked(problem),
-        validate_while_typing=False,
-        output=_stderr(),
+        title, default=default, validate=_checked(problem), validate_while_typing=False, output=_stderr()
     )
 
 
-def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
+def _checked(problem: Callable[[str], str]) -> Callable[[str], str | bool]:
     """Return a validator for questionary that rejects surrogates, which it passes on for invalid UTF-8."""
 
     def validate(text: str) -> str | bool:
         if _SURROGATES.search(text):
             return "not UTF-8; check the terminal's encoding and try again"
-        return sanitize(problem(text)) or True
+        return problem(text) or True
 
     return validate
 
 
-def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool = True) -> Any:
+def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool = True) -> Any:
     import questionary
 
-    reason = sanitize(choice.disabled_reason)
-    warning = f"  ▲ {choice.warning}" if choice.warning else ""
-    title = sanitize(choice.label + warning + (f"  {choice.hint}" if choice.hint else ""))
+    reason = option.disabled_reason
+    warning = f"  ▲ {option.warning}" if option.warning else ""
+    title = option.label + warning + (f"  {option.hint}" if option.hint else "")
     if reason and not blocked:
         title, reason = f"- {title} ({reason})", ""
     return questionary.Choice(
         title=title,
-        value=place,
+        value=index,
         disabled=reason or None,
-        checked=checked and not choice.disabled_reason,
+        checked=checked and not option.disabled_reason,
     )
 
 
-async def _run(question: Any, read: Callable[[Any], T]) -> T | WizardMove:
+async def _run(question: Any, read: Callable[[Any], T]) -> T | FormMove:
     """Ask and convert questionary's answer; adds the keys for going back and leaving."""
     from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
     from prompt_toolkit.keys import Keys
@@ -223,16 +188,16 @@ async def _run(question: Any, read: Callable[[Any], T]) -> T | WizardMove:
 
     @keys.add(Keys.BackTab, eager=True)
     def _back(event: Any) -> None:
-        event.app.exit(result=WizardMove.BACK)
+        event.app.exit(result=FormMove.BACK)
 
     @keys.add(Keys.Escape, eager=True)
     def _leave(event: Any) -> None:
-        event.app.exit(result=WizardMove.LEAVE)
+        event.app.exit(result=FormMove.LEAVE)
 
     application = question.application
     application.key_bindings = merge_key_bindings([application.key_bindings, keys])
     answer = await question.unsafe_ask_async()
-    return answer if isinstance(answer, WizardMove) else read(answer)
+    return answer if isinstance(answer, FormMove) else read(answer)
 
 
 def _stderr() -> Any:

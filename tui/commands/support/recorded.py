@@ -33,7 +33,9 @@ def served_in_process(recordings: Sequence[Recording], clock: Playback) -> Itera
 
 
 def _remote(recordings: Sequence[Recording], served: ServedRecordings) -> Remote:
-    origin = f"the recording {', '.join(str(one.path) for one in recordings)}"
+    origin = f"the recording {', '.join(str(recording.path) for recording in recordings)}"
     key, api = SecretStr(served.key), (served.url, origin)
     remote = remote_at(recordings[0].name, served.url, origin, key=key, key_origin=origin, api=api)
-    return replace(remote, shown_host=", ".join(one.path.name for one in recordings), options=None)
+    return replace(
+        remote, shown_host=", ".join(recording.path.name for recording in recordings), options=None
+    )

@@ -55,10 +55,10 @@ def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListi
 
     A section with that name in the credentials file takes precedence; it is already listed.
     """
-    if any(one.name == LOCAL_REMOTE and one.source == "trussrc" for one in listing.remotes):
+    if any(entry.name == LOCAL_REMOTE and entry.source == "trussrc" for entry in listing.remotes):
         return listing
     is_wanted = wanted == LOCAL_REMOTE
-    others = [replace(one, is_selected=one.is_selected and not is_wanted) for one in listing.remotes]
+    others = [replace(entry, is_selected=entry.is_selected and not is_wanted) for entry in listing.remotes]
     own = ListedRemote(LOCAL_REMOTE, EMULATOR_SOURCE, is_wanted, running_local_remote(), None)
     return replace(listing, remotes=(*others, own), problem=None if is_wanted else listing.problem)
 

@@ -44,7 +44,7 @@ def draw_chart(
     Every column shows the minimum and maximum of its samples, so that no spike is lost; gaps and non-
     finite values are left out.
     """
-    shown = [one for one in series if any(map(math.isfinite, one.values))]
+    shown = [curve for curve in series if any(map(math.isfinite, curve.values))]
     output.data(output.paint(sanitize(title), "strong") + "\n")
     if not shown:
         output.data(NO_DATA + "\n")
@@ -70,14 +70,14 @@ def _legend(output: Output, series: Sequence[Series], letters: bool, width: int)
     if len(series) == 1:
         return []
     lines, used = [""], 0
-    for place, one in enumerate(series):
-        sign = LETTERS[place % len(LETTERS)] if letters else "━"
-        name = clip(sanitize(one.name), LABEL_CELLS)
+    for index, curve in enumerate(series):
+        sign = LETTERS[index % len(LETTERS)] if letters else "━"
+        name = clip(sanitize(curve.name), LABEL_CELLS)
         cells = cell_width(name) + 4
         if used and used + cells > width:
             lines.append("")
             used = 0
-        shown = f"\x1b[38;5;{COLORS[place % len(COLORS)]}m{sign}\x1b[0m" if output.has_color else sign
+        shown = f"\x1b[38;5;{COLORS[index % len(COLORS)]}m{sign}\x1b[0m" if output.has_color else sign
         lines[-1] += f"{shown} {name}  "
         used += cells
     return [line.rstrip() for line in lines]
@@ -93,30 +93,30 @@ def _drawn(
 ) -> str:
     import plotext
 
-    start, end = min(one.times[0] for one in series), max(one.times[-1] for one in series)
+    start, end = min(curve.times[0] for curve in series), max(curve.times[-1] for curve in series)
     if end <= start:
         start, end = start - 1, end + 1
-    low, high = _value_ends([_finite(one) for one in series], *ends)
+    low, high = _value_ends([_finite(curve) for curve in series], *ends)
     figure = plotext.figure
     figure.clear()
     figure.theme("simple")
     figure.legend(False)
     figure.plot_size(width, HEIGHT_LINES)
-    for place, one in enumerate(series):
+    for index, curve in enumerate(series):
         marker = plotext.marker(
-            LETTERS[place % len(LETTERS)] if letters else "braille",
-            pixel=plotext.pixel(foreground=COLORS[place % len(COLORS)]),
+            LETTERS[index % len(LETTERS)] if letters else "braille",
+            pixel=plotext.pixel(foreground=COLORS[index % len(COLORS)]),
         )
-        for xs, ys in _lines(one, start, end, width * DOTS_PER_CELL):
+        for xs, ys in _lines(curve, start, end, width * DOTS_PER_CELL):
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
-    across = [start + (end - start) * place / (TICKS - 1) for place in range(TICKS)]
-    up = [low + (high - low) * place / (TICKS - 1) for place in range(TICKS)]
+    across = [start + (end - start) * index / (TICKS - 1) for index in range(TICKS)]
+    up = [low + (high - low) * index / (TICKS - 1) for index in range(TICKS)]
     figure.ruler("x").lim(start, end)
     figure.ruler("y").lim(low, high)
     for axis, places, label in (("x", across, x_label or number), ("y", up, unit)):
         formats = (number, *number_formats(places)) if label is number else (label,)
         ticks = labeled(places, formats)
-        figure.ruler(axis).ticks([place for place, _ in ticks], [text for _, text in ticks])
+        figure.ruler(axis).ticks([index for index, _ in ticks], [text for _, text in ticks])
     return str(figure.build())
 
 
@@ -129,14 +129,14 @@ def _value_ends(series: Sequence[Series], y_min: float | None, y_max: float | No
 
 
 def _finite(series: Series) -> Series:
-    kept = [(x, y) for x, y in zip(series.times, series.values, strict=True) if math.isfinite(y)]
-    return Series(series.name, tuple(x for x, _ in kept), tuple(y for _, y in kept))
+    points = [(x, y) for x, y in zip(series.times, series.values, strict=True) if math.isfinite(y)]
+    return Series(series.name, tuple(x for x, _ in points), tuple(y for _, y in points))
 
 
 def _lines(series: Series, start: float, end: float, columns: int) -> list[tuple[list[float], list[float]]]:
     """Return the runs of finite values, each as its xs and ys."""
-    found = groupby(_reduced(series, start, end, columns), key=lambda point: math.isfinite(point[1]))
-    runs = [list(points) for is_finite, points in found if is_finite]
+    groups = groupby(_reduced(series, start, end, columns), key=lambda point: math.isfinite(point[1]))
+    runs = [list(points) for is_finite, points in groups if is_finite]
     return [([x for x, _ in points], [y for _, y in points]) for points in runs]
 
 

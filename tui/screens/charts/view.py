@@ -71,12 +71,12 @@ def words(view: ChartView) -> str:
 
 
 def drawing_words(view: ChartView) -> list[str]:
-    words = (
+    parts = (
         f"smooth {view.smoothing:g}" if view.smoothing else "",
         "log" if view.log else "",
         f"{len(view.hidden)} hidden" if view.hidden else "",
     )
-    return [word for word in words if word]
+    return [word for word in parts if word]
 
 
 def _length(seconds: float) -> str:

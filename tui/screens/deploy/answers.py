@@ -1,4 +1,4 @@
-"""Answer widgets, one per kind of question: each shows choices and default, and posts the answer."""
+"""Answer widgets, one per kind of question: each shows options and default, and posts the answer."""
 
 from __future__ import annotations
 
@@ -16,21 +16,15 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
-from textual.widgets.option_list import Option
+from textual.widgets.option_list import Option as ListOption
 
+from tui.forms.question import Answer, Option, Question
+from tui.forms.review import CHANGE
 from tui.screens.base import key_on
 from tui.screens.dialogs import ChoiceList
-from tui.text.sanitize import sanitize
-from tui.wizard.environment_steps import read_pair
-from tui.wizard.progress import questions
-from tui.wizard.review import CHANGE
-from tui.wizard.state import SECRETS
-from tui.wizard.step import Answer, Choice, Step
 
 REASON_CELLS = 44
-"""Wrap reasons to this width, so that they fit beside the list of steps at 80 columns."""
-
-
+"""Wrap reasons to this width, so that they fit beside the list of questions at 80 columns."""
 TITLE_CELLS = 12
 """Width of the longest title of a question, "Checkpoints" and "Environment", with a cell to spare."""
 
@@ -46,16 +40,16 @@ class CheckboxList(ChoiceList):
     class Complete(Message):
         """The user has finished marking."""
 
-    def __init__(self, choices: Sequence[Choice], marked: Collection[str]) -> None:
-        self._choices = tuple(choices)
+    def __init__(self, options: Sequence[Option], marked: Collection[str]) -> None:
+        self._options_shown = tuple(options)
         self._marked = set(marked)
         self.is_changed = False
-        """True if the user has marked or unmarked a choice."""
-        super().__init__(*(self._option(choice) for choice in self._choices))
+        """True if the user has marked or unmarked an option."""
+        super().__init__(*map(self._row, self._options_shown))
 
     @property
     def marked(self) -> tuple[str, ...]:
-        return tuple(choice.value for choice in self._choices if choice.value in self._marked)
+        return tuple(option.value for option in self._options_shown if option.value in self._marked)
 
     def answer(self) -> tuple[str, ...]:
         """Return the marked values; with none, mark and return the one under the cursor."""
@@ -63,37 +57,30 @@ class CheckboxList(ChoiceList):
             self.action_mark()
         return self.marked
 
-    def revise(self, choices: Sequence[Choice], proposed: Collection[str]) -> bool:
-        """Update the text of the same choices, return False if the choices differ.
+    def revise(self, options: Sequence[Option], proposed: Collection[str]) -> bool:
+        """Update the text of the same options, return False if the options differ.
 
         Marks that the user has changed are kept; others follow the proposal.
         """
-        if [one.value for one in choices] != [one.value for one in self._choices]:
+        if [option.value for option in options] != [option.value for option in self._options_shown]:
             return False
-        self._choices = tuple(choices)
+        self._options_shown = tuple(options)
         if not self.is_changed:
             self._marked = set(proposed)
-        for place, choice in enumerate(choices):
-            self.replace_option_prompt_at_index(place, self._option(choice).prompt)
-        return True
+        return _replace_prompts(self, list(map(self._row, options)))
 
-    def _option(self, choice: Choice) -> Option:
-        sign = " " if choice.disabled_reason else "☑" if choice.value in self._marked else "☐"
-        return Option(
-            Text.assemble(f"{sign} ", choice_text(choice)),
-            id=choice.value,
-            disabled=bool(choice.disabled_reason),
-        )
+    def _row(self, option: Option) -> ListOption:
+        sign = " " if option.disabled_reason else "☑" if option.value in self._marked else "☐"
+        text = Text.assemble(f"{sign} ", option_text(option))
+        return ListOption(text, id=option.value, disabled=bool(option.disabled_reason))
 
     def action_mark(self) -> None:
-        if self.highlighted is None:
-            return
-        choice = self._choices[self.highlighted]
-        if choice.disabled_reason:
+        option = None if self.highlighted is None else self._options_shown[self.highlighted]
+        if option is None or option.disabled_reason:
             return
         self.is_changed = True
-        self._marked ^= {choice.value}
-        self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
+        self._marked ^= {option.value}
+        self.replace_option_prompt_at_index(self.highlighted or 0, self._row(option).prompt)
 
     action_select = action_mark  # a click marks
 
@@ -102,188 +89,147 @@ class CheckboxList(ChoiceList):
 
 
 class QuestionPane(Vertical):
-    """Asks one step and posts ``Answered`` when the user is done; it does not validate the answer."""
+    """Asks one question and posts ``Answered`` when the user is done; it does not validate the answer."""
 
     @dataclass
     class Answered(Message):
-        """The user's answer; ``unreadable`` is the reason if the typed text could not be parsed."""
+        """The user's answer, as typed."""
 
-        step_id: str
+        question_id: str
         answer: Answer
-        unreadable: str = ""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, question: Question) -> None:
         super().__init__()
-        self.step = step
+        self.question = question
 
     def compose(self) -> ComposeResult:
-        step = self.step
-        if step.kind == "review":
-            yield _review_page(step)
-        elif step.kind == "choice":
-            yield _options(step)
-        elif step.kind == "choices":
-            yield CheckboxList(step.choices, _names(step.proposal))
-        elif step.kind == "pairs":
-            yield TextArea(_pairs_text(step), id="pairs", show_line_numbers=False, compact=True)
-            value = "secret" if step.id == SECRETS else "value"
-            key = key_on(self, "deploy.next")
-            yield Static(f"One NAME={value} per line; {key} continues", classes="hint")
-        else:
-            if step.choices:
-                yield _options(step)
-                yield Static("Choose above or type one:", classes="hint")
-            yield Input(_text(step.default), id="text", compact=True)
+        question = self.question
+        match question.kind:
+            case "review":
+                rows, actions = _review_rows(question)
+                page = ChoiceList(*rows, None, *actions)
+                page.highlighted = len(rows) + [action.disabled for action in actions].index(False)
+                yield page
+            case "choices":
+                yield CheckboxList(question.options, _names(question.proposal))
+            case "pairs":
+                yield TextArea(question.default_text, id="pairs", show_line_numbers=False, compact=True)
+                key = key_on(self, "deploy.next")
+                yield Static(f"One {question.remark} per line; {key} continues", classes="hint")
+            case kind:
+                if question.options:
+                    yield _choice_list(question)
+                if question.options and kind != "choice":
+                    yield Static("Choose above or type one:", classes="hint")
+                if kind != "choice":
+                    yield Input(question.default_text, id="text", compact=True)
 
     @property
     def is_changed(self) -> bool:
         """True if the user has typed or marked something that is not answered yet."""
-        match self.step.kind:
-            case "text" | "number":
-                return any(field.value != _text(self.step.default) for field in self.query(Input))
-            case "pairs":
-                return any(field.text != _pairs_text(self.step) for field in self.query(TextArea))
-            case "choices":
-                return any(each.is_changed for each in self.query(CheckboxList))
-            case _:
-                return False
+        typed = [field.value for field in self.query(Input)] + [area.text for area in self.query(TextArea)]
+        is_marked = any(marks.is_changed for marks in self.query(CheckboxList))
+        return is_marked or any(text != self.question.default_text for text in typed)
 
-    def revise(self, step: Step) -> bool:
-        """Update the text of the same question's choices; return False if the question differs."""
-        if step.id == self.step.id and step.kind == "review":
-            self.step = step
-            return _revise_page(self.query_one(ChoiceList), step)
-        marks = self.query(CheckboxList)
-        if (
-            step.id != self.step.id
-            or not marks
-            or not marks.first().revise(step.choices, _names(step.proposal))
-        ):
+    def revise(self, question: Question) -> bool:
+        """Show newer facts for the same question; return False if it must be asked again."""
+        before = self.question
+        if question.id != before.id:
             return False
-        self.step = step
-        return True
+        self.question = question
+        if (question.default, question.options) == (before.default, before.options):
+            return True
+        if question.kind == "review":
+            rows, actions = _review_rows(question)
+            return all(_replace_prompts(page, [*rows, *actions]) for page in self.query(ChoiceList))
+        marks = self.query(CheckboxList)
+        return bool(marks) and marks.first().revise(question.options, _names(question.proposal))
 
     def on_mount(self) -> None:
         self.take_focus()
 
     def take_focus(self) -> None:
-        target = "#text" if self.step.kind in ("text", "number") else "OptionList, TextArea"
-        for widget in self.query(target).results(Widget):  # none before the pane is mounted
-            self.screen.set_focus(widget)
-            break
+        for selector in ("Input", "OptionList, TextArea"):
+            for widget in self.query(selector).results(Widget):  # none before the pane is mounted
+                self.screen.set_focus(widget)
+                return
 
     @on(CheckboxList.Complete)
     @on(Input.Submitted)
     def give(self) -> None:
-        match self.step.kind:
-            case "choices":
-                self._post(self.query_one(CheckboxList).answer())
-            case "pairs":
-                self._submit_pairs(self.query_one(TextArea).text)
-            case "text" | "number":
-                self._post(self.query_one("#text", Input).value)
-            case _:
-                options = self.query_one(OptionList)
-                if options.highlighted is not None:
-                    self._post(options.get_option_at_index(options.highlighted).id)
+        for marks in self.query(CheckboxList):
+            self._post(marks.answer())
+            return
+        for area in self.query(TextArea):
+            self._post(area.text)
+            return
+        for field in self.query(Input):
+            self._post(field.value)
+            return
+        for options in self.query(OptionList):
+            if options.highlighted is not None:
+                self._post(options.get_option_at_index(options.highlighted).id)
 
-    def _post(self, answer: Answer, unreadable: str = "") -> None:
-        self.post_message(self.Answered(self.step.id, answer, unreadable))
-
-    def _submit_pairs(self, text: str) -> None:
-        pairs = []
-        for line in filter(None, (line.strip() for line in text.splitlines())):
-            pair = read_pair(line)
-            if pair is None:
-                self._post(None, f"{line!r} is not NAME=value")
-                return
-            pairs.append(pair)
-        self._post(tuple(pairs))
+    def _post(self, answer: Answer) -> None:
+        self.post_message(self.Answered(self.question.id, answer))
 
     @on(OptionList.OptionSelected)
     def _option_chosen(self, event: OptionList.OptionSelected) -> None:
-        if self.step.kind in ("text", "number"):
-            field = self.query_one("#text", Input)
+        for field in self.query(Input):
             field.value = event.option.id or ""
             self.screen.set_focus(field)
-        else:
-            self._post(event.option.id)
+            return
+        self._post(event.option.id)
 
 
-def _options(step: Step) -> ChoiceList:
-    options = ChoiceList(*_option_list(step.choices))
-    values = [choice.value for choice in step.choices]
-    wanted = str(step.proposal)
-    if wanted in values:
-        options.highlighted = values.index(wanted)
+def _choice_list(question: Question) -> ChoiceList:
+    options = ChoiceList(*map(_list_option, question.options))
+    values = [option.value for option in question.options]
+    if str(question.proposal) in values:
+        options.highlighted = values.index(str(question.proposal))
     return options
 
 
-def _review_page(step: Step) -> ChoiceList:
-    """Return the answers, a row each, and below them the actions, with the cursor on the first of these."""
-    rows, actions = _page_options(step)
-    page = ChoiceList(*rows, None, *actions)
-    page.highlighted = len(rows) + [action.disabled for action in actions].index(False)
-    return page
+def _review_rows(question: Question) -> tuple[list[ListOption], list[ListOption]]:
+    """Return the answers, a row each, and the actions, which are shown below them."""
+    answers = [option for option in question.options if option.value.startswith(CHANGE)]
+    actions = [option for option in question.options if not option.value.startswith(CHANGE)]
+    return [_answer_row(option) for option in answers], list(map(_list_option, actions))
 
 
-def _page_options(step: Step) -> tuple[list[Option], list[Option]]:
-    titles = {f"{CHANGE}{each.id}": each.title for each in questions(step.state)}
-    rows = [
-        Option(_answer_row(titles[one.value], one.hint), id=one.value)
-        for one in step.choices
-        if one.value in titles
-    ]
-    return rows, _option_list([one for one in step.choices if one.value not in titles])
-
-
-def _revise_page(page: OptionList, step: Step) -> bool:
-    """Update the texts, leaving the cursor where it is; return False if the possible choices differ."""
-    rows, actions = _page_options(step)
-    shown, wanted = page.options, [*rows, *actions]
-    if [(one.id, one.disabled) for one in shown] != [(one.id, one.disabled) for one in wanted]:
+def _replace_prompts(page: OptionList, options: Sequence[ListOption]) -> bool:
+    """Update the texts, leaving the cursor where it is; return False if the possible options differ."""
+    if [(each.id, each.disabled) for each in page.options] != [(each.id, each.disabled) for each in options]:
         return False
-    for place, one in enumerate(wanted):
-        page.replace_option_prompt_at_index(place, one.prompt)
+    for index, option in enumerate(options):
+        page.replace_option_prompt_at_index(index, option.prompt)
     return True
 
 
-def _answer_row(title: str, answer: str) -> Table:
+def _answer_row(option: Option) -> ListOption:
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(width=TITLE_CELLS, no_wrap=True)
     row.add_column(overflow="fold")
-    row.add_row(Text(sanitize(title), "dim"), Text(sanitize(answer)))
-    return row
+    row.add_row(Text(option.label, "dim"), Text(option.hint))
+    return ListOption(row, id=option.value)
 
 
-def _option_list(choices: Sequence[Choice]) -> list[Option]:
-    return [
-        Option(choice_text(choice), id=choice.value, disabled=bool(choice.disabled_reason))
-        for choice in choices
-    ]
+def _list_option(option: Option) -> ListOption:
+    return ListOption(option_text(option), id=option.value, disabled=bool(option.disabled_reason))
 
 
-def choice_text(choice: Choice) -> Text:
+def option_text(option: Option) -> Text:
     """Return label and hint; the whole reason if disabled, as the cursor cannot move there to read on."""
-    text = Text(sanitize(choice.label))
-    if choice.disabled_reason:
-        lines = textwrap.wrap(sanitize(choice.disabled_reason), REASON_CELLS, break_on_hyphens=False)
+    text = Text(option.label)
+    if option.disabled_reason:
+        lines = textwrap.wrap(option.disabled_reason, REASON_CELLS, break_on_hyphens=False)
         text.append("".join(f"\n    {line}" for line in lines), "italic")
-    elif choice.hint:
-        text.append(f"  {sanitize(choice.hint)}", "dim")
-    if choice.warning:
-        text.append(f"\n    ▲ {sanitize(choice.warning)}", "bold")
+    elif option.hint:
+        text.append(f"  {option.hint}", "dim")
+    if option.warning:
+        text.append(f"\n    ▲ {option.warning}", "bold")
     return text
 
 
 def _names(value: Answer) -> tuple[str, ...]:
-    return tuple(str(each) for each in value) if isinstance(value, tuple) else ()
-
-
-def _text(value: Answer) -> str:
-    return "" if value is None or isinstance(value, tuple) else sanitize(str(value))
-
-
-def _pairs_text(step: Step) -> str:
-    pairs = step.default if isinstance(step.default, tuple) else ()
-    return "\n".join(f"{pair[0]}={pair[1]}" for pair in pairs if isinstance(pair, tuple))
+    return tuple(map(str, value)) if isinstance(value, tuple) else ()

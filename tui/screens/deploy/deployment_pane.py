@@ -1,4 +1,4 @@
-"""The end of the wizard: the deployment's phases, its log, and how to call it; or a dry run's config."""
+"""The end of the deploy form: the deployment's phases, its log, and how to call it; or a dry run's config."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
-from api_client.deployment import Calls
 from api_client.models.logs import LogEntry
 from tui.analysis.deployments import startup_text
 from tui.feeds.deployment import DeploySnapshot
@@ -48,51 +47,41 @@ class DeploymentPane(Vertical):
         if lines:
             self.query_one(LogView).store.append(lines)
 
-    def show(
-        self,
-        snapshot: DeploySnapshot,
-        *,
-        truss_config: str,
-        call: Calls | None,
-        show_again: str,
-        serves_nothing: bool,
-    ) -> None:
-        tones = tone_styles(self.app)
-        result = snapshot.result
-        head, words = Text(), Text()
-        tried = snapshot.stage == "tried"
-        self.query_one(LogView).display = not tried
+    def show(self, snapshot: DeploySnapshot) -> None:
+        result, tones = snapshot.result, tone_styles(self.app)
         if result is None:
             return
-        if tried:
+        head, text = Text(), Text()
+        is_dry_run = snapshot.stage == "tried"
+        call = snapshot.calls.curl if snapshot.calls else ""
+        self.to_copy = snapshot.truss_config if is_dry_run else call
+        self.query_one(LogView).display = not is_dry_run
+        if is_dry_run:
             head.append("✓ Dry run: nothing was created. ", tones["good"])
             head.append("Truss config that would be deployed:", tones["muted"])
-            words.append(sanitize_multiline(truss_config))
-            self.to_copy = truss_config
+            text.append(sanitize_multiline(snapshot.truss_config))
         else:
             self._deployment_states(head, snapshot)
-            if start := startup_text(snapshot.startups):
-                head.append(f"\nlast start {start}", tones["muted"])
-            if result.link:
-                head.append(f"\n{sanitize(result.link)}", tones["muted"])
-            if show_again:  # no screen leads back here
-                head.append(f"\nlater: {sanitize(show_again)}", tones["muted"])
-            if snapshot.changing:
-                head.append(f"\n{snapshot.changing}", tones["key"])
+            start = startup_text(snapshot.startups)
+            later = snapshot.show_again  # no screen leads back here
+            for line in (f"last start {start}" if start else "", result.link, later and f"later: {later}"):
+                if line:
+                    head.append(f"\n{sanitize(line)}", tones["muted"])
+            if snapshot.pending:
+                head.append(f"\n{snapshot.pending}", tones["key"])
             elif snapshot.note:
                 head.append(f"\n✓ {sanitize(snapshot.note)}", tones["good"])
             if snapshot.error:
                 head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
-            if call is not None:
-                lead = EMULATED_CALL if serves_nothing else CALL.format(key=key_on(self, "deploy.copy"))
-                words.append(lead, tones["strong"])
-                words.append("\n\n".join(sanitize_multiline(form) for form in (call.curl, call.python)))
-                self.to_copy = call.curl
+            if snapshot.calls is not None:
+                lead = CALL.format(key=key_on(self, "deploy.copy"))
+                text.append(EMULATED_CALL if snapshot.serves_nothing else lead, tones["strong"])
+                text.append("\n\n".join(map(sanitize_multiline, (call, snapshot.calls.python))))
         if snapshot.written_to is not None:
             head.append(f"\nTruss config: {sanitize(str(snapshot.written_to))}", tones["muted"])
         self.query_one("#follow-head", WrappedText).update(head)
-        self.query_one("#follow-words", Static).update(words)
-        self.query_one("#follow-text").display = bool(words)
+        self.query_one("#follow-words", Static).update(text)
+        self.query_one("#follow-text").display = bool(text)
 
     def _deployment_states(self, head: Text, snapshot: DeploySnapshot) -> None:
         """List the deployment states and mark the current one; an unknown state is shown by its name."""
@@ -101,7 +90,7 @@ class DeploymentPane(Vertical):
         head.append(f"{sanitize(name or 'deployment')}  ", tones["strong"])
         if snapshot.deployment is not None and snapshot.deployment.is_production:
             head.append("production  ", tones["key"])
-        status = snapshot.status or DEPLOYMENT_STAGES[0]
+        status = (snapshot.deployment and snapshot.deployment.status) or DEPLOYMENT_STAGES[0]
         if status not in DEPLOYMENT_STAGES:
             sign, tone = self._sign(snapshot, status)
             head.append(f"{sign} {sanitize(status)}", tones[tone])

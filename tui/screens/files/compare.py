@@ -55,7 +55,7 @@ class CompareCheckpointsScreen(AppScreen):
 
     async def _list(self) -> None:
         try:
-            files = [await self._list_files(one.name) for one in (self._left, self._right)]
+            files = [await self._list_files(side.name) for side in (self._left, self._right)]
         except RequestError as error:
             key = self.key_for("screen.refresh")
             self._remark = (

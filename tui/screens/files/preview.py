@@ -157,8 +157,8 @@ def adapter_lines(text: str) -> list[Line]:
         return []
     if not isinstance(config, Mapping):
         return []
-    known = [(label, config[name]) for name, label in ADAPTER_FACTS if config.get(name) is not None]
-    return [*(_fact(label, _words(value)) for label, value in known), ""] if known else []
+    facts = [(label, config[name]) for name, label in ADAPTER_FACTS if config.get(name) is not None]
+    return [*(_fact(label, _words(value)) for label, value in facts), ""] if facts else []
 
 
 def _words(value: Any) -> str:
@@ -280,7 +280,7 @@ class PreviewPane(Vertical):
     ) -> None:
         """Show a directory's totals, and the number of parameters in its ``weights`` files."""
         key = tuple(map(_key, weights))
-        known = self._directory_cache.get(key, [])
+        cached = self._directory_cache.get(key, [])
         self._stop()
         lines: list[Line] = [[(f"{counted(files, 'file')}, {bytes_iec(size_bytes)}", "plain")]]
         if newest_s is not None:
@@ -290,14 +290,14 @@ class PreviewPane(Vertical):
         )
         hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
         head: list[list[Span]] = [[(name + "/", "strong")]]
-        self._show(head, [*lines, *known, "", hint])
-        if not weights or known:
+        self._show(head, [*lines, *cached, "", hint])
+        if not weights or cached:
             return
 
         async def read() -> None:
-            found = directory_lines(await self._weigh(weights))
-            self._directory_cache[key] = found
-            self._show(head, [*lines, *found, "", hint])
+            new_lines = directory_lines(await self._weigh(weights))
+            self._directory_cache[key] = new_lines
+            self._show(head, [*lines, *new_lines, "", hint])
 
         self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(read))
 
@@ -306,9 +306,9 @@ class PreviewPane(Vertical):
             return
         self._stop()
         self._shown = file
-        known = self._previews.get(_key(file))
-        if known is not None:
-            self._show_preview(*known)
+        cached = self._previews.get(_key(file))
+        if cached is not None:
+            self._show_preview(*cached)
             return
         self._show(self._head(file, None), [[("reading…", "muted")]])
         self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(partial(self._read, file)))
@@ -343,7 +343,7 @@ class PreviewPane(Vertical):
         curves = loss_curves(preview)
         self.set_class(bool(curves), "-chart")
         if curves:
-            places = [place for curve in curves for place in curve.times]
+            places = [step for curve in curves for step in curve.times]
             start, end = min(places), max(*places, min(places) + 1)
             self.query_one(LineChart).show(curves, ChartSpec("loss", start, end, x_axis="step"))
 

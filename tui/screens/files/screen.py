@@ -92,9 +92,9 @@ class FilesScreen(TreeScreen):
                 else None
             )
         self.show_stale(snapshot.error if snapshot.files is not None else "")
-        words = self._instead(snapshot)
-        self.query_one("#instead", WrappedText).update(words)
-        self.set_class(bool(words), "-instead")
+        message = self._instead(snapshot)
+        self.query_one("#instead", WrappedText).update(message)
+        self.set_class(bool(message), "-instead")
         self._show_header()
 
     def _instead(self, snapshot: FilesSnapshot) -> str:
@@ -139,8 +139,8 @@ class FilesScreen(TreeScreen):
         tree = self.tree_view.file_tree
         if tree is None or tree.is_directory(node):
             return None
-        place = tree.entry_of[node]
-        return self._files[place] if 0 <= place < len(self._files) else None
+        index = tree.entry_of[node]
+        return self._files[index] if 0 <= index < len(self._files) else None
 
     @on(FileTreeView.Highlighted)
     def _cursor_moved(self) -> None:
@@ -163,10 +163,10 @@ class FilesScreen(TreeScreen):
         tree = self.tree_view.file_tree
         if tree is None or tree.file_counts[node] > MAX_FILES_SCANNED:
             return ()
-        places = [tree.entry_of[each] for each in tree.files_below(node)]
-        files = (self._files[place] for place in places if 0 <= place < len(self._files))
-        found = tuple(file for file in files if is_safetensors(file.relative_file_name) and file.size_bytes)
-        return found if len(found) <= MAX_SHARDS_READ else ()
+        places = [tree.entry_of[below] for below in tree.files_below(node)]
+        files = (self._files[index] for index in places if 0 <= index < len(self._files))
+        shards = tuple(file for file in files if is_safetensors(file.relative_file_name) and file.size_bytes)
+        return shards if len(shards) <= MAX_SHARDS_READ else ()
 
     @on(FileTreeView.FileChosen)
     def _file_chosen(self) -> None:
@@ -180,8 +180,8 @@ class FilesScreen(TreeScreen):
         if tree is None:
             return ()
         tops = self.tree_view.marked or ({node} if node is not None else frozenset())
-        places = {tree.entry_of[each] for top in tops for each in tree.files_below(top)}
-        return tuple(self._files[place] for place in sorted(places) if 0 <= place < len(self._files))
+        places = {tree.entry_of[below] for top in tops for below in tree.files_below(top)}
+        return tuple(self._files[index] for index in sorted(places) if 0 <= index < len(self._files))
 
     # Actions
 

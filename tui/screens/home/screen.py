@@ -178,8 +178,7 @@ class HomeScreen(AppScreen):
             )
 
     def watch_snoozed(self) -> None:
-        if self.is_mounted:
-            self._show_jobs()
+        self._show_jobs()
 
     watch_stopping = watch_snoozed
 
@@ -223,6 +222,8 @@ class HomeScreen(AppScreen):
         self._show_jobs()
 
     def _show_jobs(self) -> None:
+        if not self.is_mounted:  # a message to the Home before this one, such as a bookmark, came late
+            return
         self._read_query()
         snapshot = self.snapshot
         if snapshot is not None:

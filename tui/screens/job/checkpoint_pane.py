@@ -31,14 +31,14 @@ FIRST_SORT: Sort = ("written", True)
 
 def rows_by_key(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
     """Map names to facts, adding a number to repeated names."""
-    found: dict[str, CheckpointFacts] = {}
-    for one in facts:
-        key, again = one.name, 1
-        while key in found:
+    rows: dict[str, CheckpointFacts] = {}
+    for fact in facts:
+        key, again = fact.name, 1
+        while key in rows:
             again += 1
-            key = f"{one.name}\0{again}"
-        found[key] = one
-    return found
+            key = f"{fact.name}\0{again}"
+        rows[key] = fact
+    return rows
 
 
 LOADING = "Loading checkpoints…"
@@ -97,7 +97,7 @@ class CheckpointPane(Vertical):
         unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
         made_of = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
         is_new = len(self._made_of) != len(made_of) or any(
-            one is not other and one != other for one, other in zip(made_of, self._made_of, strict=True)
+            new is not other and new != other for new, other in zip(made_of, self._made_of, strict=True)
         )
         is_new = is_new and not self._awaits_more(run)
         if is_new:
@@ -140,7 +140,7 @@ class CheckpointPane(Vertical):
 
     def _show_summary(self) -> None:
         all_facts = list(self._facts.values())
-        size = sum(one.checkpoint.size_bytes or 0 for one in all_facts)
+        size = sum(fact.checkpoint.size_bytes or 0 for fact in all_facts)
         number = len(all_facts)
         facts: list[list[Span]] = [
             [
@@ -150,18 +150,18 @@ class CheckpointPane(Vertical):
         ]
         if self._marked:
             facts.append([(f"✓ {len(self._marked)} marked", "good")])
-        uploading = sum(one.sync == "uploading" for one in all_facts)
+        uploading = sum(fact.sync == "uploading" for fact in all_facts)
         if uploading:
             facts.append([(f"↑ {uploading} uploading", "caution")])
-        faulty = sum(one.fault is not None for one in all_facts)
+        faulty = sum(fact.fault is not None for fact in all_facts)
         if faulty:
             facts.append([(f"✗ {faulty} after the loss diverged", "bad")])
         if self._reads:
             facts.append([("reading the log to check them…", "muted")])
-        best = next((one for one in all_facts if one.is_best and one.score), None)
+        best = next((fact for fact in all_facts if fact.is_best and fact.score), None)
         if best is not None and best.score is not None:
             facts.append([("★ best ", "accent"), (f"{sanitize(best.name)}, {best.score.words}", "plain")])
-        newest = next((one for one in all_facts if one.is_newest), None)
+        newest = next((fact for fact in all_facts if fact.is_newest), None)
         if newest is not None:
             facts.append([("newest ", "key"), (sanitize(newest.name), "plain")])
         self.query_one(StatusLine).set_facts(facts)
@@ -219,8 +219,8 @@ class CheckpointPane(Vertical):
         """The names of the marked checkpoints, else of the one the cursor was moved to, else none."""
         chosen = self.chosen
         has_moved = chosen is not None and self._table.cursor_key != self._left_on
-        wanted = self.marked or ((chosen,) if chosen is not None and has_moved else ())
-        return tuple(dict.fromkeys(one.name for one in wanted))
+        selected = self.marked or ((chosen,) if chosen is not None and has_moved else ())
+        return tuple(dict.fromkeys(fact.name for fact in selected))
 
     @on(RowTable.Selected)
     def action_open_checkpoint(self) -> None:
@@ -236,10 +236,10 @@ class CheckpointPane(Vertical):
         chosen = self._chosen_checkpoint
         if chosen is None:
             return
-        wanted = self.marked or (chosen,)
-        sizes = [one.checkpoint.size_bytes for one in wanted]
+        selected = self.marked or (chosen,)
+        sizes = [fact.checkpoint.size_bytes for fact in selected]
         size = sum(size for size in sizes if size is not None) if any(sizes) else None
-        names = tuple(dict.fromkeys(one.name for one in wanted))
+        names = tuple(dict.fromkeys(fact.name for fact in selected))
         self.post_message(messages.DownloadRequested(DownloadRequest(self._job, names, size_bytes=size)))
 
     def action_compare_checkpoints(self) -> None:

@@ -50,12 +50,12 @@ class Details(VerticalScroll, can_focus=True):
             table.add_row(Text("history", tones["strong"]), "")
             for event in run.status_history:
                 view = status_view(event.status)
-                words = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
+                event_text = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
                 if event.exit_code is not None:
-                    words.append(f"  exit code {event.exit_code}")
+                    event_text.append(f"  exit code {event.exit_code}")
                 if event.event_message:
-                    words.append(f"  {sanitize(event.event_message)}", tones["muted"])
-                table.add_row(Text(local_time(event.created)), words)
+                    event_text.append(f"  {sanitize(event.event_message)}", tones["muted"])
+                table.add_row(Text(local_time(event.created)), event_text)
         return table
 
 

@@ -19,12 +19,9 @@ from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import (
-    LOSS_KINDS,
-    NO_ETA_KINDS,
     NODE_CHARACTERS,
     SIGNS,
     TONES,
-    FindingKind,
     HealthFinding,
     SnoozedFindings,
 )
@@ -192,9 +189,7 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     checkpoint = [] if waits and not run.checkpoints else _checkpoint(run, width)
     silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
     ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
-    # shown in the progress line
-    ordered = [finding for finding in ordered if finding.kind is not FindingKind.QUEUED]
-    if not ordered and waits:
+    if waits:  # the progress line shows for what
         return [[(BEFORE_RUNNING_NOTE, "muted")], checkpoint]
     running = run.status.tone == "running"
     progresses = running and run.progress is not None and run.progress.step is not None
@@ -235,7 +230,7 @@ def _is_healthy_run(run: RunSnapshot) -> Fact:
 def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
     sign, tone = SIGNS[finding.severity], TONES[finding.severity]
     text = {"long": finding.text, "short": finding.short, "brief": brief(finding, now)}[form]
-    if form == "brief" and finding.kind is FindingKind.ERRORS and room >= MIN_ERROR_CELLS:
+    if form == "brief" and finding.kind.quotes_log and room >= MIN_ERROR_CELLS:
         # part of the error's text is worth more than a count
         text = shortened(finding.short, room - cell_len(f"{sign} "))
     text = sanitize(text)
@@ -246,7 +241,7 @@ def _finding(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -
             text = f"{cut}: {text}"
     if (
         form != "brief"
-        and finding.kind in LOSS_KINDS  # users ask next how long it has lasted
+        and finding.kind.loss  # users ask next how long it has lasted
         and finding.since is not None
         and now > finding.since
     ):
@@ -274,7 +269,7 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
 
 def _is_stuck(run: RunSnapshot) -> bool:
     """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
-    return any(found.kind in NO_ETA_KINDS for found in run.findings)
+    return any(found.kind.halts or found.kind.loss == "not finite" for found in run.findings)
 
 
 def cost(run: RunSnapshot) -> Fact:

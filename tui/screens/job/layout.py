@@ -90,14 +90,14 @@ class JobLayout:
     @classmethod
     def remembered(cls, settings: Loaded, memory: Memory) -> JobLayout:
         """Return the remembered layout, in which explicit settings replace what was remembered."""
-        wanted = settings.configuration.logs
+        options = settings.configuration.logs
         log = LogOptions(
-            time=wanted.time,
-            wrap=wanted.wrap,
-            min_level=wanted.min_level,
-            collapse_progress=wanted.collapse_progress,
-            fold_tracebacks=wanted.fold_tracebacks,
-            max_lines=wanted.max_lines_in_memory,
+            time=options.time,
+            wrap=options.wrap,
+            min_level=options.min_level,
+            collapse_progress=options.collapse_progress,
+            fold_tracebacks=options.fold_tracebacks,
+            max_lines=options.max_lines_in_memory,
         )
         explicit = frozenset(name for name in asdict(log) if settings.is_given(f"logs.{name}"))
         return cls(log=log).recalled(memory.state.job, explicit)

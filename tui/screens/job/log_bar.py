@@ -241,25 +241,25 @@ def _follows(view: LogView, state: LogState) -> list[Span]:
         return [("complete" if state.is_complete else "job ended", "muted")]
     if following:
         return [("following", "good") if state.caught_up else ("reading", "muted")]
-    words: list[Span] = [("paused", "warn")]
+    spans: list[Span] = [("paused", "warn")]
     if unseen:
-        words.append((f" ↓ {count(unseen)} new", "accent"))
-    return words
+        spans.append((f" ↓ {count(unseen)} new", "accent"))
+    return spans
 
 
 def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
-    words: list[Span] = [(f"/{pattern_text(pattern).strip('/')}", "accent")]
+    spans: list[Span] = [(f"/{pattern_text(pattern).strip('/')}", "accent")]
     if match is None:
-        return words
+        return spans
     if match.entry is None:
         if match.total_is_final:
-            words.append((": not found", "warn"))
-        return words
+            spans.append((": not found", "warn"))
+        return spans
     more = "" if match.total_is_final else "+"
-    words.append((f" {count(match.position)} of {count(match.total)}{more}", "plain"))
+    spans.append((f" {count(match.position)} of {count(match.total)}{more}", "plain"))
     if match.wrapped:
-        words.append((" wrapped around", "warn"))
-    return words
+        spans.append((" wrapped around", "warn"))
+    return spans
 
 
 def _switched(options: LogOptions) -> list[list[Span]]:

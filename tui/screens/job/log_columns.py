@@ -129,12 +129,12 @@ class LogColumns(Horizontal):
         nodes = (*shown[first:], *shown[:first])[: max(1, self.room())]
         self.nodes = nodes if len(nodes) > 1 else ()
         columns = list(self.query(LogColumn))
-        wanted = max(1, len(self.nodes))
-        for column in columns[wanted:]:
+        number = max(1, len(self.nodes))
+        for column in columns[number:]:
             if column.view.has_focus:
                 self.screen.set_focus(self.main)
             await column.remove()
-        for position in range(len(columns), wanted):
+        for position in range(len(columns), number):
             view = LogView(store=self.main.store, options=self._of_column(position), now_s=self._now_s)
             await self.mount(LogColumn(view))
             view.viewport.follow = self.main.viewport.follow

@@ -168,13 +168,13 @@ class LogField(Vertical):
             self.switches = replace(now, context_lines=CONTEXT_STOPS[after % len(CONTEXT_STOPS)])
 
     def action_recall(self, by: int) -> None:
-        known = self._history.get(self.purpose, [])
-        self._recalled = max(0, min(len(known), self._recalled + by))
-        self._type(known[-self._recalled] if self._recalled else "")
+        history = self._history.get(self.purpose, [])
+        self._recalled = max(0, min(len(history), self._recalled + by))
+        self._type(history[-self._recalled] if self._recalled else "")
 
     def action_complete(self) -> None:
-        known = self._history.get(self.purpose, [])
-        like_this = [text for text in known if text.startswith(self.text) and text != self.text]
+        history = self._history.get(self.purpose, [])
+        like_this = [text for text in history if text.startswith(self.text) and text != self.text]
         if like_this:
             self._type(like_this[-1])
 
@@ -201,10 +201,10 @@ class LogField(Vertical):
     @on(Input.Submitted, "#log-input")
     def _submitted(self, event: Input.Submitted) -> None:
         if event.value:
-            known = self._history.setdefault(self.purpose, [])
-            if event.value in known:
-                known.remove(event.value)
-            known.append(event.value)
+            history = self._history.setdefault(self.purpose, [])
+            if event.value in history:
+                history.remove(event.value)
+            history.append(event.value)
         self.post_message(self.Given(self.purpose, event.value))
 
     def _clicked(self, position: int) -> None:
@@ -219,16 +219,16 @@ class LogField(Vertical):
             return [("everything", [("^l ", "key"), (what, "accent")])]
         if self.purpose == "time":
             return []
-        words: list[tuple[str, list[Span]]] = [
+        labels: list[tuple[str, list[Span]]] = [
             ("regex", _switch("^r", "regex", "on" if now.regex else "off", now.regex)),
             ("case", _switch("^t", "case", CASE_LABELS[now.case], now.case is not None)),
         ]
         if self.purpose == "filter":
-            words += [
+            labels += [
                 ("invert", _switch("^n", "invert", "on" if now.invert else "off", now.invert)),
                 ("context", _switch("^o", "context", str(now.context_lines), now.context_lines > 0)),
             ]
-        return words
+        return labels
 
     def _show(self) -> None:
         line = self.query_one("#log-switches", _SwitchLine)
@@ -237,8 +237,8 @@ class LogField(Vertical):
         elif self.purpose == "time":
             line.set_facts([[(EXAMPLES, "muted")]], 1)
         else:
-            words = [words for _, words in self._switch_labels()]
-            line.set_facts(words, len(words))
+            spans = [spans for _, spans in self._switch_labels()]
+            line.set_facts(spans, len(spans))
 
 
 def _switch(key: str, name: str, state: str, on: bool) -> list[Span]:

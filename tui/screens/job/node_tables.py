@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from tui.analysis.node_metrics import NodeSnapshot
-from tui.analysis.run.finding import SIGNS, FindingKind, HealthFinding
+from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
 from tui.tables.column import Column, Span, chosen, fitted_columns
@@ -68,18 +68,6 @@ class NodeTable(RowTable[NodeSnapshot]):
 
 
 FACTS = ("cores", "memory", "disk")
-
-_NOTES: dict[FindingKind, str] = {
-    FindingKind.NODE_MISSING: "✗ lost",
-    FindingKind.METRICS_MISSING: "? no metrics",
-    FindingKind.STRAGGLER: "▲ slow",
-    FindingKind.GPU_IDLE: "▽ idle",
-    FindingKind.GPU_MEMORY: "■ full",
-    FindingKind.MEMORY_LEAK: "↗ leak",
-    FindingKind.DISK_FILLING: "▤ disk",
-}
-"""Notes shown next to a node, the worst first; each has its own sign, unless the finding is critical."""
-_OTHER = "! issue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,22 +161,14 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
 
 
 def notes_by_node(run: RunSnapshot) -> dict[str, str]:
-    found: dict[str, list[HealthFinding]] = {}
-    for finding in run.findings:
+    """Return the note of each node with a finding: the sign and the word of the worst."""
+    notes: dict[str, str] = {}
+    for finding in run.findings:  # the worst first
         if finding.node is not None:
-            found.setdefault(finding.node, []).append(finding)
-    notes = {name: _note(those) for name, those in found.items()}
-    for name in run.slow_nodes:
-        notes.setdefault(name, _NOTES[FindingKind.STRAGGLER])
-    for name in run.missing_nodes:
-        notes[name] = _NOTES[FindingKind.NODE_MISSING]
+            sign, word = finding.kind.note.split(" ", 1)
+            sign = SIGNS["critical"] if finding.severity == "critical" else sign
+            notes.setdefault(finding.node, f"{sign} {word}")
     return notes
-
-
-def _note(findings: list[HealthFinding]) -> str:
-    kinds = {finding.kind for finding in findings}
-    sign, word = next((note for kind, note in _NOTES.items() if kind in kinds), _OTHER).split(" ", 1)
-    return f"{SIGNS['critical'] if any(one.severity == 'critical' for one in findings) else sign} {word}"
 
 
 def _sort_key(row: MatrixRow, memory: bool) -> float:

@@ -59,7 +59,7 @@ class TimeBar(Widget):
         self._dragging = False
         self._read_timer: Timer | None = None
         length = run.end - run.begin
-        self._step = max((one for one in STEPS if one * STEPS_ACROSS <= length), default=STEPS[0])
+        self._step = max((step for step in STEPS if step * STEPS_ACROSS <= length), default=STEPS[0])
 
     def on_mount(self) -> None:
         self.set_interval(REPAINT_S, self._repaint)
@@ -79,8 +79,8 @@ class TimeBar(Widget):
             self.screen.labels = {"play": "pause"} if self._is_playing else {}
 
     async def _find_moments(self) -> None:
-        async for found in self._run.moments():
-            self._moments = found
+        async for moments in self._run.moments():
+            self._moments = moments
             self.refresh()
 
     # Seeking
@@ -100,7 +100,7 @@ class TimeBar(Widget):
 
     def _go_to_mark(self, by: int) -> None:
         at = self._run.at
-        others = [one for one in self._moments if (one.at > at if by > 0 else one.at < at)]
+        others = [moment for moment in self._moments if (moment.at > at if by > 0 else moment.at < at)]
         if others:
             self._run.seek(others[0 if by > 0 else -1].at)
             self._sought()
@@ -128,8 +128,8 @@ class TimeBar(Widget):
         clock = self._run.clock
         slower = [speed for speed in SPEEDS if speed < clock.speed]
         faster = [speed for speed in SPEEDS if speed > clock.speed]
-        found = faster[:1] if by > 0 else slower[-1:]
-        clock.speed = found[0] if found else clock.speed
+        speeds = faster[:1] if by > 0 else slower[-1:]
+        clock.speed = speeds[0] if speeds else clock.speed
         self.refresh()
 
     action_faster = partialmethod(_change_speed, 1)
@@ -163,39 +163,39 @@ class TimeBar(Widget):
         self._shown_at = run.at
         sign = "▶" if self._is_playing else "‖"
         before = f" {sign} {run.clock.speed:g}× "
-        shown, whole = ((each - run.begin).total_seconds() for each in (run.at, run.end))
-        after = f" {duration(shown)} of {duration(whole)} "
+        shown, length = ((time - run.begin).total_seconds() for time in (run.at, run.end))
+        after = f" {duration(shown)} of {duration(length)} "
         here = self._mark_here()
         cells = max(self.size.width - len(before) - len(after), MIN_BAR_CELLS)
         if here is not None:
-            words = f"· {MARKS[here.kind][0]} {clip(sanitize(here.text), min(TEXT_CELLS, cells // 3))} "
-            note = Text(words, styles[MARKS[here.kind][1]])
+            label = f"· {MARKS[here.kind][0]} {clip(sanitize(here.text), min(TEXT_CELLS, cells // 3))} "
+            note = Text(label, styles[MARKS[here.kind][1]])
             cells -= note.cell_len
         else:
             note = Text()
         self._track = (len(before), cells)
         line = Text(before, no_wrap=True, end="")
-        for sign, style in self._cells(cells, shown, whole):
+        for sign, style in self._cells(cells, shown, length):
             line.append(sign, styles[style])
         return line.append(after).append_text(note)
 
     def _mark_here(self) -> Moment | None:
         moments = self._moments
         position = bisect_right(moments, self._run.at, key=lambda one: one.at)
-        found = moments[position - 1] if position else None
-        return found if found is not None and found.at == self._run.at else None
+        moment = moments[position - 1] if position else None
+        return moment if moment is not None and moment.at == self._run.at else None
 
-    def _cells(self, cells: int, shown: float, whole: float) -> list[tuple[str, str]]:
+    def _cells(self, cells: int, shown: float, length: float) -> list[tuple[str, str]]:
         """Return the sign and tone of each cell of the track."""
 
         def cell(seconds: float) -> int:
-            return min(max(round(seconds / (whole or 1.0) * (cells - 1)), 0), cells - 1)
+            return min(max(round(seconds / (length or 1.0) * (cells - 1)), 0), cells - 1)
 
         now = cell(shown)
         row = [("━", "accent") if position < now else ("─", "muted") for position in range(cells)]
         for kind, mark in MARKS.items():
-            for one in self._moments:
-                if one.kind == kind:
-                    row[cell((one.at - self._run.begin).total_seconds())] = mark
+            for moment in self._moments:
+                if moment.kind == kind:
+                    row[cell((moment.at - self._run.begin).total_seconds())] = mark
         row[now] = ("┃", "strong")
         return row

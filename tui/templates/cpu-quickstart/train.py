@@ -22,17 +22,17 @@ CHECKPOINT_EVERY = 500
 
 def load_points(cache: Path | None) -> list[tuple[float, float, int]]:
     """Return the training set (x, y, 1 if inside), from the cache if possible."""
-    kept = cache / "ring" / "points.json" if cache else None
-    if kept and kept.exists():
-        print(f"INFO found points in the cache: {kept}")
-        return [tuple(point) for point in json.loads(kept.read_text())]
+    cached = cache / "ring" / "points.json" if cache else None
+    if cached and cached.exists():
+        print(f"INFO found points in the cache: {cached}")
+        return [tuple(point) for point in json.loads(cached.read_text())]
     chance = random.Random(SEED)
     places = [(chance.uniform(-1, 1), chance.uniform(-1, 1)) for _ in range(POINTS)]
     points = [(x, y, int(math.hypot(x, y) < 0.7)) for x, y in places]
-    if kept:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(points))
-        print(f"INFO saved points in the cache for the next job: {kept}")
+    if cached:
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        cached.write_text(json.dumps(points))
+        print(f"INFO saved points in the cache for the next job: {cached}")
     return points
 
 
@@ -58,8 +58,8 @@ class Network:
             for index, value in enumerate(values):
                 output_slope[index] += error * value
                 back = error * self.output[index] * (1 - value * value)
-                for place, entered in enumerate((x, y, 1.0)):
-                    hidden_slope[index][place] += back * entered
+                for number, entered in enumerate((x, y, 1.0)):
+                    hidden_slope[index][number] += back * entered
             output_slope[-1] += error
         self.output = [w - rate * s for w, s in zip(self.output, output_slope)]
         self.hidden = [

@@ -61,10 +61,10 @@ def save_checkpoint(root: Path, step: int, model: Counter) -> None:
 
 def load_checkpoint(root: Path, model: Counter) -> None:
     """Resume from the newest checkpoint loaded by ``load_checkpoint_config``, if there is one."""
-    found = sorted(root.rglob("model.pt"), key=lambda path: path.stat().st_mtime)
-    if found:
-        model.load_state_dict(torch.load(found[-1], map_location="cpu", weights_only=True))
-        print(f"INFO resuming from {found[-1]}", flush=True)
+    checkpoints = sorted(root.rglob("model.pt"), key=lambda path: path.stat().st_mtime)
+    if checkpoints:
+        model.load_state_dict(torch.load(checkpoints[-1], map_location="cpu", weights_only=True))
+        print(f"INFO resuming from {checkpoints[-1]}", flush=True)
 
 
 def main() -> None:
@@ -87,9 +87,9 @@ def main() -> None:
 
     steps = int(os.environ.get("STEPS", "200"))
     started = time.monotonic()
-    for step, (numbers, wanted) in enumerate(batches(rank, device), start=1):
+    for step, (numbers, targets) in enumerate(batches(rank, device), start=1):
         scores = parallel(numbers)
-        loss = nn.functional.cross_entropy(scores.flatten(0, 1), wanted.flatten())
+        loss = nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -109,9 +109,9 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
 
 def finite_range(series: Series, start: float, end: float) -> tuple[float, float] | None:
     """Return the lowest and highest finite value in the time range, or None if there is none."""
-    found = extent((series,), start, end)
-    if found is None or (isfinite(found[0]) and isfinite(found[1])):
-        return found
+    value_range = extent((series,), start, end)
+    if value_range is None or (isfinite(value_range[0]) and isfinite(value_range[1])):
+        return value_range
     begin, stop = bisect_left(series.times, start), bisect_right(series.times, end)
     finite = [value for value in series.values[begin:stop] if isfinite(value)]
     return (min(finite), max(finite)) if finite else None
@@ -172,8 +172,8 @@ def _spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: i
     if -1 <= column < columns and last_row:
         left = max(0, min(column, columns - 2))
         both = 0b11 << min(row, last_row - 1)
-        for each in range(left, min(left + 2, columns)):
-            bits[each] = bits.get(each, 0) | both
+        for dot_column in range(left, min(left + 2, columns)):
+            bits[dot_column] = bits.get(dot_column, 0) | both
 
 
 def _join(
@@ -199,8 +199,8 @@ def _join(
 
 
 def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
-    found: list[Cell] = []
-    append = found.append
+    cells_drawn: list[Cell] = []
+    append = cells_drawn.append
     table = _BRAILLE
     bottom_row = cell_rows - 1
     get = bits.get
@@ -215,4 +215,4 @@ def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
             code = (left >> shift & 15) << 4 | (right >> shift & 15)
             if code:
                 append((bottom_row - row, cell_column, table[code]))
-    return found
+    return cells_drawn

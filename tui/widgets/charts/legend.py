@@ -74,13 +74,13 @@ def _legend(
         return []
     if len(entries) == 1 and isinstance(entries[0].role, int):
         return _single(entries[0].readout(), room, unit)
-    whole = [one.name for one in entries]
-    short = short_names(whole)
-    values = [_value(one.readout(), unit) for one in entries]
-    forms = [(whole, _NAME_CELLS, values), (short, _NAME_CELLS, values)]
+    full_names = [entry.name for entry in entries]
+    short = short_names(full_names)
+    values = [_value(entry.readout(), unit) for entry in entries]
+    forms = [(full_names, _NAME_CELLS, values), (short, _NAME_CELLS, values)]
     if not has_table and not spec.band:
         values = values if spec.cursor is not None else [""] * len(entries)
-        forms += [(whole, _NAME_CELLS, values)]
+        forms += [(full_names, _NAME_CELLS, values)]
         forms += [(short, cells, values) for cells in range(_NAME_CELLS, _MIN_LEGEND_NAME_CELLS - 1, -1)]
     most = (room + len(_BETWEEN)) // _LEAST_CELLS
     for names, cells, shown in forms if len(entries) <= most else ():
@@ -109,8 +109,8 @@ def _value(readout: Readout, unit: Callable[[float], str]) -> str:
 
 def _pieces(entries: Sequence[Entry], names: Sequence[str], values: Sequence[str]) -> list[list[Run]]:
     return [
-        [(f"{one.sign} {name}", one.role), *([(value, "legend")] if value else [])]
-        for one, name, value in zip(entries, names, values, strict=True)
+        [(f"{entry.sign} {name}", entry.role), *([(value, "legend")] if value else [])]
+        for entry, name, value in zip(entries, names, values, strict=True)
     ]
 
 
@@ -150,13 +150,16 @@ def legend_table(
     """Return ``rows`` lines of equal width, some around the selected series; None without room."""
     if len(entries) < 2 or rows < MIN_TABLE_ROWS:
         return None
-    names = [one.name for one in entries]
+    names = [entry.name for entry in entries]
     names = abbreviated_names(short_names(names) if len(entries) > rows else names, _TABLE_NAME_CELLS)
     shown, rest = _shown(entries, rows - 1)
     readings = [entries[at].readout() for at in shown]
     cells = [
-        [names[at], *("–" if value is None else unit(value) for value in (one.value, one.low, one.high))]
-        for at, one in zip(shown, readings, strict=True)
+        [
+            names[at],
+            *("–" if value is None else unit(value) for value in (entry.value, entry.low, entry.high)),
+        ]
+        for at, entry in zip(shown, readings, strict=True)
     ]
     titles = ["", "at │" if spec.cursor is not None else "last", "min", "max"]
     widths = [max(cell_len(row[column]) for row in [titles, *cells]) for column in range(4)]
@@ -165,11 +168,11 @@ def legend_table(
         return None
     lines: list[Line] = [[(" " * (_GAP + 2) + _row(titles, widths), "axis")]]
     for at, texts in zip(shown, cells, strict=True):
-        one = entries[at]
-        label = f"{one.sign} {texts[0]}"
+        entry = entries[at]
+        label = f"{entry.sign} {texts[0]}"
         rest_of_row = _row(["", *texts[1:]], [widths[0] - cell_len(texts[0]), *widths[1:]])
         lines.append(
-            [(" " * _GAP, "blank"), (label, one.role), (rest_of_row, "off" if is_off(one) else "legend")]
+            [(" " * _GAP, "blank"), (label, entry.role), (rest_of_row, "off" if is_off(entry) else "legend")]
         )
     if rest:
         more = clip(f"+{rest} more", total - _GAP)
@@ -196,6 +199,6 @@ def _shown(entries: Sequence[Entry], rows: int) -> tuple[Sequence[int], int]:
     if len(entries) <= rows:
         return range(len(entries)), 0
     room = rows - 1
-    place = next((place for place, one in enumerate(entries) if one.sign == SELECTED), 0)
-    begin = max(0, min(place - room // 2, len(entries) - room))
+    selected = next((number for number, entry in enumerate(entries) if entry.sign == SELECTED), 0)
+    begin = max(0, min(selected - room // 2, len(entries) - room))
     return range(begin, begin + room), len(entries) - room

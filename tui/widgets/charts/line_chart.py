@@ -118,9 +118,9 @@ class LineChart(Widget):
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
         """Show the series, the last on top, as described by `spec`; letters depend on the terminal."""
-        given = tuple(series)
-        unchanged = len(given) == len(self._series) and all(
-            new is old or new == old for new, old in zip(given, self._series, strict=True)
+        new_series = tuple(series)
+        unchanged = len(new_series) == len(self._series) and all(
+            new is old or new == old for new, old in zip(new_series, self._series, strict=True)
         )
         if unchanged and spec == self._spec:
             return
@@ -128,8 +128,8 @@ class LineChart(Widget):
             self._strips = []
         if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
             self._hovered = None
-        self._series, self._spec = given, spec
-        self._shaper.keep_only(given)
+        self._series, self._spec = new_series, spec
+        self._shaper.keep_only(new_series)
         self._redraw()
 
     @property

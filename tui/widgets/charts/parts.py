@@ -49,11 +49,11 @@ class Parts:
 
 def parts(series: Sequence[Series], spec: ChartSpec) -> Parts:
     crowd = is_crowd(series, spec)
-    hidden = {index for index, one in enumerate(series) if one.name in spec.hidden}
+    hidden = {index for index, curve in enumerate(series) if curve.name in spec.hidden}
     colored = {
         index
-        for index, one in enumerate(series)
-        if index not in hidden and (not crowd or one.name in spec.emphasis or one.name == spec.selected)
+        for index, curve in enumerate(series)
+        if index not in hidden and (not crowd or curve.name in spec.emphasis or curve.name == spec.selected)
     }
     rest = (index for index in range(len(series)) if index not in colored | hidden)
     return Parts(tuple(sorted(colored)), tuple(rest), tuple(sorted(hidden)))
@@ -77,11 +77,13 @@ def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
     drawn = parts(series, spec)
 
     def own(index: int, role: Role) -> Entry:
-        one = series[index]
+        curve = series[index]
         sign = letter(index) if spec.letters and role == index else SWATCH
-        sign = SELECTED if one.name == spec.selected else sign
+        sign = SELECTED if curve.name == spec.selected else sign
         sign = SWITCHED_OFF if index in drawn.hidden else sign
-        return Entry(sign, sanitize(one.name), role, partial(read, one, spec.start, spec.end, spec.cursor))
+        return Entry(
+            sign, sanitize(curve.name), role, partial(read, curve, spec.start, spec.end, spec.cursor)
+        )
 
     role_of: dict[int, Role] = {
         **{index: index for index in drawn.lines},
@@ -101,13 +103,13 @@ def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
 
 
 def _band_entries(members: Sequence[Series], spec: ChartSpec, has_lines: bool) -> list[Entry]:
-    readings = [read(one, spec.start, spec.end, spec.cursor) for one in members]
-    known = [one.value for one in readings if one.value is not None and one.value == one.value]
-    lows = [one.low for one in readings if one.low is not None]
-    highs = [one.high for one in readings if one.high is not None]
+    readings = [read(item, spec.start, spec.end, spec.cursor) for item in members]
+    values = [item.value for item in readings if item.value is not None and item.value == item.value]
+    lows = [item.low for item in readings if item.low is not None]
+    highs = [item.high for item in readings if item.high is not None]
     if not lows:
         return []
-    middle = Readout(median(known) if known else None, None, None)
+    middle = Readout(median(values) if values else None, None, None)
     ends = Readout(None, min(lows), max(highs))
     name = f"{len(members)} others" if has_lines else f"all {len(members)}"
     return [Entry(SWATCH, "median", "median", lambda: middle), Entry(BAND, name, "faint", lambda: ends)]

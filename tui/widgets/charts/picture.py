@@ -88,14 +88,14 @@ def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
 
 
 def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> dict[int, Mark]:
-    found: dict[int, Mark] = {}
+    marks_by_cell: dict[int, Mark] = {}
     for mark in marks:
         column = grid.column(mark.at) // braille.DOTS_PER_CELL_X
         if 0 <= column < cells:
-            held = found.get(column)
-            if held is None or _SEVERITY[mark.tone] >= _SEVERITY[held.tone]:
-                found[column] = mark
-    return found
+            other = marks_by_cell.get(column)
+            if other is None or _SEVERITY[mark.tone] >= _SEVERITY[other.tone]:
+                marks_by_cell[column] = mark
+    return marks_by_cell
 
 
 def _cursor_label(
@@ -162,7 +162,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
     rows = height - (3 if has_rule else 2)
     ticks = _ticks(series, spec, rows, shaper)
     if ticks is None:
-        shown = () if all(not one.values for one in series) else entries(series, spec)
+        shown = () if all(not curve.values for curve in series) else entries(series, spec)
         title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
         return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
@@ -188,10 +188,11 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
 def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper) -> tuple[float, ...] | None:
     """Return the ticks of the value axis, as logarithms on a log axis; None if there is nothing to draw."""
     ranges = [
-        found
-        for one in series
-        if one.name not in spec.hidden
-        and (found := braille.finite_range(shaper.shape(one, log=spec.log), spec.start, spec.end)) is not None
+        value_range
+        for curve in series
+        if curve.name not in spec.hidden
+        and (value_range := braille.finite_range(shaper.shape(curve, log=spec.log), spec.start, spec.end))
+        is not None
     ]
     if not ranges:
         return None
@@ -206,13 +207,13 @@ def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper)
 
 
 def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
-    if series and all(one.name in spec.hidden for one in series):
+    if series and all(curve.name in spec.hidden for curve in series):
         return "all series hidden"
-    if any(spec.start <= time_s <= spec.end for one in series for time_s in one.times[-1:]):
-        if any(isinf(value) for one in series for value in one.values[-1:]):
+    if any(spec.start <= time_s <= spec.end for curve in series for time_s in curve.times[-1:]):
+        if any(isinf(value) for curve in series for value in curve.values[-1:]):
             return "no finite values"
         return "no values above zero" if spec.log else spec.empty_text
-    return "no data in this time range" if any(one.times for one in series) else spec.empty_text
+    return "no data in this time range" if any(curve.times for curve in series) else spec.empty_text
 
 
 def _note(spec: ChartSpec, cells: int) -> str:
@@ -234,7 +235,7 @@ def _message(text: str, width: int, height: int) -> list[Line]:
 
 def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
     unit = spec.unit or number
-    first = next((one for one in series if one.name not in spec.hidden), None)
+    first = next((curve for curve in series if curve.name not in spec.hidden), None)
     now = latest(first) if first is not None else None
     if first is None or now is None:
         return _message(spec.empty_text, width, height)

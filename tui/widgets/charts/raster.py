@@ -39,11 +39,11 @@ def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> 
 
 
 def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
-    found: dict[int, int] = {}
+    dots_by_column: dict[int, int] = {}
     for column, dots in bits.items():
         ends = 1 << dots.bit_length() - 1 | (dots & -dots)
-        found[column] = dots & (_ODD if (column + grid.first) & 1 else _EVEN) | ends
-    return found
+        dots_by_column[column] = dots & (_ODD if (column + grid.first) & 1 else _EVEN) | ends
+    return dots_by_column
 
 
 def mean_spans(series: Series, grid: Grid) -> list[Span]:
@@ -55,13 +55,13 @@ def mean_spans(series: Series, grid: Grid) -> list[Span]:
             sums.append(sums[-1] + total)
             counts.append(counts[-1] + count)
         first = last = 0
-        for place, (column, _, _) in enumerate(run):
+        for number, (column, _, _) in enumerate(run):
             while run[first][0] < column - MEAN_COLUMNS:
                 first += 1
             while last < len(run) and run[last][0] <= column + MEAN_COLUMNS:
                 last += 1
             mean = (sums[last] - sums[first]) / (counts[last] - counts[first])
-            means.append((column, mean, mean, mean, mean, place > 0))
+            means.append((column, mean, mean, mean, mean, number > 0))
     return means
 
 
@@ -134,15 +134,15 @@ def draw_raster(
     # the crowd's faint lines share cells, so they are cut into characters only once
     many: dict[int, int] = {}
     banded: list[list[Span]] = []
-    for index, kind, one in layers:
-        spans = braille.reduce_to_spans(one, grid)
+    for index, kind, layer in layers:
+        spans = braille.reduce_to_spans(layer, grid)
         if kind == "crowd" and spec.band:
             banded.append(spans)
             continue
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
         if few and kind == "line" and is_band(spans, dot_rows, *ends):
             faint.append((_FIRST_FAINT - index, braille.cells(dotted(bits, grid), rows)))
-            bits = braille.dot_columns(mean_spans(one, grid), columns, dot_rows, *ends)
+            bits = braille.dot_columns(mean_spans(layer, grid), columns, dot_rows, *ends)
         elif kind == "raw":
             bits = dotted(bits, grid)
         if kind == "line":
@@ -161,14 +161,14 @@ def draw_raster(
         drawn.insert(0, (_MEDIAN, braille.cells(braille.dot_columns(middle, columns, dot_rows, *ends), rows)))
     if len(faint) == 1:
         faint = [(_FAINT, faint[0][1])]
-    for owner, found in (*faint, *drawn):
-        for row, column, character in found:
+    for owner, drawn_cells in (*faint, *drawn):
+        for row, column, character in drawn_cells:
             # cells of several bands have the dots of all, in gray
             shared = owner <= _FIRST_FAINT and owners[row][column] not in (_NO_OWNER, _CURSOR)
             before = ord(characters[row][column]) if shared else 0
             characters[row][column] = chr(before | ord(character))
             owners[row][column] = _FAINT if shared else owner
-    lettered = [one for one in drawn if one[0] >= 0]
+    lettered = [layer for layer in drawn if layer[0] >= 0]
     if spec.letters and (len(lettered) > 1 or (banded and lettered)):
         _mark(lettered, characters, owners, width)
     return [_runs(characters[row], owners[row]) for row in range(rows)]
@@ -225,9 +225,9 @@ def _mark(
     width: int,
 ) -> None:
     """Put each series' letter on its line near the right edge, in alternate columns."""
-    for place, (index, found) in enumerate(drawn):
-        wanted = width - 1 - 2 * place
-        best = min(found, key=lambda cell: (abs(cell[1] - wanted), cell[0]), default=None)
+    for number, (index, drawn_cells) in enumerate(drawn):
+        target = width - 1 - 2 * number
+        best = min(drawn_cells, key=lambda cell: (abs(cell[1] - target), cell[0]), default=None)
         if best is not None:
             row, column, _ = best
             characters[row][column] = letter(index)

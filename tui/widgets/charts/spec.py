@@ -38,9 +38,9 @@ def trace(
     count = len(values)
     if cells <= 0 or not count:
         return ""
-    known = [value for value in values if value is not None and isfinite(value)]
-    bottom = low if low is not None else min(known, default=0.0)
-    top = high if high is not None else max(known, default=1.0)
+    finite = [value for value in values if value is not None and isfinite(value)]
+    bottom = low if low is not None else min(finite, default=0.0)
+    top = high if high is not None else max(finite, default=1.0)
     columns = min(cells, count)
     row = []
     for column in range(columns):
@@ -60,8 +60,8 @@ class Readout:
 
 
 def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
-    found = finite_range(series, start, end)
-    low, high = found if found is not None else (None, None)
+    value_range = finite_range(series, start, end)
+    low, high = value_range if value_range is not None else (None, None)
     return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)
 
 

@@ -277,8 +277,8 @@ _HALVES = (0.0, log10(2.0), log10(5.0))
 
 def _step_ticks(start: float, end: float, most: int) -> tuple[tuple[float, str], ...]:
     step = nice_step(max(end - start, 1.0), most)
-    whole = max(1, round(step if step.is_integer() else 2 * step))  # 5 for 2.5
-    ticks = range(whole * ceil(start / whole - 1e-9), floor(end + 1e-9) + 1, whole)
+    whole_step = max(1, round(step if step.is_integer() else 2 * step))  # 5 for 2.5
+    ticks = range(whole_step * ceil(start / whole_step - 1e-9), floor(end + 1e-9) + 1, whole_step)
     return tuple((float(tick), f"{tick:,}") for tick in ticks)
 
 

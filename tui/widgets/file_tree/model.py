@@ -53,11 +53,11 @@ def arrange(request: ViewRequest, before: Shown | None) -> Shown | None:
 
 
 def _single_child_chain(tree: FileTree) -> list[int]:
-    found: list[int] = []
+    chain: list[int] = []
     node = ROOT
     while True:
         below = tree.children[node] or []
         if len(below) != 1 or not tree.is_directory(below[0]):
-            return found
+            return chain
         node = below[0]
-        found.append(node)
+        chain.append(node)

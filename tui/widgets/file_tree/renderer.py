@@ -109,8 +109,8 @@ def _name_spans(rows: VisibleRows, node: int, cells: int, *, marked: bool) -> li
     name = sanitize(tree.names[node]) + ("/" if is_directory else "")
     room = cells - len(indent) - len(sign)
     name = middle_cut(name, max(1, room))
-    found = rows.matches is not None and bool(rows.matches.hits[node])
-    tone = "accent" if found else "strong" if is_directory else "plain"
+    is_match = rows.matches is not None and bool(rows.matches.hits[node])
+    tone = "accent" if is_match else "strong" if is_directory else "plain"
     mark: Span = (MARK_SIGN if marked else " ", "good")
     pad = " " * max(0, room - cell_width(name))
     return [mark, (indent, "muted"), (sign, "muted"), (name, tone), (pad, "plain")]

@@ -207,7 +207,7 @@ class FileTreeView(CursorRows):
         row = rows.row_of(node) if node is not None else None
         if rows.matches is not None and (row is None or not rows.matches.hits[rows.nodes[row]]):
             hits = rows.matches.hits
-            row = next((place for place, each in enumerate(rows.nodes) if hits[each]), row)
+            row = next((number for number, other in enumerate(rows.nodes) if hits[other]), row)
         self._cursor = row if row is not None else 0
         self._cursor_node = rows.nodes[self._cursor]
         self.scroll_to(y=max(0, self._cursor - line), animate=False, force=True)
@@ -225,7 +225,12 @@ class FileTreeView(CursorRows):
         if self._cursor < len(rows.nodes) and rows.nodes[self._cursor] == node:
             return
         row = next(
-            (row for each in (node, *rows.tree.ancestors(node)) if (row := rows.row_of(each)) is not None), 0
+            (
+                row
+                for ancestor in (node, *rows.tree.ancestors(node))
+                if (row := rows.row_of(ancestor)) is not None
+            ),
+            0,
         )
         self._cursor, self._cursor_node = row, rows.nodes[row]
         self._scroll_to_cursor()
@@ -289,13 +294,13 @@ class FileTreeView(CursorRows):
 
     def _emptiness(self, y: int, width: int) -> Strip:
         has_answer = self._applied_request is not None and self._applied_request.entries is not None
-        words = self._busy_with or (self.empty_text if has_answer else "")
-        if y != max(1, self.size.height // 2) or not words:
+        message = self._busy_with or (self.empty_text if has_answer else "")
+        if y != max(1, self.size.height // 2) or not message:
             return Strip.blank(width, self.rich_style)
-        words = clip(sanitize(words), width)
-        left = (width - cell_width(words)) // 2
+        message = clip(sanitize(message), width)
+        left = (width - cell_width(message)) // 2
         style = self.rich_style + self.get_component_rich_style("file-tree--empty", partial=True)
-        return Strip([Segment(" " * left + words, style)]).adjust_cell_length(width, style)
+        return Strip([Segment(" " * left + message, style)]).adjust_cell_length(width, style)
 
     # Navigation
 

@@ -92,13 +92,13 @@ def braille_bars(shares: Sequence[float | None]) -> list[Glyph]:
     glyphs = []
     for at in range(0, len(shares), 2):
         pair = shares[at : at + 2]
-        known = [share for share in pair if share is not None and not isnan(share)]
-        if not known:
+        finite = [share for share in pair if share is not None and not isnan(share)]
+        if not finite:
             glyphs.append((GAP, "unknown"))
             continue
         left = _dots(pair[0])
         right = _dots(pair[1]) if len(pair) > 1 else 0
-        glyphs.append((chr(_BRAILLE | _LEFT[left] | _RIGHT[right]), heat(min(known))))
+        glyphs.append((chr(_BRAILLE | _LEFT[left] | _RIGHT[right]), heat(min(finite))))
     return glyphs
 
 
@@ -143,8 +143,8 @@ class Shape:
     def node_at(self, line: int, column: int) -> int | None:
         if self.density == "lines":
             return line
-        place = (column - self.label_cells) // self.node_cells
-        return line * self.across + place if 0 <= place < self.across else None
+        position = (column - self.label_cells) // self.node_cells
+        return line * self.across + position if 0 <= position < self.across else None
 
 
 def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) -> Shape:
@@ -267,11 +267,11 @@ class MatrixRenderer:
         return runs
 
     def _summary(self) -> str:
-        known = [row for row in self.rows if row.mean is not None]
-        if not known:
+        measured = [row for row in self.rows if row.mean is not None]
+        if not measured:
             return f"  {counted(len(self.rows), 'node')}"
-        mean = sum(row.mean for row in known if row.mean is not None) / len(known)
-        worst = (min if self.frame.low_is_bad else max)(known, key=lambda row: row.mean or 0.0)
+        mean = sum(row.mean for row in measured if row.mean is not None) / len(measured)
+        worst = (min if self.frame.low_is_bad else max)(measured, key=lambda row: row.mean or 0.0)
         word = "low" if self.frame.low_is_bad else "high"
         marked = [row for row in self.rows if row.sign]
         signs = "".join(
@@ -331,9 +331,9 @@ class MatrixRenderer:
     # One line per node
 
     def _name(self, row: MatrixRow, cells: int) -> str:
-        asked = (self._names, cells)
-        if self._cut[0] != asked:
-            self._cut = (asked, dict(zip(self._names, abbreviated_names(self._names, cells), strict=True)))
+        key = (self._names, cells)
+        if self._cut[0] != key:
+            self._cut = (key, dict(zip(self._names, abbreviated_names(self._names, cells), strict=True)))
         return self._cut[1][sanitize(row.name)]
 
     def _wanted_left_cells(self) -> int:
@@ -343,17 +343,17 @@ class MatrixRenderer:
     def _cell_step(self) -> int:
         """Return the cells from one GPU to the next; a single GPU's share is the mean beside its name."""
         gpus = self._widths[2]
-        wanted = self._wanted_left_cells() + gpus * _NUMBER_STEP + self._facts_cells()
-        return _NUMBER_STEP if gpus > 1 and wanted <= self._room[0] else _CELL_STEP
+        cells = self._wanted_left_cells() + gpus * _NUMBER_STEP + self._facts_cells()
+        return _NUMBER_STEP if gpus > 1 and cells <= self._room[0] else _CELL_STEP
 
     def _left_cells(self) -> int:
         """Return the number of cells left of the heat cells; names are shortened first if space is tight."""
         gpus = self._widths[2]
-        wanted = self._wanted_left_cells()
+        left_cells = self._wanted_left_cells()
         cells = (
             _MIN_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP - 1
         )  # no space after the last
-        return max(0, min(wanted, self._room[0] - cells))
+        return max(0, min(left_cells, self._room[0] - cells))
 
     def _facts_cells(self) -> int:
         return sum(width + _FACT_GAP for width in self._fact_widths)
@@ -414,10 +414,10 @@ class MatrixRenderer:
         pick = 0 if self.frame.low_is_bad else 1
         cell_s = (self.frame.end - self.frame.start) / max(1, cells)
         glyphs = []
-        for place, found in enumerate(ranges):
+        for number, value_range in enumerate(ranges):
             # If samples are sparser than cells, use the nearest sample.
-            nearest = value_at(row.history, self.frame.start + (place + 0.5) * cell_s)
-            value = nearest if found is None else found[pick]
+            nearest = value_at(row.history, self.frame.start + (number + 0.5) * cell_s)
+            value = nearest if value_range is None else value_range[pick]
             glyphs.append(bar(None if value is None else value / self.frame.full))
         return glyphs
 

@@ -85,17 +85,17 @@ class GpuMatrix(ScrollView, can_focus=True):
         return self._cursor
 
     def set_data(self, rows: Sequence[MatrixRow], frame: Frame | None = None) -> None:
-        given = tuple(rows)
-        before, self._rows = self._rows, given
+        new_rows = tuple(rows)
+        before, self._rows = self._rows, new_rows
         self._frame = frame if frame is not None else self._frame
-        if not any(row.name == self._cursor for row in given):
-            self._cursor = given[0].name if given else None
+        if not any(row.name == self._cursor for row in new_rows):
+            self._cursor = new_rows[0].name if new_rows else None
         if self._lay_out():
-            self.refresh(layout=len(before) != len(given))
+            self.refresh(layout=len(before) != len(new_rows))
             return
         lines = {
             self._renderer.shape.line_of(index)
-            for index, (old, new) in enumerate(zip(before, given, strict=True))
+            for index, (old, new) in enumerate(zip(before, new_rows, strict=True))
             if old is not new and old != new
         }
         for line in sorted(lines):

@@ -44,24 +44,24 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
     The text is the result of ``sanitize``. Text that its style would hide (concealed, or in its background's
     color) stays visible.
     """
-    whole = sanitize(text)
+    clean = sanitize(text)
     if not any(introducer in text for introducer in _INTRODUCERS):
-        return whole, []
+        return clean, []
     pieces: list[str] = []
     spans: list[Span] = []
     style: dict[str, Any] = {}
     length = done = 0
-    for found in [*islice(_SGR.finditer(text), _MAX_STYLES), None]:
-        piece = sanitize(text[done : found.start() if found else None])
+    for match in [*islice(_SGR.finditer(text), _MAX_STYLES), None]:
+        piece = sanitize(text[done : match.start() if match else None])
         if piece and style:
             spans.append(Span(length, length + len(piece), Style(**style)))
         pieces.append(piece)
         length += len(piece)
-        if found is not None:
-            done = found.end()
-            _apply(style, found[1])
+        if match is not None:
+            done = match.end()
+            _apply(style, match[1])
     # If the pieces differ from the whole (tabs, combining marks across a border), safety comes first.
-    return whole, spans if "".join(pieces) == whole else []
+    return clean, spans if "".join(pieces) == clean else []
 
 
 def _apply(style: dict[str, Any], parameters: str) -> None:
@@ -95,9 +95,9 @@ def _apply(style: dict[str, Any], parameters: str) -> None:
 def _extended(values: list[str]) -> Color | None:
     """Return the color given by ``5, n`` or ``2, r, g, b``."""
     kind = _number(values[0]) if values else 0
-    wanted = _NUMBERS_OF_COLOR.get(kind, 0)
-    numbers = [_number(value) for value in values[1 : 1 + wanted]]
-    if not wanted or len(numbers) < wanted or not all(0 <= number <= 255 for number in numbers):
+    count = _NUMBERS_OF_COLOR.get(kind, 0)
+    numbers = [_number(value) for value in values[1 : 1 + count]]
+    if not count or len(numbers) < count or not all(0 <= number <= 255 for number in numbers):
         return None
     return Color.from_ansi(numbers[0]) if kind == _INDEXED else Color.from_rgb(*numbers)
 

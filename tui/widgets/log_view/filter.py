@@ -39,17 +39,17 @@ class PatternScanner:
         as_text = block.is_sealed and not block.has_escapes and (block.is_ascii or self._is_literal)
         if self._whole is None or not as_text:
             return self._line_by_line(block, low)
-        data, found, search = block.data, [], self._whole.search
+        data, indexes, search = block.data, [], self._whole.search
         match = search(data, block.begin_of(low))
         while match is not None and match.start() < len(data):
             index = block.index_at(match.start())
             begin, end = block.begin_of(index), block.begin_of(index + 1)
             if self._is_literal or self._matches(data[begin : end - 1].decode("utf-8", "surrogatepass")):
-                found.append(index)
-                if len(found) == _MANY and index - found[0] < 2 * _MANY:
-                    return found + self._line_by_line(block, index + 1)
+                indexes.append(index)
+                if len(indexes) == _MANY and index - indexes[0] < 2 * _MANY:
+                    return indexes + self._line_by_line(block, index + 1)
             match = search(data, end)
-        return found
+        return indexes
 
     def _line_by_line(self, block: Block, low: int) -> list[int]:
         matches = self._matches
@@ -85,39 +85,39 @@ class LogFilter:
         """Return the lines from `low` on that pass all rules but the pattern."""
         if self._options.since_ns is not None:
             low = max(low, bisect_left(block.stamps, self._options.since_ns))
-        wanted = {code for code in block.code_set if self._passes(code)}
-        if wanted >= block.code_set:
+        passing = {code for code in block.code_set if self._passes(code)}
+        if passing >= block.code_set:
             return range(low, len(block))
-        if not wanted:
+        if not passing:
             return ()
         codes = block.codes
-        return [index for index in range(low, len(block)) if codes[index] in wanted]
+        return [index for index in range(low, len(block)) if codes[index] in passing]
 
     def matching(self, block: Block, candidates: Sequence[int]) -> Sequence[int]:
         """Return the lines among `candidates` that pass the pattern; gaps always do."""
         if self._scanner is None or not candidates:
             return candidates
-        found, invert, gaps = set(self._scanner.hits(block, candidates[0])), self._options.invert, self._table
-        if not found and not invert and block.code_set.isdisjoint(gaps.gap_codes):
+        hits, invert, gaps = set(self._scanner.hits(block, candidates[0])), self._options.invert, self._table
+        if not hits and not invert and block.code_set.isdisjoint(gaps.gap_codes):
             return ()
         codes, gap_codes = block.codes, gaps.gap_codes
-        return [at for at in candidates if (at in found) is not invert or codes[at] in gap_codes]
+        return [at for at in candidates if (at in hits) is not invert or codes[at] in gap_codes]
 
     def _passes(self, code: int) -> bool:
-        known = self._passing_codes.get(code)
-        if known is None:
-            known = self._passing_codes[code] = self._judge(code)
-        return known
+        passes = self._passing_codes.get(code)
+        if passes is None:
+            passes = self._passing_codes[code] = self._judge(code)
+        return passes
 
     def _judge(self, code: int) -> bool:
-        attributes, wanted = self._table.attributes[code], self._options
+        attributes, options = self._table.attributes[code], self._options
         if isinstance(attributes, LogGap):
             return True
-        if wanted.nodes is not None and attributes.replica not in wanted.nodes:
+        if options.nodes is not None and attributes.replica not in options.nodes:
             return False
-        if attributes.replica in wanted.hidden:
+        if attributes.replica in options.hidden:
             return False
-        return wanted.min_level is None or attributes.rank >= RANKS[wanted.min_level]
+        return options.min_level is None or attributes.rank >= RANKS[options.min_level]
 
 
 def with_context(

@@ -69,9 +69,9 @@ class LogFinder:
         self._run(partial(self._find, search))
 
     async def _find(self, search: LogSearch) -> None:
-        found = await search.find(self._monotonic_s)
-        if found is not None:
-            self._viewport.seek(found)
+        line = await search.find(self._monotonic_s)
+        if line is not None:
+            self._viewport.seek(line)
         if not search.is_final:
             self._report()
         await search.count_all(self._monotonic_s, self._report)

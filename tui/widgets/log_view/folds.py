@@ -77,27 +77,27 @@ class FoldDetector:
         reader = self._tracebacks.get(replica)
         if reader is None:
             reader = self._tracebacks[replica] = TracebackReader()
-        found = reader.read(text)
-        if found is None:
+        piece = reader.read(text)
+        if piece is None:
             return False
-        key = (replica, found.lane)
-        known = self._open.get(key)
-        if found.part is TracebackPart.BEGIN or known is None:
+        key = (replica, piece.lane)
+        traceback = self._open.get(key)
+        if piece.part is TracebackPart.BEGIN or traceback is None:
             _limit(self._open)
             self._open[key] = serial
             return True
-        fold = self._open[key] = self._grown("traceback", known, serial)
-        if found.part is TracebackPart.END:
+        fold = self._open[key] = self._grown("traceback", traceback, serial)
+        if piece.part is TracebackPart.END:
             fold.shown = serial
         return True
 
     def _in_bar(self, serial: int, key: tuple[str | None, str], done: float, may_move: bool) -> None:
-        known = self._bars.get(key)
-        if known is None or done < known[1] * _BAR_RESTART_SHARE:
+        bar = self._bars.get(key)
+        if bar is None or done < bar[1] * _BAR_RESTART_SHARE:
             _limit(self._bars)
             self._bars[key] = (serial, done)
             return
-        fold = self._grown("progress", known[0], serial)
+        fold = self._grown("progress", bar[0], serial)
         fold.shown = serial
         if may_move and not fold.is_open:
             fold.anchor = serial
@@ -105,11 +105,11 @@ class FoldDetector:
 
     def _note_repeat(self, serial: int, time_ns: int, key: str) -> None:
         banners = self._banners
-        known = banners.get(key)
-        if known is not None and time_ns - known[1] <= REPEAT_WINDOW_NS:
-            banners[key] = (self._grown("repeat", known[0], serial), known[1])
+        banner = banners.get(key)
+        if banner is not None and time_ns - banner[1] <= REPEAT_WINDOW_NS:
+            banners[key] = (self._grown("repeat", banner[0], serial), banner[1])
             return
-        if known is not None:
+        if banner is not None:
             del banners[key]  # reinsert as the newest entry
         _limit(banners)
         banners[key] = (serial, time_ns)

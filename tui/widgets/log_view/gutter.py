@@ -51,11 +51,11 @@ class NodeLabels:
     def get(self, replica: str | None) -> tuple[str, int]:
         if replica is None:
             return "", 0
-        known = self._labels.get(replica)
-        if known is None:
-            known = self._labels[replica] = self._name(replica)
-            self.width = max(self.width, cell_width(known[0]))
-        return known
+        label = self._labels.get(replica)
+        if label is None:
+            label = self._labels[replica] = self._name(replica)
+            self.width = max(self.width, cell_width(label[0]))
+        return label
 
     def _name(self, replica: str) -> tuple[str, int]:
         match = _TRAILING_NUMBER.search(replica)
@@ -66,7 +66,7 @@ class NodeLabels:
             color = crc32(replica.encode("utf-8", "surrogatepass")) % SERIES_COLORS
             label = clip(sanitize(replica), _LABEL_CELLS)
         longer = clip(sanitize(replica), 2 * _LABEL_CELLS)
-        candidates = chain((label, longer), (f"{longer}·{place}" for place in count(len(self._taken))))
+        candidates = chain((label, longer), (f"{longer}·{number}" for number in count(len(self._taken))))
         label = next(candidate for candidate in candidates if candidate not in self._taken)
         self._taken.add(label)
         return label, color

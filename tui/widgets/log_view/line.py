@@ -72,11 +72,11 @@ class AttributeTable:
     def columns(self, entries: Sequence[LogEntry]) -> Columns:
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         keys = [(line.replica, line.level, line.late, level_of(line.message, line.level)) for line in lines]
-        known = self._codes
+        codes_by_key = self._codes
         for key in set(keys):
-            if key not in known:
+            if key not in codes_by_key:
                 self._learn(LineAttributes(*key), key)
-        codes = [known[key] for key in keys]
+        codes = [codes_by_key[key] for key in keys]
         texts = [line.message for line in lines]
         if len(lines) < len(entries):
             for at, entry in enumerate(entries):

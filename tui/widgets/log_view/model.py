@@ -107,12 +107,12 @@ class LogModel:
 
     def row_flags(self, row: int) -> RowFlags:
         low, high = self.selected_rows()
-        found = self.search.found if self.search is not None else None
+        current = self.search.found if self.search is not None else None
         return RowFlags(
             cursor=self.cursor is not None and self.cursor_row == row,
             selected=low <= row < high and self._mark is not None,
             bookmark=bool(self.store.bookmarks) and self.rows.key(row) in self.store.bookmarks,
-            match=found is not None and self.rows.row_of(found) == row,
+            match=current is not None and self.rows.row_of(current) == row,
         )
 
     # Places
@@ -215,10 +215,10 @@ class LogModel:
 
     def reveal(self, key: LineKey) -> int:
         """Open the fold that hides a line; return the line's row."""
-        found = self.rows.find(key)
-        fold = found[0].fold_around(found[1]) if found is not None else None
-        if found is not None and fold is not None and key.serial not in (fold.anchor, fold.shown):
-            self.rows.set_open(found[0], fold, True)
+        position = self.rows.find(key)
+        fold = position[0].fold_around(position[1]) if position is not None else None
+        if position is not None and fold is not None and key.serial not in (fold.anchor, fold.shown):
+            self.rows.set_open(position[0], fold, True)
         return min(self.rows.row_of(key), max(0, len(self) - 1))
 
     # Opening rows

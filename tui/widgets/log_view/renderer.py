@@ -129,29 +129,29 @@ class LogRenderer:
 
     def rows(self, store: LogStore, row_key: RowKey) -> tuple[TextRow, ...]:
         key = (row_key.shown, row_key.pretty, self._wrap_cells)
-        known = self._rows.get(key)
-        if known is None:
+        rows = self._rows.get(key)
+        if rows is None:
             if len(self._rows) >= _CACHED_MESSAGES:
                 self._rows.clear()
             block, index = store.locate(row_key.shown)
-            known = message_rows(block.text(index), self._wrap_cells, pretty=row_key.pretty)
-            self._rows[key] = known
-        return known
+            rows = message_rows(block.text(index), self._wrap_cells, pretty=row_key.pretty)
+            self._rows[key] = rows
+        return rows
 
     def line(self, store: LogStore, row_key: RowKey, number: int, flags: RowFlags = _PLAIN) -> list[Segment]:
         """Return one screen line of a row, exactly as wide as the view."""
         key = (row_key, number, flags)
-        known = self._lines.get(key)
-        if known is None:
+        segments = self._lines.get(key)
+        if segments is None:
             if len(self._lines) >= _CACHED_LINES:
                 self.forget()
             attributes = store.attributes(row_key.shown)
             if isinstance(attributes, LogGap):
-                known = self._gap(attributes, flags)
+                segments = self._gap(attributes, flags)
             else:
-                known = self._line(store, row_key, attributes, number, flags)
-            self._lines[key] = known
-        return known
+                segments = self._line(store, row_key, attributes, number, flags)
+            self._lines[key] = segments
+        return segments
 
     def empty(self, text: str) -> list[Segment]:
         width, plain = self.geometry.width, self._style("text")
@@ -219,9 +219,11 @@ class LogRenderer:
     def _highlighted(self, segments: list[Segment], flags: RowFlags) -> list[Segment]:
         if not (flags.cursor or flags.selected):
             return segments
-        whole = self._style("selected" if flags.selected else "cursor")
+        highlight = self._style("selected" if flags.selected else "cursor")
         # Keep the line's own colors: an error stays red when selected.
-        behind = Style(bgcolor=whole.bgcolor, bold=whole.bold or None, reverse=whole.reverse or None)
+        behind = Style(
+            bgcolor=highlight.bgcolor, bold=highlight.bold or None, reverse=highlight.reverse or None
+        )
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
     def _text(
@@ -265,11 +267,11 @@ class LogRenderer:
             return f"×{row_key.lines:,}"
         if row_key.fold == "progress":
             # A bar held in place has the time of its position, while its text may be from a later line.
-            place, now = self._times.clock(row_key.key.time_ns), self._times.clock(row_key.shown.time_ns)
+            anchored, now = self._times.clock(row_key.key.time_ns), self._times.clock(row_key.shown.time_ns)
             states = counted(row_key.lines, "state")
             later = f"({states}, now {now})"
-            words = later if now != place and len(later) <= room else f"({states})"
-            return words if len(words) <= room else f"×{row_key.lines:,}"
+            note = later if now != anchored and len(later) <= room else f"({states})"
+            return note if len(note) <= room else f"×{row_key.lines:,}"
         return f"({counted(row_key.lines, 'line')})"
 
     def _gap(self, gap: LogGap, flags: RowFlags) -> list[Segment]:

@@ -71,8 +71,8 @@ class BlockRows:
         if line_filter is None:
             self._show(view, range(len(block)), appended=appended, may_move=may_move)
         elif not view.has_context:
-            found = line_filter.matching(block, line_filter.candidates(block, begin))
-            passing = _joined(self.passing, found) if begin else found
+            matching = line_filter.matching(block, line_filter.candidates(block, begin))
+            passing = _joined(self.passing, matching) if begin else matching
             self._show(view, passing, appended=appended, may_move=may_move)
         else:
             gap_codes = view.store.attribute_table.gap_codes
@@ -80,7 +80,7 @@ class BlockRows:
             matches = set(line_filter.matching(block, self._candidates))
             self._gaps = [at for at in self._candidates if block.codes[at] in gap_codes]
             matches.difference_update(self._gaps)
-            self._matches = [place for place, at in enumerate(self._candidates) if at in matches]
+            self._matches = [position for position, at in enumerate(self._candidates) if at in matches]
             self.show_context(view, self.context, appended=appended, may_move=may_move)
 
     def show_context(
@@ -207,8 +207,8 @@ class LogRows:
     def sync(self, *, may_move: bool) -> None:
         """Update changed blocks; new ones need ``build``. With ``may_move``, progress bars move on."""
         if self._generation != self.store.generation:
-            known = {part.block: part for part in self.parts}
-            self.parts = [known.get(block) or BlockRows(block) for block in self.store.blocks]
+            part_of = {part.block: part for part in self.parts}
+            self.parts = [part_of.get(block) or BlockRows(block) for block in self.store.blocks]
             self._generation = self.store.generation
         for part in self.parts:
             if part.is_scanned and not part.is_current:
@@ -284,8 +284,12 @@ class LogRows:
         at, index = self.store.position(key)
         if at < len(self.parts):
             part = self.parts[at]
-            place = bisect_left(part.passing, index)
-            if place < len(part.passing) and part.passing[place] == index and part.block.key(index) == key:
+            position = bisect_left(part.passing, index)
+            if (
+                position < len(part.passing)
+                and part.passing[position] == index
+                and part.block.key(index) == key
+            ):
                 return part, index
         return None
 

@@ -55,12 +55,12 @@ class LogSearch:
         stamp, hits = self._hits.get(part.block, (-1, None))
         if hits is None or stamp != part.stamp:
             block, gaps = part.block, self._rows.store.attribute_table.gap_codes
-            found = self._scanner.hits(block) if len(part.passing) else []
-            if found and len(part.passing) < len(block):
-                found = sorted(set(found).intersection(part.passing))
-            if found and not block.code_set.isdisjoint(gaps):
-                found = [index for index in found if block.codes[index] not in gaps]
-            hits = array("H", found)
+            indexes = self._scanner.hits(block) if len(part.passing) else []
+            if indexes and len(part.passing) < len(block):
+                indexes = sorted(set(indexes).intersection(part.passing))
+            if indexes and not block.code_set.isdisjoint(gaps):
+                indexes = [index for index in indexes if block.codes[index] not in gaps]
+            hits = array("H", indexes)
             self._hits[part.block] = part.stamp, hits
         return hits
 
@@ -136,8 +136,8 @@ class LogSearch:
         report()
 
     def _is_known(self, part: BlockRows) -> bool:
-        known = self._hits.get(part.block)
-        return known is not None and known[0] == part.stamp
+        scanned = self._hits.get(part.block)
+        return scanned is not None and scanned[0] == part.stamp
 
     @property
     def total(self) -> int:
@@ -155,5 +155,5 @@ class LogSearch:
         at, index = self._rows.store.position(self.found)
         before = sum(len(self._hits[part.block][1]) for part in self._rows.parts[:at])
         hits = self._hits[self._rows.parts[at].block][1] if at < len(self._rows.parts) else ()
-        place = bisect_left(hits, index)
-        return before + place + 1 if place < len(hits) and hits[place] == index else 0
+        number = bisect_left(hits, index)
+        return before + number + 1 if number < len(hits) and hits[number] == index else 0

@@ -136,8 +136,10 @@ class LogStore:
     @property
     def first_error(self) -> LineKey | None:
         """The first error line, which remains known if it is not kept."""
-        kept, lost = self.error_after(None), self._lost_error
-        return kept if lost is None or (kept is not None and kept.time_ns <= lost[0].time_ns) else lost[0]
+        stored, lost = self.error_after(None), self._lost_error
+        return (
+            stored if lost is None or (stored is not None and stored.time_ns <= lost[0].time_ns) else lost[0]
+        )
 
     def error_after(self, key: LineKey | None, *, backwards: bool = False) -> LineKey | None:
         """Return the first error line after a line, or the last one before it; of all lines if None."""
@@ -146,11 +148,11 @@ class LogStore:
         for block in blocks[at::-1] if backwards else blocks[at:]:
             if not block.code_set.isdisjoint(errors):
                 places = range(len(block))
-                for place in reversed(places) if backwards else places:
-                    if block.codes[place] in errors:
-                        found = block.key(place)
-                        if key is None or (found < key if backwards else found > key):
-                            return found
+                for index in reversed(places) if backwards else places:
+                    if block.codes[index] in errors:
+                        error = block.key(index)
+                        if key is None or (error < key if backwards else error > key):
+                            return error
         return None
 
     # Changes
@@ -279,8 +281,8 @@ class LogStore:
             lambda entry: stamp_ns(entry) < mark.end_ns,
             self.entries_after(LineKey(mark.start_ns, self._first_serial - 1)),
         )
-        held = Counter(entry._replace(late=False) for entry in inside if isinstance(entry, LogLine))
-        new = list((Counter(entries) - Counter[LogEntry](held)).elements()) if held else entries
+        stored = Counter(entry._replace(late=False) for entry in inside if isinstance(entry, LogLine))
+        new = list((Counter(entries) - Counter[LogEntry](stored)).elements()) if stored else entries
         marks = [entry for entry in new if isinstance(entry, NotKept)]
         self.not_kept = sorted([*(other for other in self.not_kept if other != mark), *marks], key=stamp_ns)
         self.dropped -= sum(isinstance(entry, LogLine) for entry in new)

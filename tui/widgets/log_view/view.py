@@ -288,9 +288,9 @@ class LogView(Widget, can_focus=True):
         if status != self._reported_status:
             self._reported_status = status
             self.post_message(StatusChanged())
-        place = (True, None, None) if model.following else (False, model.cursor, model.top)
-        if place != self._reported_place:
-            self._reported_place = place
+        position = (True, None, None) if model.following else (False, model.cursor, model.top)
+        if position != self._reported_place:
+            self._reported_place = position
             self.post_message(Moved(self))
         self.finder.update()
 

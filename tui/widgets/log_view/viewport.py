@@ -50,7 +50,9 @@ class Viewport:
 
     def _replicas(self, page: list[ScrollPosition]) -> set[str | None]:
         model = self._model
-        shown = [model.store.attributes(model.row_key(row).key) for row in {place.row for place in page}]
+        shown = [
+            model.store.attributes(model.row_key(row).key) for row in {position.row for position in page}
+        ]
         return {attributes.replica for attributes in shown if not isinstance(attributes, LogGap)}
 
     # Follow and cursor
@@ -101,7 +103,7 @@ class Viewport:
 
     def _tall_row_step(self, row: int, rows: int) -> int:
         """Return the lines to scroll within a row that is taller than the screen; 0 if there are none."""
-        shown = [place.line for place in self.page() if place.row == row]
+        shown = [position.line for position in self.page() if position.row == row]
         if shown and rows > 0 and shown[-1] < self._lines_of(row) - 1:
             return 1
         return -1 if shown and rows < 0 and shown[0] > 0 else 0
@@ -124,7 +126,7 @@ class Viewport:
         return max(lowest, top)
 
     def _shows(self, row: int) -> bool:
-        return any(place.row == row for place in self.page())
+        return any(position.row == row for position in self.page())
 
     def seek(self, key: LineKey) -> None:
         """Move the cursor to a line, opening its fold; if off screen, put it a third of the way down."""
@@ -189,7 +191,7 @@ class Viewport:
         if other.follow or key is None or not len(model):
             self.follow = other.follow
             return
-        y = next((y for y, place in enumerate(other.page()) if place.row == other._model.cursor_row), 0)
+        y = next((y for y, position in enumerate(other.page()) if position.row == other._model.cursor_row), 0)
         row = min(model.rows.index_at(key.time_ns), len(model) - 1)
         self.follow = False
         model.set_cursor(row)
@@ -282,7 +284,8 @@ class Viewport:
         model, renderer = self._model, self._renderer
         step = max(1, renderer.text_cells // _PAN_SHARE)
         texts = [
-            renderer.rows(model.store, model.row_key(place.row))[place.line].text for place in self.page()
+            renderer.rows(model.store, model.row_key(position.row))[position.line].text
+            for position in self.page()
         ]
         furthest = max(pan, max(map(len, texts), default=0) - step)
         return max(0, min(pan + steps * step, furthest))
@@ -293,8 +296,8 @@ class Viewport:
         """Remember the screen line of the cursor before the rows change."""
         row = self._model.cursor_row
         if self._kept_line is None and row is not None:
-            place = ScrollPosition(row)
-            self._kept_line = next((y for y, known in enumerate(self.page()) if known == place), None)
+            position = ScrollPosition(row)
+            self._kept_line = next((y for y, shown in enumerate(self.page()) if shown == position), None)
 
     def restore_line(self) -> None:
         line, row = self._kept_line, self._model.cursor_row

@@ -11,10 +11,11 @@ from fleet_worlds import EPOCH, World
 from api_client.emulator.backend import LogQuery
 from api_client.models import JobStatus, QueueContext, TrainingJob
 from api_client.models.logs import LogLine
-from tui.analysis.health.checks import health
+from tui.analysis.health.judge import health
+from tui.analysis.health.registry import KINDS
 from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.run.finding import FindingKind, HealthFinding
+from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 
 EVIDENCE_S = 30
@@ -25,19 +26,19 @@ POLLS_S = (*range(EVIDENCE_S, HOURS_S, 420), *range(HOURS_S, DAY_S, 840))
 VITALS_S = 65 * 60
 
 SICK = {
-    "qwen3-grpo-7": (FindingKind.STALLED, None),
-    "llama-70b-longctx-v1": (FindingKind.STRAGGLER, "node-2"),
-    "mistral-24b-dpo-2": (FindingKind.LOSS_NOT_FINITE, None),
-    "retrieval-embed-v5": (FindingKind.MEMORY_LEAK, None),
-    "flux-lora-portraits": (FindingKind.DISK_FILLING, None),
-    "whisper-debug": (FindingKind.GPU_IDLE, None),
-    "qwen3-8b-dpo-4": (FindingKind.CHECKPOINT_OVERDUE, None),
-    "reward-model-v2": (FindingKind.LOSS_EXPLODING, None),
-    "embed-multilingual-v1": (FindingKind.METRICS_MISSING, "node-1"),
-    "whisper-calls-resume": (FindingKind.RESTARTS, None),
-    "qwen3-grpo-8": (FindingKind.QUEUED, None),
-    "embed-crawl-v2": (FindingKind.CACHE_FILLING, None),
-    "llama-8b-32k": (FindingKind.GPU_MEMORY, None),
+    "qwen3-grpo-7": (KINDS["stalled"], None),
+    "llama-70b-longctx-v1": (KINDS["straggler"], "node-2"),
+    "mistral-24b-dpo-2": (KINDS["loss-not-finite"], None),
+    "retrieval-embed-v5": (KINDS["memory-leak"], None),
+    "flux-lora-portraits": (KINDS["disk-filling"], None),
+    "whisper-debug": (KINDS["gpu-idle"], None),
+    "qwen3-8b-dpo-4": (KINDS["checkpoint-overdue"], None),
+    "reward-model-v2": (KINDS["loss-exploding"], None),
+    "embed-multilingual-v1": (KINDS["metrics-missing"], "node-1"),
+    "whisper-calls-resume": (KINDS["restarts"], None),
+    "qwen3-grpo-8": (KINDS["queued"], None),
+    "embed-crawl-v2": (KINDS["cache-filling"], None),
+    "llama-8b-32k": (KINDS["gpu-memory"], None),
 }
 HEALTHY = (
     *("llama-70b-sft-v3", "whisper-ft", "qwen3-14b-titan", "nemotron-8b-cpt", "tokenize-fineweb"),
@@ -93,7 +94,7 @@ def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> Non
     assert [finding.node for finding in named] == [node], found
     assert named[0].since is None or named[0].since < still_world.now
     # What accompanies it is said in the log of that run: errors, or the checkpoint that a dead run owes.
-    assert {one.kind for one in found if one.severity != "info"} <= {kind, FindingKind.ERRORS}
+    assert {one.kind for one in found if one.severity != "info"} <= {kind, KINDS["errors"]}
 
 
 @pytest.mark.parametrize("name", HEALTHY)
@@ -106,7 +107,7 @@ def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> Non
         job = watcher.job
         if job.is_finished:
             break
-        found = [finding for finding in watcher.look(job) if finding.kind != FindingKind.QUEUED]
+        found = [finding for finding in watcher.look(job) if finding.kind != KINDS["queued"]]
         assert found == [], f"after {second} s"
         looks += job.current_status == JobStatus.RUNNING
     assert looks > 1

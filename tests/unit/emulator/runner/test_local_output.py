@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import sys
-import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +14,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_world import PATIENCE_S, LocalWorld, job_spec
+from local_world import LocalWorld, job_spec
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.runner.log_writer import (
+from api_client.emulator.runner.lines import (
     LINES_A_TRANSACTION,
     MAXIMUM_LINE_BYTES,
+    JobLog,
     LineSplitter,
-    LogWriter,
     detect_level,
 )
 from api_client.emulator.store.database import Database
@@ -108,60 +106,30 @@ async def test_stdout_and_stderr_keep_their_order_and_a_line_without_end_is_seen
 
 
 class FaultyDisk(JobLogStore):
-    """Refuses the second transaction if it is full, and holds each back until it is released."""
+    """Refuses the second transaction."""
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self.transactions, self.is_full = 0, False
-        self.begun, self.released = threading.Event(), threading.Event()
+    transactions = 0
 
     def append(self, lines: Iterable[StoredLine]) -> None:
         self.transactions += 1
-        self.begun.set()
-        assert self.released.wait(PATIENCE_S)
-        if self.is_full and self.transactions == 2:
+        if self.transactions == 2:
             raise sqlite3.OperationalError("database or disk is full")
         super().append(lines)
-
-    def messages(self) -> list[str]:
-        read = self.read("job1", LogQuery(0, 2**62, "asc", limit=10**6))
-        stamps = [int(record["timestamp"]) for record in read]
-        assert stamps == sorted(set(stamps))
-        return [record["message"] for record in read]
 
 
 MESSAGES = [str(number) for number in range(LINES_A_TRANSACTION * 3 + 1)]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[FaultyDisk]:
-    with closing(Database(tmp_path / "logs.db")) as opened:
-        yield FaultyDisk(opened)
-
-
-async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
-    store: FaultyDisk, caplog: pytest.LogCaptureFixture
+def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store.is_full = True
-    store.released.set()
-    writer = LogWriter(store, SystemClock())
-    writer.add("job1", 0, MESSAGES)
-    writer.add("job1", 1, ["last"])
-    assert (writer.is_holding("job1"), writer.is_holding("job2")) == (True, False)
-    await writer.flush()
-    assert writer.is_holding("job1")
-    await writer.close()
-    assert not writer.is_holding("job1")
-    assert store.messages() == [*MESSAGES, "last"]
+    with closing(Database(tmp_path / "logs.db")) as database:
+        store = FaultyDisk(database)
+        log = JobLog(store, SystemClock(), "job1")
+        log.write(0, MESSAGES)
+        log.write(1, ["last"])
+        records = store.read("job1", LogQuery(0, 2**62, "asc", limit=10**6))
+    stamps = [int(record["timestamp"]) for record in records]
+    assert stamps == sorted(set(stamps))
+    assert [record["message"] for record in records] == [*MESSAGES, "last"]
     assert "could not be written" in caplog.text
-
-
-async def test_closing_during_a_transaction_loses_and_repeats_nothing(store: FaultyDisk) -> None:
-    writer = LogWriter(store, SystemClock())
-    writer.add("job1", 0, MESSAGES)
-    assert await asyncio.to_thread(store.begun.wait, PATIENCE_S)
-    closing_writer = asyncio.create_task(writer.close())
-    await asyncio.sleep(0)
-    store.released.set()
-    await closing_writer
-    assert store.messages() == MESSAGES

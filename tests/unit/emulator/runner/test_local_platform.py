@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_world import FOREIGN, OTHER, PROJECT, LocalWorld, job_spec
+from local_world import FOREIGN, OTHER, PROJECT, LocalWorld, job_spec, local_world
 
 from api_client.models import JobStatus
 
@@ -37,6 +37,15 @@ async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(world: Lo
     too_large = await world.run("large", on_gpus(job_spec("true"), 9))
     assert too_large.current_status == JobStatus.DEPLOY_FAILED
     assert "9 × L4" in (too_large.error_message or "")
+
+
+@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
+async def test_a_job_that_waits_for_gpus_takes_no_node(tmp_path: Path) -> None:
+    async with local_world(tmp_path, max_running_nodes=2) as world:
+        for job_id in ("running", "waiting"):
+            await world.create(job_id, on_gpus(job_spec("sleep 1000"), 8))
+        assert world.backend.job("waiting").current_status == JobStatus.PENDING
+        assert (await world.create("cpu", job_spec("true"))).current_status != JobStatus.PENDING
 
 
 async def test_a_preempted_job_may_save_and_says_what_happened(world: LocalWorld) -> None:

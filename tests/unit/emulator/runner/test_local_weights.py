@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from local_world import LocalWorld, holds, job_spec, living, local_world
 
-from api_client.definitions.weights import WeightsSource
-from api_client.emulator.runner.weights import wants
+from api_client.emulator.runner.weights import passes
 from api_client.models import JobStatus
 from support.fake_object_store import FakeObjectStore, Trouble
 
@@ -113,10 +112,8 @@ async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_pat
 @pytest.mark.proves("docs/emulator.md", "Weights")
 def test_weights_patterns_match_like_the_platform(patterns: list[str], matching: list[str]) -> None:
     names = ["a.bin", "sub/b.bin", "sub/deep/c.bin"]
-    allowed = WeightsSource(source="s3://a/b", mount_location="/m", allow_patterns=patterns)
-    assert [name for name in names if wants(allowed, name)] == matching
-    ignored = WeightsSource(source="s3://a/b", mount_location="/m", ignore_patterns=patterns)
-    assert [name for name in names if not wants(ignored, name)] == matching
+    assert [name for name in names if passes(name, patterns, None)] == matching
+    assert [name for name in names if not passes(name, None, patterns)] == matching
 
 
 @pytest.mark.proves("docs/emulator.md", "Weights")

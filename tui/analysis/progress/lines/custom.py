@@ -11,19 +11,19 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.progress.lines.reading import FIELD_OF_GROUP, ParsedMetrics, from_groups
 
 GROUPS = (*FIELD_OF_GROUP, "checkpoint")
-"""The groups that a pattern may name; at least one of them must be a measure."""
+"""The groups that have a meaning; any other is a metric of its own."""
 
 _DIALECT = "patterns are RE2's: no look-around, back-references or possessive quantifiers"
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressPattern:
-    """A regular expression with named groups (``GROUPS``) that parses one line.
+    """A regular expression with named groups that parses one line: ``GROUPS``, and metrics.
 
     ``regex`` is searched anywhere in a line, after escape sequences have been removed. It uses RE2, so
     that no line takes more than linear time, whatever a trainer prints: look-around, back-references and
     possessive quantifiers are not supported. Raises ValueError with the reason if the expression is not
-    supported, or has no named group or an unknown one.
+    supported or has no named group.
     """
 
     name: str
@@ -36,11 +36,6 @@ class ProgressPattern:
             raise ValueError(f"pattern {self.name!r}: {problem} ({_DIALECT})")
 
         compiled = re2.compile(self.regex)
-        unknown = sorted(set(compiled.groupindex) - set(GROUPS))
-        if unknown:
-            raise ValueError(
-                f"pattern {self.name!r}: unknown group {', '.join(unknown)}; use {', '.join(GROUPS)}"
-            )
         if not compiled.groupindex:
             raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
         object.__setattr__(self, "compiled", compiled)

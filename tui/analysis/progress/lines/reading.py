@@ -20,6 +20,7 @@ class ParsedMetrics(NamedTuple):
     within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
     ``whole_epochs`` completed before. ``from_bar`` marks a progress bar, which may count something else
     (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
+    ``metrics`` are the line's other values, by their names as printed.
     """
 
     step: int | None = None
@@ -39,19 +40,20 @@ class ParsedMetrics(NamedTuple):
     whole_epochs: int | None = None
     from_bar: bool = False
     rank: int | None = None
+    metrics: tuple[tuple[str, float], ...] = ()
 
     @property
     def is_save(self) -> bool:
         """True if the line reports nothing but a save, with or without its step."""
         return self.checkpoint is not None and self == ParsedMetrics(
-            checkpoint=self.checkpoint, step=self.step, rank=self.rank
+            checkpoint=self.checkpoint, step=self.step, rank=self.rank, metrics=self.metrics
         )
 
     @property
     def is_epoch(self) -> bool:
         """True if the line reports nothing but an epoch: a heading, or a line within an evaluation."""
         is_more = self.loss is not None or self.step is not None or self.epoch is None
-        return not is_more and self == ParsedMetrics(epoch=self.epoch, rank=self.rank)
+        return not is_more and self == ParsedMetrics(epoch=self.epoch, rank=self.rank, metrics=self.metrics)
 
 
 def to_float(value: object) -> float | None:
@@ -89,23 +91,31 @@ FIELD_OF_GROUP = {
     "step_time_ms": "step_time_s",
     "rank": "rank",
 }
-"""The named groups of an expression that reads a line, and the fields that they fill."""
+"""The named groups of an expression that reads a line, and the fields that they fill.
+
+Any other group is a metric."""
 
 
 def from_groups(groups: Mapping[str, str | None]) -> ParsedMetrics | None:
-    """Build a reading from the named groups of a match; None if no group contains a number."""
+    """Build a reading from the named groups of a match; None if no group contains a number.
+
+    Groups that are no field's are metrics.
+    """
     found: dict[str, Any] = {}
+    metrics: list[tuple[str, float]] = []
     for group, text in groups.items():
-        field = FIELD_OF_GROUP[group]
-        value = None if text is None else (to_step if field in WHOLE else to_float)(text.strip())
+        name = FIELD_OF_GROUP.get(group)
+        if name is None:
+            metrics += [(group, number)] if (number := to_float((text or "").strip())) is not None else []
+            continue
+        value = None if text is None else (to_step if name in WHOLE else to_float)(text.strip())
         if value is not None:
-            found[field] = value / 1000 if group == "step_time_ms" else value
-    return ParsedMetrics(**found) if found.keys() - {"rank"} else None
+            found[name] = value / 1000 if group == "step_time_ms" else value
+    return ParsedMetrics(**found, metrics=tuple(metrics)) if metrics or found.keys() - {"rank"} else None
 
 
 def merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:
     """Return the reading with all values of the other."""
     values = other._asdict().items()
-    return reading._replace(
-        **{name: value for name, value in values if value is not None and value is not False}
-    )
+    changes = {name: value for name, value in values if value is not None and value is not False}
+    return reading._replace(**changes | {"metrics": reading.metrics + other.metrics})

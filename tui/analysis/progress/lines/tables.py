@@ -43,10 +43,15 @@ def table_below(text: str) -> Table | None:
     """Return the table that a line of names begins; None for another line."""
     names = cells(text)
     slots: dict[str, Slot] = {}
+    metrics: dict[str, int] = {}
     for index, name in enumerate(names):
         told = meaning(name)
         if told is not None and told.field not in slots:
             slots[told.field] = Slot(index, told.field, name, told.scale)
+        elif name and told is None:
+            metrics.setdefault(name, index)
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
         return None
-    return Table(Template(tuple(slots.values())), len(names), separators(text.encode(errors="replace")))
+    others = tuple((index, name) for name, index in metrics.items())
+    template = Template(tuple(slots.values()), metrics=others)
+    return Table(template, len(names), separators(text.encode(errors="replace")))

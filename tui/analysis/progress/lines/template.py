@@ -10,7 +10,14 @@ from typing import Any
 
 from tui.analysis.progress.lines.line import BAR, fraction, to_float
 from tui.analysis.progress.lines.reading import MAX_STEP, WHOLE, ParsedMetrics
-from tui.analysis.progress.lines.vocabulary import EVALUATION, LEADS, TRAINING, Meaning, meaning
+from tui.analysis.progress.lines.vocabulary import (
+    EVALUATION,
+    LEADS,
+    TRAINING,
+    Meaning,
+    meaning,
+    names_evaluation,
+)
 
 MEASURES = frozenset(
     {"loss", "eval_loss", "learning_rate", "grad_norm", "tokens_per_s", "samples_per_s", "step_time_s"}
@@ -24,6 +31,9 @@ MAX_UNTITLED_RATE = 100.0
 
 MAX_WORDS_AFTER = 4
 """With more words after its last number, a line is a sentence."""
+
+MAX_NAME = 100
+"""Characters of a metric's name."""
 
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
@@ -116,11 +126,14 @@ class Template:
     slots: tuple[Slot, ...] = ()
     counter: Counter | None = None
     form: Form = Form()
+    metrics: tuple[tuple[int, str], ...] = ()
+    """The index and the name of each other number."""
 
     def used(self) -> frozenset[int]:
         """Return the indexes of the numbers that are read."""
         counter = () if self.counter is None else (self.counter.index,)
-        return frozenset((*(slot.index for slot in self.slots), *counter))
+        metrics = (index for index, _ in self.metrics)
+        return frozenset((*(slot.index for slot in self.slots), *counter, *metrics))
 
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
@@ -136,7 +149,9 @@ class Template:
                 return None
         if not found or (len(found) == 1 and "rank" in found):
             return None
-        return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar)
+        others = ((name, to_float(values[index])) for index, name in self.metrics)
+        metrics = tuple((name, number) for name, number in others if number is not None)
+        return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
 
 def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
@@ -207,9 +222,12 @@ class _Number:
     is_fraction: bool
     is_whole: bool
     is_time: bool
+    is_numeral: bool
+    """False for a word such as "nan" before another one."""
     meaning: Meaning | None = None
     extra: int = 0
     """Words before the name of a count that are not part of it."""
+    is_of_evaluation: bool = False
 
     @property
     def field(self) -> str:
@@ -255,7 +273,9 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     form = _form(line, is_bar)
     if not form.has_count and _is_setting(numbers):
         return Template()
-    return Template(_slots(line), _counter_of(line, values, is_bar, bool(title)), form)
+    counter = _counter_of(line, values, is_bar, bool(title))
+    slots = _slots(line)
+    return Template(slots, counter, form, () if form.is_prose else _metrics(line, slots))
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -269,6 +289,29 @@ def _slots(line: _Line) -> tuple[Slot, ...]:
         for index, one in enumerate(line.numbers)
         if one.meaning is not None and best[one.field][1] == index != line.counter
     )
+
+
+def _metrics(line: _Line, slots: Sequence[Slot]) -> tuple[tuple[int, str], ...]:
+    """Return the other numbers that have a name, but none of what a logger puts before a line."""
+    taken = {line.counter} | {slot.index for slot in slots}
+    objects = [index for index, text in enumerate(line.texts) if "{" in text]
+    names: dict[str, int] = {}
+    for index in range(min([*line.known(), *objects[:1]], default=0), len(line.numbers)):
+        one = line.numbers[index]
+        is_measure = index not in taken and one.field in MEASURES | {""} and not one.is_fraction
+        if is_measure and _has_own_name(one):
+            prefix = "eval/" if one.is_of_evaluation and not names_evaluation(one.name) else ""
+            names.setdefault(prefix + one.name, index)
+    return tuple((index, name) for name, index in names.items())
+
+
+def _has_own_name(one: _Number) -> bool:
+    """Return True for ``reward: 0.4`` and ``| reward 0.4 |``, but not for a share or a line of code."""
+    before = one.before.rstrip(" \"'")
+    is_next = before[-1:] in _SIGNS or (one.is_numeral and len(_DELIMITER.split(before)) > 1)
+    is_code = one.name.endswith(".py") or one.after.startswith("%|")
+    is_name = len(one.name) <= MAX_NAME and 0 < len(_WORD.findall(one.name)) <= MAX_WORDS_AFTER
+    return is_next and is_name and not is_code
 
 
 def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: bool) -> Counter | None:
@@ -351,6 +394,7 @@ def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
         is_fraction=both is not None and to_float(both[0]) is not None,
         is_whole=value.isdecimal(),
         is_time=":" in value,
+        is_numeral=not (value.isalpha() and after.lstrip()[:1].isalpha()),
     )
 
 
@@ -492,6 +536,7 @@ def _scope(numbers: Sequence[_Number], evaluates: bool) -> None:
                 within = True
             elif word in TRAINING:
                 within = False
+        one.is_of_evaluation = within
         if within and one.meaning is not None and one.field == "loss":
             one.meaning = one.meaning._replace(field="eval_loss")
         if (

@@ -79,10 +79,19 @@ _SPLIT = re.compile(r"[^a-z0-9]+")
 _SCALES = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "1e-3": 1e-3}
 
 
+def _words_of(name: str) -> list[str]:
+    return [word for word in _SPLIT.split(_CAMEL.sub(" ", name).lower()) if word]
+
+
+def names_evaluation(name: str) -> bool:
+    """Return True if a name says that its value is an evaluation's."""
+    return not EVALUATION.isdisjoint(_words_of(name))
+
+
 @lru_cache(maxsize=4096)
 def meaning(name: str, unit: str = "") -> Meaning | None:
     """Return the meaning of a name as printed, with its unit if one is printed; None for one without."""
-    words = [word for word in _SPLIT.split(_CAMEL.sub(" ", name).lower()) if word]
+    words = _words_of(name)
     if words and words[-1] in ("is", "was"):
         words.pop()
     if not words and unit == "/s":

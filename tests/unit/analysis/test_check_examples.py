@@ -1,0 +1,39 @@
+"""Each check with its own examples: what it finds, and what resembles it and is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.example_runs import moment, watch_example
+from tui.analysis.fleet.snapshot import brief
+from tui.analysis.health.check import Check, Example
+from tui.analysis.health.registry import CHECKS
+from tui.analysis.run.finding import SHORT_CHARACTERS
+
+EXAMPLES = [
+    pytest.param(check, example, id=f"{check.kind}-{example.about}")
+    for check in CHECKS
+    for example in check.examples
+]
+BRIEF_CHARACTERS = 32
+"""What Home has room for."""
+
+
+@pytest.mark.parametrize(("check", "example"), EXAMPLES)
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_example_is_found_as_its_check_says(check: Check[Any], example: Example) -> None:
+    looks = [[each for each in findings if each.kind == check.kind] for findings in watch_example(example)]
+    shorts = [each.short for each in looks[-1]]
+    if example.finds:
+        assert shorts and shorts[0].startswith(example.finds)
+        assert len(shorts[0]) <= SHORT_CHARACTERS
+        words = brief(looks[-1][0], moment(example.minutes * 60))
+        assert 0 < len(words) <= BRIEF_CHARACTERS and "{" not in words
+    else:
+        assert not any(looks), looks
+
+
+def test_every_check_has_an_example_that_it_finds() -> None:
+    assert [str(check.kind) for check in CHECKS if not any(each.finds for each in check.examples)] == []

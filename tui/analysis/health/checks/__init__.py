@@ -1,0 +1,1 @@
+"""One module per check; each has a ``CHECK``. The registry finds them by themselves."""

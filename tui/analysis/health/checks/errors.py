@@ -1,0 +1,83 @@
+"""Errors in the log: their number, and the text of the first."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from api_client.models.logs import NS_PER_S
+from tui.analysis.health.check import (
+    MINUTE_S,
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    Severity,
+    Watched,
+    limit,
+)
+from tui.text.sanitize import sanitize
+from tui.text.units import counted, duration
+
+_RETRIED = re.compile(r"\b(?:re-?try|re-?tries|retrying|try again|re-?connect|attempt \d)", re.IGNORECASE)
+_LEVEL = re.compile(r"^(?:\W{0,8}+(?:ERROR|CRITICAL|FATAL|Error)\b)++\W{0,4}(?=\S)")
+_AFTER_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    errors_within_s: float = limit(1800.0, "How long errors are reported after the newest one.")
+
+
+def find(run: Watched, limits: Limits) -> Findings:
+    recent = [
+        error
+        for error in run.progress.errors.kept
+        if run.now_s - error.at_ns / NS_PER_S <= limits.errors_within_s
+    ]
+    if not recent:
+        return
+    first_s, newest_s = (error.at_ns / NS_PER_S for error in (recent[0], recent[-1]))
+    quote = sanitize(recent[0].text)
+    ago = duration(max(0.0, run.now_s - first_s))
+    text, short = f"an error in the log, {ago} ago: {quote}", _LEVEL.sub("", quote)
+    if len(recent) > 1:
+        count = counted(len(recent), "error")
+        text, short = f"{count} in the log, first {ago} ago: {quote}", f"{count}: {short}"
+    severity: Severity = "warning"
+    usual_s = run.progress.step_interval_s or 0.0
+    if (run.last_step_s or 0.0) > newest_s + max(_AFTER_S, usual_s):
+        if len(recent) == 1 or all(_RETRIED.search(error.text) for error in recent):
+            severity, text = "info", f"{text} (training continued)"
+    elif usual_s and run.training_since is not None and not run.is_held():
+        # A run that makes steps may not have had the time for the next ones since.
+        may_survive_s = _AFTER_S + min(10 * MINUTE_S, max(MINUTE_S, 3 * usual_s))
+        if run.now_s - newest_s < may_survive_s:
+            return
+    yield run.finding(severity, text, short=short, since_s=first_s)
+
+
+CHECK = Check(
+    FindingKind("errors", 150, "errors{since}", states_duration=True, quotes_log=True),
+    "Errors in the log",
+    "warning",
+    Limits,
+    find,
+    needs="log lines that report a crash or an error, by the server's level or by their own words; the first"
+    " of them is quoted.",
+    excused="to a remark (info): a single error, or errors that announce a retry, after which the run made"
+    " steps.",
+    ends="`errors_within_s` after the newest",
+    costs="unknown",
+    examples=(
+        Example(
+            "two errors",
+            "2 errors: no server",
+            others=((6000, "ERROR: no server"), (6600, "ValueError: again")),
+        ),
+        Example(
+            "what TensorFlow always prints",
+            others=((600, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to register cuDNN factory"),),
+        ),
+    ),
+)

@@ -1,0 +1,230 @@
+"""Idle GPUs: all of them, those of a node, or some within a busy node."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from api_client.models.logs import NS_PER_S
+from tui.analysis.health.check import (
+    ASIDE_S,
+    MINUTE_S,
+    WORKING,
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    Watched,
+    limit,
+)
+from tui.analysis.health.windows import first_time, holds_since
+from tui.analysis.node_metrics import NodeSnapshot
+from tui.analysis.progress.phases import SINGLE_PAUSE_S
+from tui.analysis.series import Series, mean_between
+from tui.text.units import counted, duration, percent
+
+_REST = 1.25  # A rest may be this many times as long as those before it.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    idle_below: float = limit(0.05, "Utilization below which a GPU counts as idle.")
+    idle_after_s: float = limit(600.0, "Minimum idle time before GPUs that have worked are reported as idle.")
+    idle_never_s: float = limit(
+        1500.0, "Minimum idle time before GPUs that have never been seen working are reported as idle."
+    )
+
+
+def find(run: Watched, limits: Limits) -> Findings:
+    at = run.metrics.at
+    if at is None:
+        return
+    below = f"below {percent(limits.idle_below)}"
+    idle = {
+        node.name: since
+        for node in run.metrics.nodes
+        if (since := _idle_since(run, limits, node.mean_utilization, at)) is not None
+    }
+    if idle and len(idle) == sum(len(node.mean_utilization) > 0 for node in run.metrics.nodes):
+        since = max(idle.values())
+        if at - since >= _allowed_s(run, limits) and not _has_just_ended(run, since, at):
+            short = f"GPUs idle for {duration(at - since)}"
+            text = f"GPUs idle ({below}) for {duration(at - since)}"
+            yield run.finding("warning", text, short=short, since_s=since)
+        return
+    for node in run.metrics.nodes:
+        if node.name not in idle:
+            yield from _idle_among_busy(run, node, limits, at)
+        elif _works_on_cpus(run, node):
+            continue
+        elif at - (since := idle[node.name]) >= run.pause_allowed_s(_REST) and not _rests(
+            run, limits, at, since
+        ):
+            short = f"{node.name} GPUs idle for {duration(at - since)}"
+            text = f"{node.name}: GPUs idle ({below}) for {duration(at - since)}"
+            yield run.finding("warning", text, short=short, node=node.name, since_s=since)
+
+
+def _works_on_cpus(run: Watched, node: NodeSnapshot) -> bool:
+    """Return True if a node's GPUs never worked, but its CPUs do, more than those of the others."""
+    others = [each.cpu_now for each in run.metrics.nodes if each is not node and each.cpu_now is not None]
+    never_worked = first_time(node.mean_utilization, WORKING) == math.inf
+    return never_worked and bool(others) and (node.cpu_now or 0.0) > max(others)
+
+
+def _allowed_s(run: Watched, limits: Limits) -> float:
+    """Return how long all GPUs may be idle while the log shows why."""
+    progress = run.progress
+    # A count other than the steps moves: data is prepared, or the model is uploaded.
+    is_moving = (progress.moved_at or 0.0) > max(run.last_step_s or 0.0, run.now_s - limits.idle_after_s)
+    return max(
+        run.pause_allowed_s(_REST),
+        ASIDE_S if progress.is_done else 0.0,
+        4.0 * limits.idle_never_s if is_moving else 0.0,
+    )
+
+
+def _has_just_ended(run: Watched, since: float, at: float) -> bool:
+    """Return True if the first steps for long are newer than the samples, which do not show them yet."""
+    times = run.progress.step_series.times or run.progress.loss_series.times
+    first = bisect_left(times, since + MINUTE_S)
+    return first < len(times) and times[first] > at - MINUTE_S
+
+
+def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float | None:
+    """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
+    idle_since = _uninterrupted_since(use, limits.idle_below)
+    if idle_since is None or at - use.times[-1] > (5 * MINUTE_S):
+        return None
+    since = max(idle_since, run.attempt_since)
+    worked = first_time(use, WORKING, run.attempt_since) < since
+    if not worked and run.training_since is not None:
+        # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
+        worked = run.works_since == math.inf or use.times[0] > run.training_since
+        since = max(since, run.training_since)
+    allowed_s = limits.idle_after_s
+    if run.loads_again or not worked:
+        allowed_s = limits.idle_never_s
+    if not worked and not run.is_held() and _is_loading(run, since, limits.idle_after_s):
+        allowed_s *= 2.0
+    return (
+        since
+        if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since, run.training_since))
+        else None
+    )
+
+
+def _is_loading(run: Watched, since: float, recent_s: float) -> bool:
+    """Return True if the log is written to, or announced loading or compiling before it fell silent."""
+    line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
+    return run.now_s - line_s < recent_s or (run.progress.announced_at or 0.0) >= max(
+        since, line_s - recent_s
+    )
+
+
+def _rests(run: Watched, limits: Limits, at: float, since: float) -> bool:
+    """Return True if the run goes on without a node: in reinforcement learning nodes take turns."""
+    step_s, usual_s = run.last_step_s, run.progress.step_interval_s
+    if step_s is None or usual_s is None:
+        return False
+    goes_on = run.is_reinforcement and step_s > since + max(MINUTE_S, usual_s)
+    return at - since < _REST * usual_s or (goes_on and at - since < limits.idle_never_s)
+
+
+def _uninterrupted_since(use: Series, idle_below: float) -> float | None:
+    """Return since when the GPUs have been idle without interruption; None if they are not.
+
+    A single slightly higher sample does not count as work: it may be a monitoring tool or a heartbeat.
+    """
+    blips = holds_since(use, lambda value: value < idle_below, forgiven=1)
+    steady = holds_since(use, lambda value: value < WORKING)
+    return None if blips is None or steady is None else max(blips, steady)
+
+
+def _longest_rest_s(use: Series, until: float, training_since: float | None = None) -> float:
+    """Return the longest idle time that ended with work, as when phases alternate.
+
+    The first one begins with the training. A single long one is an accident, not a pattern.
+    """
+    rests: list[float] = [0.0, 0.0]
+    worked_at = training_since
+    rested = False
+    for time, value in zip(use.times, use.values, strict=True):
+        if time > until:
+            break
+        if value < WORKING:
+            rested = worked_at is not None
+        elif value == value:
+            if rested and worked_at is not None:
+                rests.append(time - worked_at)
+            worked_at, rested = time, False
+    second, longest = sorted(rests)[-2:]
+    return second if longest > SINGLE_PAUSE_S and second < longest / 2 else longest
+
+
+def _idle_among_busy(run: Watched, node: NodeSnapshot, limits: Limits, at: float) -> Findings:
+    """Report idle GPUs next to busy ones of the same node: a dead rank, or GPUs never used."""
+    start = at - limits.idle_after_s
+    gpus = dict(zip(node.gpus, node.gpu_utilization, strict=True))
+    means = {
+        gpu: mean
+        for gpu, use in gpus.items()
+        if (mean := mean_between(use, start, at)) is not None
+        and use.times[0] <= start + limits.idle_after_s / 2
+        and use.times[-1] > start
+    }
+    idle = [
+        gpu for gpu, mean in means.items() if mean < limits.idle_below / 2 and _is_dead(gpus[gpu], limits, at)
+    ]
+    busy = [mean for mean in means.values() if mean >= WORKING]
+    if not idle or not busy:
+        return
+    since = min([start, *(_uninterrupted_since(gpus[gpu], limits.idle_below) or start for gpu in idle)])
+    what = f"{len(idle)} of {counted(len(gpus), 'GPU')} idle"
+    text = f"{node.name}: {what}"
+    if len(idle) == 1:
+        what = f"GPU {idle[0]} idle"
+        text = f"{node.name}: {what} while {counted(len(busy), 'other works', 'others work')}"
+    short = f"{node.name} {what} for {duration(at - since)}"
+    yield run.finding("warning", text, short=short, node=node.name, since_s=since)
+
+
+def _is_dead(use: Series, limits: Limits, at: float) -> bool:
+    """Return True if a GPU worked before, or never did, and doesn't just rest."""
+    start = at - limits.idle_after_s
+    worked = first_time(use, WORKING) < start
+    is_resting = limits.idle_after_s < _REST * _longest_rest_s(use, start)
+    return not is_resting and (worked or at - use.times[0] >= limits.idle_never_s)
+
+
+CHECK = Check(
+    FindingKind(
+        "gpu-idle", 40, "", note="▽ idle", states_duration=True, lines="quiet", figures=("GPU use", "CPU")
+    ),
+    "Idle GPUs",
+    "warning",
+    Limits,
+    find,
+    needs="utilization below `idle_below` for `idle_after_s` on all GPUs, on one node's GPUs, or on some"
+    " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked"
+    " (twice as long while the log is written to, or if it announced loading or compiling shortly before"
+    " its last line).",
+    excused="start-up, announced pauses as for stalls, a count of other work that moves, uploads after the"
+    " last step, and GPUs that rest in turn: within a step, as long as they have before, or in"
+    " reinforcement learning.",
+    ends="with work; a single blip is none",
+    costs="the idle GPUs: a node's price, by their share of its GPUs",
+    examples=(
+        Example(
+            "a run that has ended without exiting",
+            "GPUs idle for",
+            gpu=(lambda at: 0.95 if at < 5400 else 0.0,),
+        ),
+        Example("a first load of 20 minutes", minutes=20, gpu=(0.0,), stops_s=0),
+        Example(
+            "nodes that take turns",
+            gpu=(lambda at: 0.9 * (at % 1200 < 600), lambda at: 0.9 * (at % 1200 >= 600)),
+        ),
+    ),
+)

@@ -1,0 +1,161 @@
+"""A run that has become slow.
+
+The API publishes no power and no clocks. A throttled GPU shows as steps that take longer while the GPUs are
+as busy as before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+
+from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.node_metrics import mean_known
+from tui.analysis.progress.step_marks import numbered
+from tui.analysis.series import Series, mean_between
+from tui.text.units import number, percent
+
+_BINS, _EARLIER = 3, 4
+"""A slow time consists of so many bins, each of them slow, after at least so many others."""
+
+_RECOVERED, _AS_LONG = 0.9, 2.0
+"""A run that was as slow before and came back to this share of its speed does so by design, for up to this
+many times as long."""
+
+_NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    slowdown_share: float = limit(0.8, "A run is slow if its speed is below this share of its usual speed.")
+    slowdown_window_s: float = limit(1800.0, "Time during which the run must be slow without interruption.")
+
+
+def find(run: Watched, limits: Limits) -> Findings:
+    series, unit = run.progress.throughput_series
+    if unit == "it/s":
+        marks = run.progress.step_series
+        unit = unit if marks.times else "lines/s"
+        series = _paced(marks if marks.times else numbered(run.progress.loss_series))
+    # In reinforcement learning, a step is as much work as the answers are long.
+    if run.training_since is None or not series.times or run.is_reinforcement:
+        return
+    bin_s = limits.slowdown_window_s / _BINS
+    speeds = _speeds(series, run.training_since + bin_s, bin_s)
+    if len(speeds) < _BINS + _EARLIER:
+        return
+    earlier, newest = speeds[:-_BINS], [speed for _, speed in speeds[-_BINS:]]
+    usual = sorted(speed for _, speed in earlier)[3 * len(earlier) // 4]
+    held = run.is_held()
+    slow_below = run.eased(limits.slowdown_share, 1.0, held=held) * usual
+    # Once found, a run that is slow in bursts remains so as long as the whole window is slow.
+    now = 1 / fmean(1 / max(speed, 1e-9) for speed in newest) if held else median(newest)
+    # A speed that rises by this much within the window is coming back.
+    if (now if held else max(newest)) >= slow_below or (not held and newest[-1] > 1.08 * newest[0]):
+        return
+    began = speeds[-_BINS][0]
+    for time, speed in reversed(earlier):
+        if speed >= slow_below:
+            break
+        began = time
+    slow_bins = (speeds[-1][0] - began) / bin_s + 1
+    if not held and slow_bins <= _AS_LONG * _longest_recovered(earlier, now, usual):
+        return
+    cause = _cause(run, began, limits.slowdown_window_s, in_tokens=unit == "tok/s")
+    if cause is not None:
+        short = f"{percent(1 - now / usual)} slower: {number(now)} {unit}, was {number(usual)}"
+        yield run.finding("warning", f"{short}; {cause}", short=short, since_s=began)
+
+
+def _paced(marks: Series) -> Series:
+    """Return the speed at each count, without those that span a pause: printed speeds omit pauses, too."""
+    pairs = pairwise(zip(marks.times, marks.values, strict=True))
+    speeds = [(t, (v - before) / (t - at)) for (at, before), (t, v) in pairs if t > at and v > before]
+    steady: list[tuple[float, float]] = []
+    for first in range(0, len(speeds), _NEAR):
+        near = speeds[first : first + _NEAR]
+        least = median(speed for _, speed in near) / _PAUSE
+        steady += [each for each in near if each[1] >= least]
+    return Series("steps/s", tuple(time for time, _ in steady), tuple(speed for _, speed in steady))
+
+
+def _speeds(series: Series, start: float, bin_s: float) -> list[tuple[float, float]]:
+    """Return the start and the mean speed of each bin that has values; the last one ends with the series."""
+    end = series.times[-1]
+    count = max(0, int((end - start) // bin_s))
+    starts = [end - number * bin_s for number in range(count, -1, -1)]
+    edges = [bisect_left(series.times, at + 1e-6) for at in starts]
+    return [
+        (at, _mean_speed(series.values[first:last]))
+        for at, (first, last) in zip(starts, pairwise(edges), strict=False)
+        if last > first
+    ]
+
+
+def _mean_speed(speeds: Sequence[float]) -> float:
+    """Return the speed over all of the work: slow steps in bursts count as long as they take."""
+    positive = sorted(speed for speed in speeds if speed > 0)
+    return 1 / fmean(1 / speed for speed in positive[len(positive) > 2 :]) if positive else 0.0
+
+
+def _longest_recovered(earlier: Sequence[tuple[float, float]], now: float, usual: float) -> int:
+    """Return in how many bins the run was as slow before, until it came back to its speed by itself."""
+    longest = slow = 0
+    for _, speed in earlier:
+        if speed >= _RECOVERED * usual:
+            longest, slow = max(longest, slow), 0
+        elif slow or speed <= (1 + now / usual) / 2 * usual * _RECOVERED:
+            slow += 1
+    return longest if longest >= _BINS - 1 else 0
+
+
+def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> str | None:
+    """Return what the metrics say of a slow time since then; None if it is more work, not less speed."""
+    nodes, at, before = run.metrics.nodes, run.metrics.at or began, began - 4 * window_s
+
+    def change(series: Series) -> tuple[float | None, float | None]:
+        return mean_between(series, before, began), mean_between(series, began, at)
+
+    sizes = [change(node.mean_memory) for node in nodes] + [change(run.progress.input_length_series)]
+    # Larger inputs are this much longer, or use this much more GPU memory.
+    if not in_tokens and any(old and new is not None and new > 1.1 * old for old, new in sizes):
+        return None
+    uses = [change(node.mean_utilization) for node in nodes]
+    old, new = mean_known(old for old, _ in uses), mean_known(new for _, new in uses)
+    if old is None or new is None:
+        return "see what has changed"
+    # GPUs busier than this share of before are as busy as before.
+    if new >= 0.93 * old:
+        return f"GPUs {percent(new)} busy as before: throttled, or larger inputs"
+    return f"GPUs {percent(new)} busy, were {percent(old)}: waiting for data or the network"
+
+
+CHECK = Check(
+    FindingKind("slowdown", 130, "slower{since}", figures=("GPU use", "CPU")),
+    "Slowdown",
+    "warning",
+    Limits,
+    find,
+    needs="a speed (tokens, samples or steps a second, by the log) below `slowdown_share` of the usual one"
+    " in each third of the window, after 50 minutes of training. The text says whether the GPUs are as busy"
+    " as before.",
+    excused="pauses, a speed that is coming back or was as low before for long (batches sorted by length),"
+    " reinforcement learning, whose steps vary in work, and, unless tokens are counted, larger inputs (more"
+    " GPU memory, or longer sequences by the log).",
+    costs="the missing share of all GPUs",
+    covered_by=frozenset({"stalled"}),
+    examples=(
+        Example(
+            "steps that take half as long again", "3", minutes=240, step_s=lambda at: 10 if at < 7200 else 15
+        ),
+        Example(
+            "longer answers in reinforcement learning",
+            minutes=240,
+            step_s=lambda at: 10 if at < 7200 else 15,
+            line="step {step}/9000 loss={loss:.4f} reward=0.4",
+        ),
+    ),
+)

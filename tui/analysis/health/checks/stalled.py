@@ -1,0 +1,152 @@
+"""A run that makes no steps: no output for longer than its own pattern allows, whatever the GPUs show."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from api_client.models.logs import NS_PER_S
+from tui.analysis.health.check import (
+    MINUTE_S,
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    Severity,
+    Watched,
+    limit,
+)
+from tui.analysis.health.windows import holds_since
+from tui.analysis.series import Series
+from tui.text.units import duration, percent
+
+_PINNED = 0.99  # Ranks that wait in a collective keep their GPUs at 100%, without variation.
+_TALKING, _UNREAD = 1.5, 3.0  # A run that logs on, or shows no steps, is given this many times as long.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    stall_after_s: float = limit(
+        600.0, "Minimum time without a step or a log line; half as long again if lines continue."
+    )
+    stall_steps: float = limit(
+        5.0,
+        "Minimum number of the run's usual step intervals without a step or a log line; four times if lines"
+        " continue.",
+    )
+    stall_pause_factor: float = limit(
+        1.25, "Minimum silence, as a multiple of the longest pause the run has recovered from."
+    )
+
+
+def find(run: Watched, limits: Limits) -> Findings:
+    progress = run.progress
+    if progress.last_line_at_ns is None:
+        return
+    line_s, gap_s = progress.last_line_at_ns / NS_PER_S, progress.unread_until_ns / NS_PER_S
+    unread_s = _UNREAD * limits.stall_after_s
+    # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
+    quiet_since = max(line_s, gap_s, run.attempt_since)
+    step_s = run.last_step_s
+    if step_s is None:
+        yield from _without_steps(run, line_s, run.now_s - quiet_since, unread_s)
+        return
+    if progress.is_done:
+        if run.now_s - quiet_since > unread_s and not run.are_gpus_idle:
+            lasts = duration(run.now_s - quiet_since)
+            text, short = f"all steps done, but no log line for {lasts}", f"done, but not exiting for {lasts}"
+            yield run.finding("warning", text + _gpu_use(run), short=short, since_s=line_s)
+        return
+    step_s = max(step_s, gap_s)
+    usual_s = progress.step_interval_s or 0.0
+    usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
+    # One step gives no interval: a reinforcement learning step may take a quarter of an hour. Nor do steps
+    # that are long over, if a count of other work has come to its end since.
+    starting = not usual_s or run.training_since is None or run.loads_again
+    other_work = (progress.finished_at or 0.0) > step_s + _TALKING * limits.stall_after_s
+    least_s = max(run.pause_allowed_s(limits.stall_pause_factor), unread_s if starting or other_work else 0.0)
+    silent_since = max(step_s, quiet_since)
+    silent_s = run.now_s - silent_since
+    after_s = limits.stall_after_s / (2 if _are_pinned(run, silent_since) else 1)
+    allowed_s = max(after_s, limits.stall_steps * usual_s, least_s)
+    if silent_s > allowed_s:
+        text = f"no step and no log line for {duration(silent_s)}{usually}{_gpu_use(run)}"
+        # A run may evaluate, compile or save for this long without a word.
+        sure = silent_s > max((15 * MINUTE_S), (1 if run.are_gpus_idle else 2) * allowed_s)
+        short = f"no step, no log line for {duration(silent_s)}"
+        severity: Severity = "critical" if sure else "warning"
+        yield run.finding(severity, text, short=short, since_s=silent_since)
+        return
+    after_s = limits.stall_after_s * (1 if _are_pinned(run, step_s) else _TALKING)
+    pauses_s = 2 * limits.stall_pause_factor * (progress.step_pause_s or 0.0)
+    allowed_s = max(after_s, 4 * limits.stall_steps * usual_s, pauses_s, least_s)
+    # As long as the log shows progress of an evaluation, the run is busy with that.
+    busy_at = max(step_s, progress.run_phase.newest if progress.run_phase is not None else 0.0)
+    if usual_s and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
+        lasts = duration(run.now_s - step_s)
+        text = f"no step for {lasts}{usually}, but still logging{_gpu_use(run)}"
+        yield run.finding("warning", text, short=f"no step for {lasts}, still logging", since_s=step_s)
+
+
+def _without_steps(run: Watched, line_s: float, silent_s: float, unread_s: float) -> Findings:
+    """Report silence of a run that logs no steps and logged regularly before, or whose first step hangs."""
+    first_ns, pause_s = run.progress.first_line_at_ns, run.progress.line_pause_s
+    allowed_s = max(unread_s, 3 * (pause_s or 0.0))
+    if first_ns is None or silent_s <= allowed_s:
+        return
+    is_regular = line_s - first_ns / NS_PER_S >= unread_s and pause_s is not None
+    if is_regular or _are_pinned(run, run.now_s - allowed_s):
+        short = f"no log line for {duration(silent_s)}"
+        yield run.finding("warning", short + _gpu_use(run), short=short, since_s=line_s)
+
+
+def _are_pinned(run: Watched, since: float) -> bool:
+    """Return True if all GPUs have been at 100% since then, without variation, but seldom before."""
+    held = run.is_held()
+    uses = [node.mean_utilization for node in run.metrics.nodes if node.mean_utilization.values]
+    return bool(uses) and all(_is_pinned(use, since + MINUTE_S, held=held) for use in uses)
+
+
+def _is_pinned(use: Series, since: float, *, held: bool) -> bool:
+    begun = holds_since(use, lambda value: value >= _PINNED)
+    if begun is None or begun > since + MINUTE_S or use.times[-1] < since + 2 * MINUTE_S:
+        return False
+    before = use.values[: bisect_left(use.times, begun)]
+    # A run whose GPUs are often that busy may just work.
+    return held or 0 < len(before) * 0.2 >= sum(value >= _PINNED for value in before)
+
+
+def _gpu_use(run: Watched) -> str:
+    """Describe GPU utilization, since a hang in a collective looks like full load."""
+    return f"; GPUs {percent(run.gpu_use)} busy" if run.gpu_use is not None else ""
+
+
+CHECK = Check(
+    FindingKind(
+        "stalled",
+        10,
+        "stalled{since}",
+        states_duration=True,
+        halts=True,
+        lines="quiet",
+        figures=("GPU use",),
+    ),
+    "Stalled",
+    "warning; critical after 15 minutes, and twice what the run may pause unless the GPUs are idle as well",
+    Limits,
+    find,
+    needs="steps in the log: no step and no log line for longer than the run's usual intervals allow, even"
+    " if the GPUs look busy (ranks that wait in a collective spin at 100%; if they began to, half the time"
+    " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
+    " without steps.",
+    excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
+    " announces or that begins at a round step or the end of an epoch, and a count of other work that"
+    " moves.",
+    ends="with the next step or log line",
+    costs="all GPUs of the run",
+    examples=(
+        Example("steps stop while the GPUs look busy", "no step, no log line for", stops_s=5450),
+        Example("a line each 25 minutes", step_s=1500.0, stops_s=6500),
+        Example("a start of 20 minutes", minutes=20, stops_s=0),
+    ),
+)

@@ -1,0 +1,227 @@
+"""Nodes that are slower than their peers, by their GPUs or by the step times their ranks print.
+
+In synchronous training everybody waits for the slowest node. Ranks that wait inside an NCCL collective spin
+and look busy, so the slow node looks less busy: the common case. Ranks that wait otherwise (gloo, a barrier,
+a data loader) are idle, and the slow node is the only busy one. A node with throttled clocks looks like the
+others; only step times show it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from tui.analysis.health.check import IDLE, WORKING, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.groups import BIN_S, Groups
+from tui.analysis.health.windows import first_time, means_of_parts, values_between
+from tui.analysis.series import Series
+from tui.text.units import duration, percent
+
+_HALVES = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
+_CLOSE, _CLOSE_SHARE = (
+    0.05,
+    0.9,
+)  # Others that close to each other wait for a node below this share of its use.
+_WAITED_FOR = 0.5  # Minimum utilization of a slow node that the idle others wait for.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    straggler_share: float = limit(
+        0.8, "A node is slow if its utilization is below this share of its peers' median."
+    )
+    straggler_window_s: float = limit(300.0, "Time during which the node must be slow without interruption.")
+    straggler_step_time: float = limit(
+        1.1, "A rank is slow if its step time is this many times that of the others."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """A slow node's use, its peers' median, and since when it lags; ``busier``: they wait for it."""
+
+    own: float
+    others: float
+    busier: bool
+    since: float
+
+
+def find(run: Watched, limits: Limits) -> Findings:
+    held = run.held_nodes
+    comparable = _is_comparable(run, limits)
+    slow = _lags(run, limits) if held or comparable else {}
+    for name, lag in slow.items():
+        uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
+        how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
+        short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
+        yield run.finding("warning", f"{name} {how}: {uses}", short=short, node=name, since_s=lag.since)
+    if not comparable:  # A pause ends no finding.
+        yield from (each for each in run.held.values() if each.kind == run.kind and each.node not in slow)
+    yield from _by_step_time(run, limits, slow)
+
+
+def may_be_found(run: Watched) -> bool:
+    """Return True if a node looks slow, but nodes can't be compared yet."""
+    run.kind, limits = CHECK.kind, run.rules.limits(Limits)
+    is_judged = bool(run.held_nodes) or _is_comparable(run, limits)
+    return not is_judged and bool(_lags(run, limits))
+
+
+def _is_comparable(run: Watched, limits: Limits) -> bool:
+    """Return True if the nodes have worked for long enough to know their roles, and have not paused."""
+    # Roles show after so many windows.
+    since, windows = run.training_since, float(3)
+    if since is None:
+        uses = (node.mean_utilization for node in run.metrics.nodes)
+        since, windows = min((first_time(use, IDLE) for use in uses), default=0.0), windows / 2
+    if (run.metrics.at or 0.0) - since < windows * limits.straggler_window_s:
+        return False
+    return run.progress.run_phase is None and not run.has_paused_since(run.now_s - limits.straggler_window_s)
+
+
+def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
+    at, held = run.metrics.at, run.held_nodes
+    # Nodes that have not worked yet are still loading.
+    nodes = [node for node in run.metrics.nodes if first_time(node.mean_utilization, IDLE) < math.inf]
+    if at is None or len(nodes) < 2:
+        return {}
+    step_s = run.progress.step_interval_s or 0.0
+    # In less, nodes that take turns within a step look different by chance.
+    part_s = max(limits.straggler_window_s / _HALVES, 2 * step_s)
+    halves = {node.name: means_of_parts([node.mean_utilization], at, part_s, _HALVES) for node in nodes}
+    halves = {name: means for name, means in halves.items() if len(means) == _HALVES}
+    busiest = max(map(max, halves.values()), default=0.0)
+    if all(min(means) >= _CLOSE_SHARE * busiest for means in halves.values()):
+        return {}  # by far the most common case
+    groups = Groups(nodes)
+    lags: dict[str, Lag] = {}
+    for name in halves:
+        peers = [peer for peer in _peers(run, groups, name) if peer in halves]
+        share = run.eased(limits.straggler_share, 1.0, held=name in held)
+        earlier, newest = (
+            _compare(halves[name][half], [halves[peer][half] for peer in peers], share)
+            for half in range(_HALVES)
+        )
+        if earlier is None or newest is None or earlier[2] != newest[2]:
+            continue
+        use = groups.nodes[name].mean_utilization
+        if not newest[2] and _without_lowest(use, at - 2 * part_s) >= share * newest[1]:
+            continue
+        starts = [groups.likeness(*sorted((name, peer))).apart_since for peer in peers]
+        since = median([start for start in starts if start is not None] or [at])
+        lags[name] = Lag(*newest, max(use.times[0], min(since, at - 2 * part_s)))
+    return {name: lag for name, lag in lags.items() if name in held or not _is_role(run, groups, name, lags)}
+
+
+def _without_lowest(use: Series, start: float) -> float:
+    """Return the mean since a time, without the lowest sample: a single one proves nothing."""
+    values = sorted(values_between(use, start))
+    return fmean(values[1:] or values or [0.0])
+
+
+def _peers(run: Watched, groups: Groups, name: str) -> list[str]:
+    """Return the nodes that a node is judged against: those that have worked like it.
+
+    Of three or more, a single one that was never like the others is slow, too, if all but its speed is
+    alike. A held one was like them before the samples begin.
+    """
+    peers = groups.peers(name)
+    others = [other for other in groups.nodes if other != name]
+    if peers:
+        return peers
+    if name in run.held_nodes:
+        return [other for other in others if other not in run.held_nodes]
+    is_single = len(others) > 1 and all(len(groups.peers(other)) >= len(others) - 1 for other in others)
+    leads = name == run.metrics.nodes[0].name
+    if not is_single or leads or run.is_reinforcement or not groups.hold_alike(groups.nodes):
+        return []
+    return others if groups.is_near(name, others, _WAITED_FOR) else []
+
+
+def _compare(own: float, others: Sequence[float], share: float) -> tuple[float, float, bool] | None:
+    """Return a node's use, its peers' and if it is the busier one; None if it is not slow."""
+    if not others:
+        return None
+    usual, apart = median(others), max(others) - min(others)
+    if usual >= WORKING and own < share * usual:
+        return own, usual, False
+    waits_below = max(share, _CLOSE_SHARE) if apart <= _CLOSE else share
+    if len(others) > 2 and apart <= 3 * _CLOSE and own >= _WAITED_FOR and usual < waits_below * own:
+        return own, usual, True
+    return None
+
+
+def _is_role(run: Watched, groups: Groups, name: str, lags: Mapping[str, Lag]) -> bool:
+    """Return True if a node does other work: it always did, or another one changed together with it."""
+    lag = lags[name]
+    if lag.busier and run.is_reinforcement:
+        return True
+    if lag.busier and not groups.peers(name):
+        return True
+    return any(
+        other != name and abs(each.since - lag.since) <= 2 * BIN_S and abs(each.own - lag.own) <= 2 * _CLOSE
+        for other, each in lags.items()
+    )
+
+
+def _by_step_time(run: Watched, limits: Limits, slow: Mapping[str, Lag]) -> Findings:
+    """Report ranks whose printed step times were longer throughout: in each half of the newest ones."""
+    own = {
+        view.replica: view.step_times_s
+        for view in run.progress.streams
+        if view.replica is not None and view.step_times_s
+    }
+    for replica, halves in own.items() if len(own) > 2 else ():
+        others = [max(times) for name, times in own.items() if name != replica]
+        usual = median(others)
+        spread = sum(abs(other - usual) for other in others) / len(others) / usual
+        # A slow rank is outside of this many mean deviations of the others.
+        least = max(limits.straggler_step_time, 1 + 4.0 * spread)
+        least = run.eased(least, 1.0, held=run.is_held(replica))
+        # Ranks whose steps take this many times as long count other steps.
+        if replica not in slow and least * usual < min(halves) and max(halves) < 3.0 * usual:
+            text = f"{replica} slow: {_seconds(sum(halves) / 2)}/step vs {_seconds(usual)}"
+            yield run.finding("warning", text, node=replica)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f}s" if value < 10 else duration(value)
+
+
+CHECK = Check(
+    FindingKind(
+        "straggler",
+        50,
+        "{node} slow",
+        note="▲ slow",
+        figures=("GPU use", "CPU", "GPU memory", "memory", "disk"),
+    ),
+    "Slow node",
+    "warning",
+    Limits,
+    find,
+    needs="a node whose utilization is clearly below the median of its peers throughout the window, or"
+    " throughout four steps if these take longer; or one that is busy while three or more peers wait at the"
+    " same lower level; or ranks that print slower step times, beyond the noise of the others, in both"
+    " halves of their newest 40 steps. Peers are nodes that have worked alike over the run so far; a single"
+    " node that never did is judged if the others are alike and hold as much in memory. A node with"
+    " throttled clocks has normal utilization: only step times show it.",
+    excused="nodes that differ from the beginning, take turns or change together with others (roles), a"
+    " leader, a busier trainer in reinforcement learning, evaluations and saves, and the first 15 minutes.",
+    costs="what the others wait: a node at 70% of their speed costs 30% of all nodes",
+    covered_by=frozenset({"node-missing", "gpu-idle"}),
+    examples=(
+        Example(
+            "one of four slows down",
+            "node-3 slow: GPU 60% vs 95%",
+            gpu=(0.95, 0.95, 0.95, lambda at: 0.95 if at < 3600 else 0.6),
+        ),
+        Example("two trainers beside two rollouts", gpu=(0.95, 0.95, 0.4, 0.4)),
+        Example(
+            "half of the nodes change their work",
+            gpu=(0.95, 0.95, *[lambda at: 0.95 if at < 3600 else 0.5] * 2),
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""Run all checks on a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from api_client.models import WAITING_STATUSES, JobStatus
+from tui.analysis.connection import LOG, METRICS
+from tui.analysis.health.checks import straggler
+from tui.analysis.health.registry import CHECKS
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.health.watched import Watched
+from tui.analysis.run.finding import SEVERITIES, HealthFinding
+from tui.analysis.run.snapshot import RunSnapshot
+
+
+def health(
+    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[HealthFinding] = ()
+) -> tuple[HealthFinding, ...]:
+    """Return the findings of a running or waiting job, worst first; none if it is healthy or finished.
+
+    Timestamps of lines and samples are compared with ``run.server_now``. Given the ``previous`` findings
+    of the same job, a finding stays until it is clearly over, and keeps its start time.
+    """
+    waits = run.job.current_status in WAITING_STATUSES
+    if not waits and run.job.current_status != JobStatus.RUNNING:
+        return ()
+    watched = Watched(run, rules, previous)
+    for check in CHECKS:
+        if check.of_waiting == waits:
+            watched.found += check.findings(watched)
+    return _worst_first(_since_earlier(each, watched.held.get(each.key)) for each in watched.found)
+
+
+def judged(
+    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[HealthFinding] = ()
+) -> RunSnapshot:
+    """Return the run with its ``health`` findings and the rules they are based on."""
+    previous = tuple(previous)
+    findings = health(run, rules, previous)
+    if not run.log_read:
+        findings = without_halts(findings)
+    parts = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
+    checked = frozenset(part for part, is_read in parts if is_read)
+    compares = (
+        run.job.current_status == JobStatus.RUNNING
+        and str(straggler.CHECK.kind) not in rules.off
+        and straggler.may_be_found(Watched(run, rules, previous))
+    )
+    return replace(run, checked_sources=checked, compares_nodes=compares, findings=findings)
+
+
+def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
+    """Drop the findings that need the whole log: a run's pauses are unknown until it has been read."""
+    return tuple(each for each in findings if not each.kind.halts)
+
+
+def with_findings(run: RunSnapshot, findings: Iterable[HealthFinding]) -> RunSnapshot:
+    """Return the run with these findings, worst first."""
+    return replace(run, findings=_worst_first(findings))
+
+
+def _worst_first(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
+    return tuple(sorted(findings, key=lambda each: (SEVERITIES.index(each.severity), each.kind.rank)))
+
+
+def _since_earlier(found: HealthFinding, held: HealthFinding | None) -> HealthFinding:
+    if held is None or held.since is None or (found.since is not None and found.since <= held.since):
+        return found
+    return replace(found, since=held.since)

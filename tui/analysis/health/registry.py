@@ -1,0 +1,39 @@
+"""All checks, and their thresholds as settings."""
+
+from __future__ import annotations
+
+from dataclasses import field, fields, make_dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from tui.analysis.health import checks
+from tui.analysis.health.check import Check
+from tui.analysis.health.rules import HealthRules
+
+
+def _checks() -> tuple[Check[Any], ...]:
+    names = [module.name for module in iter_modules(checks.__path__)]
+    modules = [import_module(f"{checks.__name__}.{name}") for name in names]
+    return tuple(sorted((module.CHECK for module in modules), key=lambda check: check.kind.rank))
+
+
+CHECKS = _checks()
+"""All checks, the most urgent first."""
+
+KINDS = {str(check.kind): check.kind for check in CHECKS}
+
+
+def _threshold_fields() -> list[tuple[str, Any, Any]]:
+    limits = dict.fromkeys(check.limits for check in CHECKS)
+    return [
+        (each.name, type(each.default), field(default=each.default, metadata=each.metadata))
+        for kind in limits
+        for each in fields(kind)
+    ]
+
+
+Thresholds: type[HealthRules] = make_dataclass(
+    "Thresholds", _threshold_fields(), bases=(HealthRules,), frozen=True
+)
+"""The settings of ``[health]``."""

@@ -1,0 +1,217 @@
+"""A watched run at one moment, as checks see it: its kind, start-up, pauses, and earlier findings."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cached_property
+from operator import sub
+from typing import Any
+
+from api_client.models import JobStatus
+from api_client.models.logs import NS_PER_S
+from tui.analysis.health.rules import HealthRules
+from tui.analysis.health.windows import first_time
+from tui.analysis.node_metrics import MetricsSnapshot, mean_known
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
+from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
+
+MINUTE_S = 60.0
+HOUR_S = 3600.0
+
+IDLE, WORKING = 0.05, 0.2
+"""GPU utilization below which nothing works, and from which something does."""
+
+ASIDE_S = 20 * MINUTE_S
+"""A first evaluation or save may take this long: there is no earlier one to compare it with."""
+
+_WARM_UP_S = 15 * MINUTE_S  # Allocators and caches fill during the first steps.
+_ROUND_REPORTS = 25  # Only so many reports apart is a round number of steps no coincidence.
+_ROUND_STEPS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
+_REINFORCEMENT = re.compile(r"(?i)reward|advantage|rollout|\bkl\b|approx_kl|episod|\bpolicy\b")
+
+
+class Watched:
+    """A run at one moment, its findings of the moment before, and those of this one so far.
+
+    One check at a time looks at it, the one that finds ``kind``.
+    """
+
+    def __init__(self, run: RunSnapshot, rules: HealthRules, previous: Iterable[HealthFinding] = ()) -> None:
+        self.run = run
+        self.kind = FindingKind("", 0, "")
+        """What the check that looks at the run finds."""
+        self.rules = rules
+        self.held = {finding.key: finding for finding in previous}
+        self.found: list[HealthFinding] = []
+        self.progress = run.progress or ProgressSnapshot()
+        self.metrics = run.health_metrics or run.metrics or MetricsSnapshot()
+        """The samples to check: always the same time range, whatever the charts show."""
+        self.now_s = run.server_now.timestamp()
+
+    # Findings
+
+    def has(self, kind: str) -> bool:
+        """Return True if this kind has been found just now."""
+        return any(str(finding.kind) == kind for finding in self.found)
+
+    def is_held(self, node: str | None = None) -> bool:
+        return HealthFinding(self.kind, "info", "", node).key in self.held
+
+    @property
+    def held_nodes(self) -> frozenset[str | None]:
+        """Nodes for which this check had a finding the moment before; None stands for the whole job."""
+        return frozenset(each.node for each in self.held.values() if each.kind == self.kind)
+
+    def finding(
+        self,
+        severity: Severity,
+        text: str,
+        *,
+        short: str = "",
+        node: str | None = None,
+        since_s: float | None = None,
+    ) -> HealthFinding:
+        since = None if since_s is None else datetime.fromtimestamp(since_s, UTC)
+        return HealthFinding(self.kind, severity, text, node, since, short)
+
+    def eased(self, threshold: float, healthy: float, *, held: bool) -> float:
+        """Return the threshold; for a held finding, it is moved toward the healthy value (hysteresis)."""
+        return threshold + (healthy - threshold) * self.rules.release if held else threshold
+
+    # Start and end
+
+    @cached_property
+    def left_s(self) -> float:
+        """Upper estimate of the seconds left; infinite if unknown."""
+        remaining = seconds_left_range(self.progress, self.run.server_now)
+        return math.inf if remaining is None else remaining[1]
+
+    @cached_property
+    def attempt_since(self) -> float:
+        """Start of the current attempt (epoch s), by the platform or the log; -inf if it is the first."""
+        times = [
+            event.created.timestamp()
+            for event in self.run.status_history
+            if event.created is not None and event.status == JobStatus.RUNNING
+        ]
+        return max([*times, *self.progress.restarts], default=-math.inf)
+
+    @cached_property
+    def training_since(self) -> float | None:
+        """Time of the current attempt's first step (epoch s); None while it starts, or without steps.
+
+        A bar at 0, or where a resumed run begins, is no step: it has to move.
+        """
+        losses, marks = self.progress.loss_series, self.progress.step_series
+        begun = list(losses.times[(first := bisect_left(losses.times, self.attempt_since)) : first + 1])
+        first = bisect_left(marks.times, self.attempt_since)
+        pairs = zip(marks.times[first:], marks.values[first:], strict=True)
+        begun += [time for time, step in pairs if step != marks.values[first]][:1]
+        return min(begun, default=None)
+
+    @cached_property
+    def works_since(self) -> float:
+        """Time from which GPUs worked in this attempt (epoch s); infinite if they never did."""
+        uses = (node.mean_utilization for node in self.metrics.nodes)
+        return min((first_time(use, WORKING, self.attempt_since) for use in uses), default=math.inf)
+
+    @property
+    def loads_again(self) -> bool:
+        """True if something loads after the last step: the run starts again, although nothing says so.
+
+        In reinforcement learning, weights are loaded in every step.
+        """
+        return not self.is_reinforcement and (self.progress.loading_at or 0.0) > (self.last_step_s or 0.0)
+
+    @cached_property
+    def growth_since(self) -> float:
+        """Since when growing memory means something (epoch s): a while after the first step.
+
+        If the log shows no steps, GPUs that work show that the run has started. Infinite: not yet.
+        """
+        if self.training_since is not None:
+            return self.training_since + _WARM_UP_S
+        if self.progress.loss is not None or self.progress.step is not None:
+            return math.inf
+        uses = [node.mean_utilization for node in self.metrics.nodes if node.mean_utilization.values]
+        has_seen_start = self.works_since > min((use.times[0] for use in uses), default=math.inf)
+        return self.works_since + _WARM_UP_S if uses and has_seen_start else self.attempt_since
+
+    # Kind of run
+
+    @cached_property
+    def is_reinforcement(self) -> bool:
+        """True if the log names rewards or an adversary anywhere: work and losses vary by design."""
+        metrics: Any = getattr(self.progress, "metrics", ())
+        return self.progress.moving_target or any(_REINFORCEMENT.search(name) for name in metrics)
+
+    # Steps and pauses
+
+    @property
+    def last_step_s(self) -> float | None:
+        step_ns = self.progress.last_step_at_ns
+        return None if step_ns is None else step_ns / NS_PER_S
+
+    def has_paused_since(self, since: float) -> bool:
+        """Return True if the run made no steps for a while since then: nodes do different work in a pause."""
+        times, usual_s = self.progress.step_series.times, self.progress.step_interval_s
+        if usual_s is None:
+            return False
+        recent = [*times[max(0, bisect_left(times, since) - 1) :], self.now_s]
+        return max(map(sub, recent[1:], recent), default=0.0) > max(90.0, 4 * usual_s)
+
+    def pause_allowed_s(self, factor: float) -> float:
+        """Return the seconds that the run may pause: ``factor`` times its own, or for what may happen now.
+
+        A first evaluation or save that the log announces, or that begins at a round step, has no earlier
+        one to compare with.
+        """
+        learned_s = factor * (self.progress.line_pause_s or 0.0)
+        if self._is_first_phase:
+            return max(ASIDE_S, learned_s)
+        if not self._is_at_round_step and not self._is_at_end_of_epoch:
+            return learned_s
+        is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)
+        return max(ASIDE_S / (1 if is_first else 2), learned_s)
+
+    @property
+    def _is_first_phase(self) -> bool:
+        """True if the log announced a first evaluation or save, or a first checkpoint is listed."""
+        phase, step_s = self.progress.run_phase, self.last_step_s
+        saved = [c.created_at.timestamp() for c in self.run.checkpoints or () if c.created_at is not None]
+        # The timestamp of a listed checkpoint may precede its step's log line by this much.
+        return (phase is not None and phase.first) or (
+            step_s is not None and bool(saved) and min(saved) >= step_s - 60.0
+        )
+
+    @property
+    def _is_at_round_step(self) -> bool:
+        steps = self.progress.step_series.values
+        if len(steps) < 2:
+            return False
+        apart = _ROUND_REPORTS * max(1.0, steps[-1] - steps[-2])
+        return any(steps[-1] % unit == 0 and unit >= apart for unit in _ROUND_STEPS)
+
+    @property
+    def _is_at_end_of_epoch(self) -> bool:
+        """True if the newest step ends an epoch of many reports, or the one after it begins the next."""
+        epoch, reports = self.progress.epoch, len(self.progress.loss_series)
+        if epoch is None or not round(epoch) or _ROUND_REPORTS * epoch > reports:
+            return False
+        return abs(epoch - round(epoch)) <= epoch / reports
+
+    # GPUs
+
+    @cached_property
+    def gpu_use(self) -> float | None:
+        """Current mean utilization of all GPUs; None if unknown."""
+        return mean_known(node.mean_utilization_now for node in self.metrics.nodes)
+
+    @property
+    def are_gpus_idle(self) -> bool:
+        return self.gpu_use is not None and self.gpu_use < IDLE

@@ -1,0 +1,266 @@
+"""Carry out a deployment from the command line: dry run, deployment, saved file; and print the result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.deployment import Calls, DeploymentResult, calls, follow, serves_nothing
+from api_client.errors import ApiClientError, RequestError
+from api_client.files import why_not_written, write_file
+from api_client.models.logs import LogLine
+from tui.analysis.deployments import startup_text
+from tui.commands.deploy.options import DeployOptions
+from tui.commands.deploy.terminal import ask_form, remark
+from tui.commands.jobs.push import finding_text
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
+from tui.commands.support.options import JSON
+from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.questions import ask_text, ask_yes_no
+from tui.commands.support.run_options import read_evidence
+from tui.commands.support.tables import Cell, render_facts
+from tui.forms.deployment import DeployForm
+from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, Review
+from tui.readers.deployment import SentDeployment, read_checkpoints, send
+from tui.readers.deployments import read_startups
+from tui.system.saved_files import own_path
+from tui.text.sanitize import sanitize
+
+KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
+DEFAULT_FILE = "deploy.py"
+
+
+class Deployer:
+    def __init__(self, client: TrainingClient, output: Output, cli_options: DeployOptions) -> None:
+        self._client = client
+        self._output = output
+        self._cli_options = cli_options
+        self._done_something = False
+        self._remark = output.remark
+
+    async def run(self, form: DeployForm) -> ExitCode:
+        """Ask the open questions, carry out the chosen actions, and return the exit code.
+
+        Raises CommandFailed, and KeyboardInterrupt.
+        """
+        self._remark = remark
+        # At the review, the action that the options decide is run without asking, if it is possible.
+        decided = DRY_RUN if self._cli_options.dry_run else DEPLOY if self._cli_options.assume_yes else ""
+        if not decided:
+            remark(KEYS_HELP)
+        while True:
+            form, action = await ask_form(form, self._read, self._present, decided)
+            decided = "" if action == decided else decided
+            outcome = await self.act(form, action)
+            if isinstance(outcome, ExitCode):
+                return outcome
+            form = outcome
+
+    async def finish(self, form: DeployForm) -> ExitCode:
+        """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
+        review = form.review
+        self._print_findings(review)
+        if review.errors:
+            raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
+        if self._cli_options.dry_run:
+            return await self._dry_run(review)
+        return await self._deploy(form, review)
+
+    def _present(self, review: Review) -> None:
+        click.echo(render_facts(_answer_facts(review), paint=lambda text, _tone: text), err=True)
+        self._print_findings(review)
+
+    def _print_findings(self, review: Review) -> None:
+        for finding in review.findings:
+            self._output.remark(finding_text(finding))
+
+    def _left(self) -> ExitCode:
+        if self._done_something:
+            return ExitCode.OK
+        self._remark("nothing was deployed")
+        return ExitCode.INTERRUPTED
+
+    async def _read(self, form: DeployForm) -> DeployForm:
+        """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
+        try:
+            jobs = [form.job] if form.job else []
+            facts = await read_checkpoints(self._client, form.facts, jobs)
+        except RequestError as error:
+            if "job_id" in form.given:
+                raise
+            remark(explain(error)[0])
+            return replace(form, answers=replace(form.answers, job_id=None), at="job_id")
+        return await self.with_health(replace(form, facts=facts))
+
+    async def with_health(self, form: DeployForm) -> DeployForm:
+        """Check the checkpoints of the chosen job by the losses in its log."""
+        if form.job is None:
+            return form
+        evidence = await read_evidence(self._client, form.job, form.checkpoints)
+        return replace(form, facts=form.facts.with_evidence(evidence.run, evidence.problem))
+
+    async def act(self, form: DeployForm, action: str) -> DeployForm | ExitCode:
+        """Run the chosen action; return where to continue, or the exit code.
+
+        Errors are shown and no answer is lost.
+        """
+        if action.startswith(CHANGE):
+            return replace(form, at=action.removeprefix(CHANGE))
+        if action == LEAVE:
+            return self._left()
+        review, options = form.review, self._cli_options
+        try:
+            if action == DRY_RUN or (options.dry_run and action == DEPLOY):
+                code = await self._dry_run(review)
+                self._done_something = True
+                return code if options.dry_run else form
+            if action == DEPLOY:
+                if options.assume_yes or await ask_yes_no(_last_question(review)):
+                    return await self._deploy(form, review)
+            elif action == SAVE:
+                await self._save(review)
+            else:
+                for text in review.forms.values():
+                    click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
+        except (ApiClientError, CommandFailed, OSError) as error:
+            self._remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
+        return form
+
+    async def _dry_run(self, review: Review) -> ExitCode:
+        sent = await self._send(review, dry_run=True)
+        path = sent.written_to or "none was returned"
+        if not self._cli_options.dry_run:
+            self._remark(f"truss config: {path}")  # stdout is for the requested output
+        elif self._cli_options.output_format == JSON:
+            truss_config = sent.result.truss_config
+            self._output.json(
+                {"dry_run": True}
+                | _sent_document(review, sent)
+                | {"command": review.forms.get("command"), "truss_config": _parsed(truss_config)}
+            )
+        else:
+            facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
+            self._output.data(render_facts(facts, paint=self._output.paint))
+        self._remark("dry run: nothing was created")
+        return ExitCode.OK
+
+    async def _deploy(self, form: DeployForm, review: Review) -> ExitCode:
+        self._remark(f"deploying {review.config.model_name}")
+        sent = await self._send(review, dry_run=False)
+        result, remote = sent.result, self._client.remote
+        self._remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
+        status, code = await self._follow(result) if self._cli_options.wait else ("", ExitCode.OK)
+        example = calls(remote, result, form.chosen)
+        document: dict[str, Any] = {
+            "dry_run": False,
+            "model_id": result.model_id,
+            "deployment_id": result.version_id,
+            "name": result.name,
+            "model_name": review.config.model_name,
+            "link": result.link,
+            "status": status or None,
+        } | _sent_document(review, sent)
+        if example is not None:
+            document |= asdict(example) | {"models": [each.checkpoint_id for each in form.chosen]}
+        if self._cli_options.output_format == JSON:
+            self._output.json(document)
+        else:
+            names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
+            facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
+            self._output.data(render_facts(facts, paint=self._output.paint))
+            print_calls(self._output, example)
+        if serves_nothing(remote):
+            self._remark("on Baseten you would call it like this")
+        if result.version_id:
+            show = remote.command_line("deployments", "show", result.version_id)
+            self._remark(f"its phases, log and changes: {show}")
+        return code
+
+    async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
+        """Print status and log to stderr until it serves or fails; return the last status and code."""
+        status, code = "", ExitCode.DEPLOY_FAILED
+        ids = result.model_id or "", result.version_id or ""
+        try:
+            async for update in follow(self._client, *ids):
+                if update.status != status:
+                    status = update.status
+                    self._remark(f"status: {status}")
+                for entry in update.lines:
+                    for line in entry.message.splitlines() if isinstance(entry, LogLine) else ():
+                        self._remark(f"  {line}")
+                if update.is_finished and update.is_serving:
+                    code = ExitCode.OK
+            if text := startup_text(await read_startups(self._client, *ids)):
+                self._remark(f"last start: {text}")
+        except asyncio.CancelledError:
+            self._remark(f"the deployment continues: {result.link}")
+            raise
+        return status, code
+
+    async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
+        """Send the config; after a deployment an error of writing the truss config is only reported."""
+        sent = await send(
+            self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
+        )
+        if sent.not_written is not None:
+            failure = cannot_write("the truss config", sent.not_written)
+            if dry_run:
+                raise failure from sent.not_written
+            self._remark(str(failure))
+        return sent
+
+    async def _save(self, review: Review) -> None:
+        typed = await ask_text("Save as", DEFAULT_FILE)
+        if not typed:
+            return
+        path = own_path(typed)
+        if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
+            return
+        try:
+            write_file(path, review.forms["python"].encode())
+        except OSError as error:
+            self._remark(f"can't write {path}: {why_not_written(error)}")
+            return
+        self._done_something = True
+        command = self._client.remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
+        self._remark(f"saved {path}; deploy it with: {command}")
+
+
+def _answer_facts(review: Review) -> list[tuple[str, Cell]]:
+    return [(title.lower(), Cell(text)) for title, text in review.answers.items()]
+
+
+def _last_question(review: Review) -> str:
+    """Return the final question, which names the model and GPUs that will cost money."""
+    checkpoints = review.answers.get("Checkpoints")
+    what = f" ({checkpoints})" if checkpoints else ""
+    warned = sum(finding.severity == "warning" for finding in review.findings)
+    despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
+    return sanitize(f"Deploy {review.config.model_name}{what} on {review.answers['GPU']}{despite}?")
+
+
+def _sent_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
+    return {
+        "config": review.config.model_dump(mode="json"),
+        "findings": [asdict(finding) for finding in review.findings],
+        "truss_config_path": str(sent.written_to) if sent.written_to else None,
+    }
+
+
+def _parsed(truss_config: str) -> Any:
+    try:
+        return json.loads(truss_config) if truss_config else None
+    except ValueError:
+        return truss_config
+
+
+def print_calls(output: Output, example: Calls | None) -> None:
+    """Print how to call a deployment, if it is known."""
+    for name, text in (("curl", example.curl), ("python", example.python)) if example else ():
+        lines = "".join(f"{sanitize(line)}\n" for line in text.splitlines())
+        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")

@@ -1,0 +1,349 @@
+"""A deployment as far as it is answered: the server's facts, the answers, and the values that follow.
+
+Each value is the answer, or else the proposal, so a changed answer changes what was proposed because of it;
+what a user typed stays.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import TypeVar
+
+from api_client.definitions import (
+    CheckpointList,
+    DeployCheckpointsConfig,
+    LoRACheckpoint,
+    offered_accelerators,
+)
+from api_client.definitions.job_request import normal_gpu_type
+from api_client.deployment import (
+    ListedInstance,
+    RankAdvice,
+    adapter_ranks,
+    kind_of,
+    needed_gpu_bytes,
+    rank_for,
+    relevant_files,
+    selectable,
+    stored_weight_bytes,
+)
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from api_client.servable import find_checkpoint
+from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.forms.question import Answer, Pairs
+from tui.text.times import time_key
+
+HF_VARIABLE = "HF_TOKEN"
+USUAL_HF_SECRET = "hf_access_token"
+"""Name of the secret that the official tools propose."""
+NO_SECRET = ""
+"""Answer for using no Hugging Face token."""
+GATED = ("meta-llama/", "google/gemma-2", "google/gemma-3")
+"""Beginnings of the names of models that Hugging Face gives only to accounts that were granted access."""
+HEADROOM = 1.25
+"""Memory factor for activations and the KV cache in addition to the weights."""
+
+_GPU = re.compile(r"(?P<type>[^:\s]+)(?::(?P<count>[1-9][0-9]{0,2}))?", re.ASCII)
+
+Created = TypeVar("Created", TrainingJob, Checkpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts from the server."""
+
+    now: datetime
+    jobs: tuple[TrainingJob, ...] = ()
+    checkpoints_of: str | None = None
+    """The job whose checkpoints these are."""
+    checkpoints: tuple[Checkpoint, ...] = ()
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    """By name of a checkpoint: why it cannot be deployed; empty if it can."""
+    files: tuple[CheckpointFile, ...] | None = None
+    """The job's files that show if a checkpoint can be served; None if unknown."""
+    instances: tuple[ListedInstance, ...] = ()
+    secret_names: tuple[str, ...] | None = None
+    """None if unknown."""
+    judged: Mapping[str, CheckpointFacts] = field(default_factory=dict)
+    """Facts of the job's checkpoints by name."""
+    unchecked_reason: str = ""
+    """Why the losses of the checkpoints are not known."""
+    command_options: tuple[str, ...] = ()
+    """Options of a command line that reaches the same server."""
+    store_secret: str = ""
+    """Command that stores a Hugging Face token where the deployment can read it; empty if none does."""
+
+    def with_checkpoints(
+        self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
+    ) -> Facts:
+        """Return these facts with the checkpoints of a job; ``files`` are the job's, None if unknown.
+
+        If a checkpoint is listed twice, the first counts: deployments identify it only by job and name.
+        """
+        each_once = {
+            (checkpoint.training_job_id, checkpoint.checkpoint_id): checkpoint
+            for checkpoint in reversed(checkpoints)
+        }
+        return replace(
+            self,
+            checkpoints_of=job_id,
+            checkpoints=tuple(reversed(each_once.values())),
+            unfit={
+                checkpoint.checkpoint_id: _unfit_reason(checkpoint, files)
+                for checkpoint in each_once.values()
+            },
+            files=None if files is None else relevant_files(files),
+            judged={},
+            unchecked_reason="",
+        )
+
+    def with_evidence(self, run: RunSnapshot, problem: str = "") -> Facts:
+        """Return these facts with the checkpoints judged by the losses of their run."""
+        judged = facts_of_run(replace(run, checkpoints=self.checkpoints))
+        return replace(self, judged={facts.name: facts for facts in judged}, unchecked_reason=problem)
+
+
+def _unfit_reason(checkpoint: Checkpoint, files: Sequence[CheckpointFile] | None) -> str:
+    reason = selectable(checkpoint, files)
+    if reason or kind_of(checkpoint) != "lora":
+        return reason
+    return rank_for(adapter_ranks([checkpoint])).refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers so far; None means not yet answered. An empty text is the answer "none"."""
+
+    job_id: str | None = None
+    checkpoint_names: tuple[str, ...] = ()
+    base_model: str | None = None
+    lora_rank: int | str | None = None
+    model_name: str | None = None
+    gpu: str | None = None
+    hf_secret: str | None = None
+    environment: Pairs | None = None
+    secrets: Pairs | None = None
+
+
+@dataclass(frozen=True)
+class DeployDraft:
+    """Facts and answers, and the values that follow from them; each is named as its field of ``Answers``."""
+
+    facts: Facts
+    answers: Answers = field(default_factory=Answers)
+    given: frozenset[str] = frozenset()
+    """The fields that options or a file have answered."""
+    config: DeployCheckpointsConfig | None = None
+    """The file's."""
+
+    @property
+    def job(self) -> TrainingJob | None:
+        return next((job for job in self.facts.jobs if job.id == self.answers.job_id), None)
+
+    @property
+    def needs_checkpoints(self) -> bool:
+        """True if a job is chosen whose checkpoints have not been fetched."""
+        return self.answers.job_id is not None and self.facts.checkpoints_of != self.answers.job_id
+
+    # Checkpoints
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints of the chosen job; none until they have been fetched."""
+        return () if self.needs_checkpoints else self.facts.checkpoints
+
+    @property
+    def details(self) -> CheckpointList:
+        """The checkpoints of the config file."""
+        return (self.config and self.config.checkpoint_details) or CheckpointList()
+
+    @property
+    def serves_loops(self) -> bool:
+        """True if the config names checkpoints of Loops runs; then none are asked for."""
+        return bool(self.details.loops_checkpoint_ids)
+
+    @property
+    def job_ids(self) -> tuple[str, ...]:
+        """The jobs whose checkpoints are chosen: a config file may name several."""
+        if self.keeps_config_checkpoints:
+            return tuple(dict.fromkeys(checkpoint.training_job_id for checkpoint in self.details.checkpoints))
+        return (self.answers.job_id,) if self.answers.job_id is not None else ()
+
+    @property
+    def keeps_config_checkpoints(self) -> bool:
+        """True if the checkpoints are still those of the config file."""
+        names = [checkpoint.checkpoint_name for checkpoint in self.details.checkpoints]
+        jobs = [checkpoint.training_job_id for checkpoint in self.details.checkpoints]
+        return jobs[:1] == [self.answers.job_id] and set(names) == set(self.answers.checkpoint_names)
+
+    @cached_property
+    def proposed_checkpoints(self) -> tuple[str, ...]:
+        """The best checkpoint, else the newest that is deployable and sound."""
+        facts = self.facts
+        newest = [checkpoint.checkpoint_id for checkpoint in newest_first(self.checkpoints)]
+        possible = [name for name in newest if not facts.unfit[name]]
+        judged = {name: facts.judged[name] for name in possible if name in facts.judged}
+        best = [name for name, checkpoint in judged.items() if checkpoint.is_best]
+        sound = [name for name in possible if name not in judged or not judged[name].fault]
+        return tuple((best or sound or possible)[:1])
+
+    @property
+    def checkpoint_names(self) -> tuple[str, ...]:
+        return self.answers.checkpoint_names or self.proposed_checkpoints
+
+    @cached_property
+    def chosen(self) -> tuple[Checkpoint, ...]:
+        """The chosen checkpoints in the order of the answer, without unknown names."""
+        if self.keeps_config_checkpoints:
+            names = [
+                (checkpoint.training_job_id, checkpoint.checkpoint_name)
+                for checkpoint in self.details.checkpoints
+            ]
+        else:
+            names = [(self.answers.job_id or "", name) for name in self.checkpoint_names]
+        matches = (find_checkpoint(self.checkpoints, *name) for name in names)
+        return tuple(match for match in matches if match is not None)
+
+    @cached_property
+    def is_lora(self) -> bool:
+        return bool(self.chosen) and all(kind_of(checkpoint) == "lora" for checkpoint in self.chosen)
+
+    # The model
+
+    @property
+    def inferred_base_model(self) -> str:
+        """The first base model named by a chosen checkpoint; empty if there is none."""
+        return next((checkpoint.base_model for checkpoint in self.chosen if checkpoint.base_model), "")
+
+    @property
+    def base_model(self) -> str:
+        return _or_proposed(self.answers.base_model, self.inferred_base_model)
+
+    @cached_property
+    def rank_advice(self) -> RankAdvice:
+        return rank_for(adapter_ranks(self.chosen))
+
+    @property
+    def lora_rank(self) -> Answer:
+        return _or_proposed(self.answers.lora_rank, self.rank_advice.default)
+
+    @property
+    def proposed_model_name(self) -> str:
+        """The last part of the base model's name for a LoRA, else the job's name."""
+        if self.is_lora:
+            return self.base_model.rstrip("/").rsplit("/", 1)[-1]
+        return (self.job.name if self.job else None) or ""
+
+    @property
+    def model_name(self) -> str:
+        return _or_proposed(self.answers.model_name, self.proposed_model_name)
+
+    # Where it runs
+
+    @cached_property
+    def offers(self) -> dict[str, ListedInstance]:
+        """The instance that a deployment gets, by GPUs as in config files, cheapest first."""
+        offers: dict[str, ListedInstance] = {}
+        for instance in self.facts.instances:
+            if instance.gpu and instance.node_count in (1, None):
+                offers.setdefault(instance.gpu, instance)
+        return dict(sorted(offers.items(), key=lambda offer: _cheapest_first(offer[1])))
+
+    @property
+    def stored_bytes(self) -> int | None:
+        """The size of the weights' files; None if unknown."""
+        return stored_weight_bytes(self.chosen, self.facts.files)
+
+    @property
+    def chosen_with_base(self) -> list[Checkpoint]:
+        """The chosen checkpoints with the base model, whose name indicates its size."""
+        update = {"base_model": self.base_model} if self.base_model else {}
+        return [checkpoint.model_copy(update=update) for checkpoint in self.chosen]
+
+    @cached_property
+    def proposed_gpu(self) -> str | None:
+        """The cheapest GPUs that fit the weights with headroom, else those with the most memory."""
+        usable = {gpu: instance for gpu, instance in self.offers.items() if has_name_in_configs(gpu)}
+        need = (self.stored_bytes or needed_gpu_bytes(self.chosen_with_base) or 0) * HEADROOM
+        fitting = (gpu for gpu, instance in usable.items() if instance.gpu_memory_bytes >= need)
+        largest = max(usable, key=lambda gpu: usable[gpu].gpu_memory_bytes, default=None)
+        return next(fitting, largest)
+
+    @property
+    def gpu(self) -> str | None:
+        gpu = self.answers.gpu
+        return normal_gpu(gpu) if gpu else self.proposed_gpu
+
+    # Its environment
+
+    @property
+    def proposed_hf_secret(self) -> str:
+        """The usual name if such a secret exists, else a similar one, else NO_SECRET."""
+        names = self.facts.secret_names or ()
+        if USUAL_HF_SECRET in names:
+            return USUAL_HF_SECRET
+        return next((name for name in names if name.lower() in ("hf_token", "huggingface_token")), NO_SECRET)
+
+    @property
+    def hf_secret(self) -> str:
+        return _or_proposed(self.answers.hf_secret, self.proposed_hf_secret)
+
+    @property
+    def environment(self) -> Pairs:
+        return self.answers.environment or ()
+
+    @property
+    def secrets(self) -> Pairs:
+        return self.answers.secrets or ()
+
+    @property
+    def gated_model(self) -> str:
+        """The base model that must be downloaded with a token, unless a variable holds one; else empty."""
+        has_token = any(name == HF_VARIABLE for name, _value in (*self.environment, *self.secrets))
+        return self.base_model if self.is_lora and not has_token and self.base_model.startswith(GATED) else ""
+
+
+Value = TypeVar("Value")
+
+
+def _or_proposed(answer: Value | None, proposed: Value) -> Value:
+    return proposed if answer is None else answer
+
+
+def _cheapest_first(instance: ListedInstance) -> tuple[float, int, str]:
+    price = instance.price if instance.price is not None else math.inf
+    return (price, instance.gpu_memory_bytes, instance.gpu)
+
+
+def normal_gpu(text: str) -> str:
+    """Return GPUs as config files spell them, ``A100_40GB:1`` for ``a100-40gb``; other text unchanged."""
+    gpu = parse_gpu(text)
+    return f"{gpu[0]}:{gpu[1]}" if gpu else text
+
+
+def parse_gpu(text: str) -> tuple[str, int] | None:
+    """Parse ``H100:2`` to ``("H100", 2)`` and ``H100`` to one GPU; None for anything else."""
+    match = _GPU.fullmatch(text.strip())
+    return (normal_gpu_type(match["type"]), int(match["count"] or "1")) if match else None
+
+
+def has_name_in_configs(gpu: str) -> bool:
+    return gpu.partition(":")[0] in offered_accelerators()
+
+
+def newest_first(created: Iterable[Created]) -> list[Created]:
+    return sorted(created, key=lambda item: time_key(item.created_at), reverse=True)
+
+
+def config_ranks(details: CheckpointList) -> list[int]:
+    return [
+        checkpoint.lora_details.rank
+        for checkpoint in details.checkpoints
+        if isinstance(checkpoint, LoRACheckpoint)
+    ]

@@ -1,0 +1,388 @@
+"""The questions of the deploy form, as they apply to a draft."""
+
+from __future__ import annotations
+
+import re
+
+from api_client.definitions import LORA_RANKS
+from api_client.deployment import (
+    ListedInstance,
+    adapter_ranks,
+    check_rank,
+    check_selection,
+    kind_of,
+    memory_hint,
+)
+from api_client.models import Checkpoint, TrainingJob
+from api_client.models.jobs import JobStatus
+from tui.analysis.checkpoints.facts import fault_lines
+from tui.analysis.status import status_view
+from tui.forms.draft import (
+    HEADROOM,
+    HF_VARIABLE,
+    NO_SECRET,
+    DeployDraft,
+    Facts,
+    has_name_in_configs,
+    newest_first,
+    normal_gpu,
+    parse_gpu,
+)
+from tui.forms.question import (
+    NAMED_AT_MOST,
+    Answer,
+    Option,
+    Pairs,
+    Question,
+    option_problem,
+    pairs_of,
+    possible_values,
+)
+from tui.text.names import listed
+from tui.text.sanitize import sanitize
+from tui.text.units import HOUR_S, MINUTE_S, age, bytes_iec, money, number
+
+UNSTARTED_STATUSES = frozenset(
+    {
+        JobStatus.PENDING,
+        JobStatus.QUEUED,
+        JobStatus.CREATED,
+        JobStatus.DEPLOYING,
+        JobStatus.DEPLOY_FAILED,
+    }
+)
+"""Statuses of jobs that cannot have written a checkpoint."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def questions(draft: DeployDraft) -> tuple[Question, ...]:
+    """Return the questions that apply, without the review.
+
+    The rank is asked only for adapters. Loops checkpoints need no questions because the config names them.
+    """
+    applicable = [] if draft.serves_loops else [_job(draft), _checkpoints(draft), _base_model(draft)]
+    if draft.is_lora:
+        applicable.append(_lora_rank(draft))
+    return (
+        *applicable,
+        _model_name(draft),
+        _gpu(draft),
+        _hf_secret(draft),
+        _environment(draft),
+        _secrets(draft),
+    )
+
+
+def _job(draft: DeployDraft) -> Question:
+    options = tuple(_job_option(job, draft.facts) for job in newest_first(draft.facts.jobs))
+    possible = possible_values(options)
+    refusal = "none of these jobs has run yet" if options else "there are no training jobs"
+    return Question(
+        id="job_id",
+        title="Job",
+        text="Which job's checkpoints?",
+        kind="choice",
+        flag="--job-id",
+        check=lambda answer: option_problem(options, answer, "job"),
+        answer=draft.answers.job_id,
+        proposed=next(iter(possible), None),
+        options=options,
+        refusal="" if possible else f"{refusal}; no checkpoints to deploy",
+        must_ask=True,
+    )
+
+
+def _job_option(job: TrainingJob, facts: Facts) -> Option:
+    view = status_view(job.current_status)
+    created = f"{age((facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
+    hint = " · ".join(part for part in (job.project_name, f"{view.sign} {view.word}", created) if part)
+    reason = "has not run" if job.current_status in UNSTARTED_STATUSES else ""
+    return Option(job.id, f"{job.name} ({job.id})" if job.name else job.id, hint, reason)
+
+
+def _checkpoints(draft: DeployDraft) -> Question:
+    """Ask for one or several checkpoints; proposes the best, else the newest that is deployable and sound."""
+    options = tuple(
+        _checkpoint_option(checkpoint, draft.facts) for checkpoint in newest_first(draft.checkpoints)
+    )
+
+    def check(answer: Answer) -> str:
+        names = answer if isinstance(answer, tuple) and answer else ("",)
+        problems = [option_problem(options, name, "checkpoint") for name in names]
+        if any(problems):
+            return "; ".join(filter(None, problems)) if answer else "choose at least one checkpoint"
+        return check_selection(
+            [checkpoint for checkpoint in draft.checkpoints if checkpoint.checkpoint_id in names]
+        )
+
+    return Question(
+        id="checkpoint_names",
+        title="Checkpoints",
+        text="Which checkpoints?",
+        kind="choices",
+        flag="--checkpoint",
+        check=check,
+        answer=draft.answers.checkpoint_names,
+        proposed=draft.proposed_checkpoints,
+        options=options,
+        remark="\n".join(
+            ("LoRAs can be served together; full and Whisper checkpoints can't.", *_evidence(draft.facts))
+        ),
+        refusal="" if draft.needs_checkpoints else checkpoints_refusal(draft),
+        must_ask=bool(draft.facts.unchecked_reason),
+    )
+
+
+def checkpoints_refusal(draft: DeployDraft) -> str:
+    """Return why none of the job's checkpoints can be chosen; empty if one can."""
+    unfit = draft.facts.unfit
+    names = [checkpoint.checkpoint_id for checkpoint in newest_first(draft.checkpoints)]
+    if not names:
+        return "this job has no checkpoints"
+    reasons = listed([f"{name} ({unfit[name]})" for name in names], NAMED_AT_MOST)
+    return f"none of the job's checkpoints can be deployed: {reasons}" if all(map(unfit.get, names)) else ""
+
+
+def _evidence(facts: Facts) -> list[str]:
+    """Return what the losses of their run say about the checkpoints."""
+    if facts.unchecked_reason:
+        return [f"checkpoints not checked: {facts.unchecked_reason}"]
+    judged = facts.judged.values()
+    best = [
+        f"best: {checkpoint.name}, {checkpoint.score.words}"
+        for checkpoint in judged
+        if checkpoint.is_best and checkpoint.score
+    ]
+    return [*fault_lines(judged), *best]
+
+
+def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
+    kind, name = kind_of(checkpoint), checkpoint.checkpoint_id
+    rank = (checkpoint.lora_adapter_config or {}).get("r") if kind == "lora" else None
+    created, judged = checkpoint.created_at, facts.judged.get(name)
+    losses = (judged.evaluation, judged.loss) if judged else ()
+    parts = (
+        "★ best" if judged and judged.is_best else "",
+        *(f"{loss.name} {number(loss.value)}" for loss in losses if loss is not None),
+        f"{kind} r={rank}" if rank is not None else checkpoint.checkpoint_type or "unknown type",
+        bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes is not None else "",
+        f"{age((facts.now - created).total_seconds())} ago" if created else "",
+    )
+    return Option(
+        name,
+        ". (the checkpoint folder itself)" if name == "." else name,
+        " · ".join(filter(None, parts)),
+        facts.unfit[name],
+        judged.fault.mark if judged and judged.fault else "",
+    )
+
+
+def _base_model(draft: DeployDraft) -> Question:
+    """Ask for the base model: required for a LoRA, optional otherwise."""
+    is_required = draft.is_lora
+    unknown = "the checkpoint doesn't name it" if is_required else "the checkpoint holds all weights"
+
+    def check(answer: Answer) -> str:
+        if not answer:
+            return "a LoRA needs its base model: owner/name, as on Hugging Face" if is_required else ""
+        name = str(answer)
+        if any(letter.isspace() for letter in name):
+            return "no spaces in a base model's name: owner/name, as on Hugging Face"
+        return _unprintable(name, "a base model's name")
+
+    return Question(
+        id="base_model",
+        title="Base model",
+        text="Which base model?" if is_required else "Which base model? (may be empty)",
+        kind="text",
+        flag="--base-model",
+        check=check,
+        answer=draft.answers.base_model,
+        proposed=draft.inferred_base_model,
+        remark="from the checkpoint"
+        if draft.inferred_base_model
+        else f"{'Required' if is_required else 'Optional'}: {unknown}.",
+    )
+
+
+def _lora_rank(draft: DeployDraft) -> Question:
+    """Ask for the largest rank to serve. The adapters' ranks decide the default and the minimum."""
+    ranks, advice = adapter_ranks(draft.chosen), draft.rank_advice
+    use = "Only saved in the config; the platform reads the adapter's rank"
+    return Question(
+        id="lora_rank",
+        title="LoRA rank",
+        text="Which LoRA rank?",
+        kind="number",
+        flag="--lora-rank",
+        check=lambda answer: check_rank(answer, ranks),
+        answer=draft.answers.lora_rank,
+        proposed=advice.default,
+        options=tuple(Option(str(rank), str(rank)) for rank in LORA_RANKS if not check_rank(rank, ranks)),
+        remark=f"{advice.explanation}. {use}".strip(" ."),
+        refusal=advice.refusal,
+    )
+
+
+def _model_name(draft: DeployDraft) -> Question:
+    return Question(
+        id="model_name",
+        title="Model name",
+        text="What's the model's name?",
+        kind="text",
+        flag="--model-name",
+        check=lambda answer: _unprintable(str(answer), "a model's name") if answer else "enter a model name",
+        answer=draft.answers.model_name,
+        proposed=draft.proposed_model_name,
+        remark="defaults to the base model's name" if draft.is_lora else "",
+    )
+
+
+def _unprintable(text: str, what: str) -> str:
+    return "" if sanitize(text) == text else f"{what} can't contain control characters"
+
+
+def _gpu(draft: DeployDraft) -> Question:
+    """Ask for the GPUs; proposes the cheapest instance that holds the weights."""
+    options = tuple(_gpu_option(gpu, instance, draft) for gpu, instance in draft.offers.items())
+    possible = possible_values(options)
+    refusal = "the account has no GPU instance type to deploy on"
+    if options:
+        types = listed(list(draft.offers), NAMED_AT_MOST)
+        refusal = f"config files have no name for the account's GPU types: {types}"
+
+    def check(answer: Answer) -> str:
+        gpu = parse_gpu(answer) if isinstance(answer, str) else None
+        if gpu is None:
+            return "choose GPUs as TYPE:COUNT, e.g. H100:2"
+        gpu_type, count = gpu
+        if not has_name_in_configs(gpu_type):
+            return f"no GPU type {gpu_type}; use {listed(list(draft.offers), NAMED_AT_MOST)}"
+        if normal_gpu(str(answer)) not in possible:
+            return f"no instance type has {count} × {gpu_type}; use {listed(possible, NAMED_AT_MOST)}"
+        return ""
+
+    return Question(
+        id="gpu",
+        title="GPU",
+        text="Which GPUs?",
+        kind="choice",
+        flag="--gpu",
+        check=check,
+        answer=draft.answers.gpu and normal_gpu(draft.answers.gpu),
+        proposed=draft.proposed_gpu,
+        options=options,
+        remark=memory_hint(draft.chosen_with_base),
+        refusal="" if possible else refusal,
+    )
+
+
+def _gpu_option(gpu: str, instance: ListedInstance, draft: DeployDraft) -> Option:
+    memory = instance.gpu_memory_bytes
+    size = bytes_iec(memory) if memory else ""
+    parts = (price_an_hour(instance), size, _room(memory, draft.stored_bytes), instance.name)
+    reason = "" if has_name_in_configs(gpu) else "config files have no name for this GPU type"
+    label = f"{instance.gpu_count} × {gpu.rpartition(':')[0]}"
+    return Option(gpu, label, " · ".join(filter(None, parts)), reason)
+
+
+def price_an_hour(instance: ListedInstance) -> str:
+    """Return ``$6.50 an hour``; empty if the price is unknown."""
+    price = instance.price
+    return f"{money(price * HOUR_S / MINUTE_S)} an hour" if price is not None else ""
+
+
+def _room(memory_bytes: int, weight_bytes: int | None) -> str:
+    """Return if the weights fit; empty if their size or the memory is unknown, or if it is close."""
+    if weight_bytes is None or not memory_bytes:
+        return ""
+    if weight_bytes > memory_bytes:
+        return "smaller than the weights"
+    return "fits" if weight_bytes * HEADROOM <= memory_bytes else ""
+
+
+def _hf_secret(draft: DeployDraft) -> Question:
+    names, store = draft.facts.secret_names, draft.facts.store_secret
+    lack = ""
+    if names is None:
+        lack = " Can't list the workspace's secrets; may be empty."
+    elif not names:
+        lack = " The workspace has no secrets" + (f"; store one: {store}" if store else ".")
+    warning = "gated base model: needs a token" if draft.gated_model else ""
+    none = Option(NO_SECRET, "no token", "public weights only", warning=warning)
+    return Question(
+        id="hf_secret",
+        title="HF token",
+        text="Which secret holds the Hugging Face token?",
+        kind="text" if names is None else "choice",
+        flag="--hf-secret",
+        check=lambda answer: _secret_problem(draft.facts, answer),
+        answer=draft.answers.hf_secret,
+        proposed=draft.proposed_hf_secret,
+        options=() if names is None else (*(Option(name, name) for name in names), none),
+        remark=f"Set as {HF_VARIABLE}.{lack}",
+    )
+
+
+def _environment(draft: DeployDraft) -> Question:
+    return Question(
+        id="environment",
+        title="Environment",
+        text="Any environment variables?",
+        kind="pairs",
+        flag="--env",
+        check=lambda answer: _variables_problem(draft, answer, draft.secrets),
+        answer=draft.answers.environment,
+        proposed=(),
+        remark="NAME=value",
+    )
+
+
+def _secrets(draft: DeployDraft) -> Question:
+    def check(answer: Answer) -> str:
+        problem = _variables_problem(draft, answer, draft.environment)
+        for name, secret in () if problem else pairs_of(answer):
+            if not secret:
+                return f"choose a secret for {name}"
+            problem = problem or _secret_problem(draft.facts, secret)
+        return problem
+
+    return Question(
+        id="secrets",
+        title="Secrets",
+        text="Any variables from secrets?",
+        kind="pairs",
+        flag="--secret",
+        check=check,
+        answer=draft.answers.secrets,
+        proposed=(),
+        options=tuple(Option(name, name) for name in draft.facts.secret_names or ()),
+        remark="NAME=secret",
+    )
+
+
+def _variables_problem(draft: DeployDraft, answer: Answer, others: Pairs) -> str:
+    taken = {HF_VARIABLE} if draft.hf_secret else set()
+    taken |= {name for name, _value in others}
+    if isinstance(answer, str):
+        return f"{answer!r} is not NAME=value"
+    for name, value in pairs_of(answer):
+        if not _VARIABLE.fullmatch(name):
+            return f"{name!r} is not a variable name: use letters, digits and _, no digit first"
+        if "\0" in value:
+            return f"the value of {name} contains a NUL, which no variable can hold"
+        if name in taken:
+            return f"{name} is set twice"
+        taken.add(name)
+    return ""
+
+
+def _secret_problem(facts: Facts, answer: Answer) -> str:
+    names = facts.secret_names
+    if answer is None:
+        return "choose a secret, or none"
+    if answer == NO_SECRET or names is None or answer in names:
+        return ""
+    has = f"it has {listed(list(names), NAMED_AT_MOST)}" if names else "it has none"
+    return f"the workspace has no secret {answer!r}; {has}"

@@ -1,0 +1,113 @@
+"""The submit form: what can be changed of a loaded config, and what to check before spending money."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from api_client.definitions import (
+    AvailabilityModel,
+    CacheConfig,
+    SecretReference,
+    TrainingJob,
+    TrainingProject,
+)
+from api_client.submission.archive import ArchivePlan
+from api_client.submission.payload import Overrides
+from tui.forms.question import read_number
+from tui.text.names import listed
+from tui.text.sanitize import sanitize
+from tui.text.units import bytes_iec, counted, of_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideField:
+    """A value of the job that can be changed before it is submitted."""
+
+    name: str
+    """The field of ``Overrides``."""
+    label: str
+    own: Callable[[TrainingJob], str]
+    """Return the config's value, which an empty field keeps."""
+    is_number: bool = False
+    suggestions: tuple[str, ...] = ()
+
+
+def _accelerator(job: TrainingJob) -> str:
+    spec = job.compute.accelerator
+    return f"{spec.accelerator.value}:{spec.count}" if spec is not None and spec.accelerator else ""
+
+
+FIELDS = (
+    OverrideField("job_name", "name", lambda job: job.name or ""),
+    OverrideField("accelerator", "accelerator", _accelerator),
+    OverrideField("node_count", "nodes", lambda job: str(job.compute.node_count), is_number=True),
+    OverrideField("entrypoint", "command", lambda job: " && ".join(job.runtime.start_commands)),
+    OverrideField(
+        "priority", "priority", lambda job: "" if job.priority is None else str(job.priority), is_number=True
+    ),
+    OverrideField(
+        "availability",
+        "availability",
+        lambda job: job.compute.availability_model.value,
+        suggestions=tuple(model.value for model in AvailabilityModel),
+    ),
+)
+
+
+def overrides_of(typed: Mapping[str, str]) -> Overrides:
+    """Return what was typed into the fields; an empty field, or half a number, overrides nothing."""
+    values: dict[str, Any] = {}
+    for field in FIELDS:
+        text = typed[field.name].strip()
+        value = read_number(text) if field.is_number else text
+        values[field.name] = None if value == "" or (field.is_number and isinstance(value, str)) else value
+    return Overrides(**values)
+
+
+SHOWN_NAMES = 4
+
+
+def summary(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
+    """Return name and value of everything to check before spending money."""
+    return [(name, sanitize(value)) for name, value in _summary(project, plan) if value]
+
+
+def _summary(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple[str, str]]:
+    job, runtime = project.job, project.job.runtime
+    yield "project", project.name + (f"  (team {project.team_name})" if project.team_name else "")
+    yield "job", job.name or "(unnamed)"
+    yield "hardware", hardware(job)
+    yield "image", job.image.base_image
+    for number, command in enumerate(runtime.start_commands):
+        yield ("command" if number == 0 else ""), command
+    variables = (
+        f"{name} (secret {value.name})" if isinstance(value, SecretReference) else name
+        for name, value in runtime.environment_variables.items()
+    )
+    yield "environment", ", ".join(variables)
+    checkpointing, cache = runtime.checkpointing_config, runtime.cache_config or CacheConfig(enabled=False)
+    yield "checkpoints", _switched(checkpointing.enabled, checkpointing.checkpoint_path)
+    yield "cache", _switched(cache.enabled, cache.mount_base_path)
+    loading = runtime.load_checkpoint_config
+    if loading is not None and loading.enabled:
+        yield "resume from", counted(len(loading.checkpoints), "checkpoint")
+    yield "weights", ", ".join(weights.source for weights in job.weights)
+    if plan is not None:
+        yield "archive", f"{counted(len(plan.files), 'file')}, {bytes_iec(plan.size_bytes)}"
+        yield "excluded", listed([entry.name for entry in plan.dropped], SHOWN_NAMES)
+
+
+def _switched(is_on: bool, path: str | None) -> str:
+    return "on" + (f", at {path}" if path else "") if is_on else "off"
+
+
+def hardware(job: TrainingJob) -> str:
+    """Return the hardware, like ``2×8 H100, spot``, or cores and memory of a CPU job."""
+    compute, spec = job.compute, job.compute.accelerator
+    machine = f"{compute.cpu_count} CPU, {compute.memory}"
+    if spec is not None and spec.accelerator is not None:
+        machine = f"{spec.count} {spec.accelerator.value}"
+    spot = ", spot" if compute.availability_model is AvailabilityModel.SPOT else ""
+    return of_nodes(compute.node_count, machine) + spot
