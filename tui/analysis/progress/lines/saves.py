@@ -29,7 +29,7 @@ _FORMATS = (
 """Texts of trainers that report a save without a verb of saving."""
 
 _PATH = re.compile(
-    r"(?<![\w.@=+-])(?:(?:[a-z0-9]{1,12}:/)?[\w.@=+-]*+(?:[/\\]++[\w.@=+-]++)++|\w[\w=-]*+(?:\.[\w=-]++)++)",
+    r"(?<![\w.@=+/\\-])(?:(?:[a-z0-9]{1,12}:/)?[\w.@=+-]*+(?:[/\\]++[\w.@=+-]++)++|\w[\w=-]*+(?:\.[\w=-]++)++)",
     re.IGNORECASE,
 )
 _WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|gguf|keras|hdf5|h5|msgpack)\b")
