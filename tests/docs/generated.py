@@ -21,7 +21,6 @@ from tui.actions.keymap import key_signs
 from tui.analysis.health.check import Check
 from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.lines.custom import GROUPS
-from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.cli import cli
 from tui.commands.support.catalogue import walk
 from tui.settings.loading import variable_of
@@ -42,10 +41,7 @@ TRAINERS: tuple[tuple[str, str], ...] = (
         "text: Megatron-LM",
         " iteration  4120/  9000 | learning rate: 1.5E-04 | lm loss: 9.132E-01 | grad norm: 5.41 |",
     ),
-    ("torchtitan", "step: 4120  loss:  0.9132  grad_norm:  0.7100  memory: 40.14GiB(50.70%)  tps: 1,234"),
     ("verl", "step:412 - actor/pg_loss:0.0123 - actor/lr:1e-06 - critic/score/mean:0.51"),
-    ("JSON, on one line or several", '{"step": 40, "loss": 1.2, "lr": 1e-4}'),
-    ("checkpoints", "Saving model checkpoint to /mnt/ckpts/checkpoint-4000"),
 )
 """Trainers, each with a line as it prints it."""
 
@@ -166,9 +162,7 @@ def groups() -> str:
 def _read(line: str) -> str:
     reading = read_line(line)
     assert reading is not None, line
-    told = {field.name: getattr(reading, field.name) for field in fields(ParsedMetrics)} | dict(
-        reading.metrics
-    )
+    told = reading._asdict() | dict(reading.metrics)
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in told.items()

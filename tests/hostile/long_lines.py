@@ -20,10 +20,10 @@ from tui.analysis.logs.levels import detected_level, level_of
 from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.logs.repeats import banner_keys, progress_bar
 from tui.analysis.logs.structured import pretty_rows
+from tui.analysis.progress.announcements import announced
 from tui.analysis.progress.fold import ProgressFold
-from tui.analysis.progress.inputs import announced_input_length, announces_skipped_step
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.phases import MovingCounts, announced_save_interval, announces_phase
+from tui.analysis.progress.phases import MovingCounts
 from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import explain, late_ranks
@@ -94,11 +94,8 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
     "Reader": lambda text: Reader().read(text),
     "ProgressFold": _fold,
     "announcements": lambda text: [
-        announces_phase(text),
-        announces_skipped_step(text),
-        announced_input_length(text),
-        announced_save_interval(text),
-        MovingCounts().take(0.0, "", text),
+        announced(text),
+        MovingCounts().read(0.0, "", text),
     ],
     "names": lambda text: [step_of(text), NodeLabels().get(text), natural_key(text)],
     "sanitize": lambda text: [

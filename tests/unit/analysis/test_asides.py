@@ -3,7 +3,7 @@
 import pytest
 from test_health_rules import START_S, checkpoint, kinds, run, steps, told
 
-from tui.analysis.progress.phases import announces_phase
+from tui.analysis.progress.announcements import announced
 
 EVALUATION = "***** Running Evaluation *****"
 ANNOUNCED = f"""{EVALUATION}
@@ -52,7 +52,7 @@ re-evaluating the policy is disabled""".splitlines()
 
 
 def test_lines_that_only_mention_it():
-    assert [line for line in ORDINARY if announces_phase(line) is not None] == []
+    assert [line for line in ORDINARY if announced(line) is not None] == []
 
 
 def test_an_evaluation_begins_anew_though_the_one_before_was_minutes_ago():

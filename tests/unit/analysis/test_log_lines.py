@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tracemalloc
-from dataclasses import asdict
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def read(line: str) -> dict[str, Any]:
 
 
 def _values(reading: ParsedMetrics) -> dict[str, Any]:
-    found = asdict(reading).items()
+    found = reading._asdict().items()
     return {name: value for name, value in found if value not in (None, ()) and value is not False}
 
 
@@ -120,6 +120,37 @@ def test_of_a_bar_that_overwrote_itself_the_last_state_counts() -> None:
     assert read("".join(states)) == read("".join(states * 500)) == expected
 
 
+def is_read_alike(lines: list[str]) -> bool:
+    """Return True if a reader that forgets what it learned of a text reads the lines like one that does not."""
+    remembers, forgets = Reader(), Reader(max_shapes=0)
+    return all(
+        repr(remembers.read(line, at_ns=index)) == repr(forgets.read(line, at_ns=index))
+        for index, line in enumerate(lines)
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("step 1,234 | loss 1.5 | lr 0.1", "step 1,23 | loss 1.5 | lr 0.1"),
+        ("step 12/90 | loss 1.5 | lr(1e-3) 0.1", "step 12/90 | loss 1.5 | lr(1e-4) 0.1"),
+        ("step 12/90 | loss 1.5 | lr 0.1", "step 1/290 | loss2 1.5 | lr 0.1"),
+        ("[rank1]: step 12/90 | loss 1.5 | lr 0.1", "[rank22]: step 12/90 | loss 1.5 | lr 0.1"),
+        ("[10:20] step 12/90 | loss 1.5", "[10:2] step 12/90 | loss 1.5"),
+    ],
+    ids=["thousands", "a unit", "elsewhere", "a rank", "a time"],
+)
+def test_other_digits_in_a_known_text_are_read_like_new_ones(first: str, second: str) -> None:
+    assert is_read_alike([first, second, first])
+
+
+@given(st.sampled_from([entry["line"] for entry in LINES["read"]] + LINES["ignored"]), st.data())
+def test_line_is_read_alike_whether_or_not_its_text_is_known(line: str, data: st.DataObject) -> None:
+    digits = st.text("0123456789", min_size=1, max_size=5)
+    other = re.sub("[0-9]+", lambda run: data.draw(st.just(run[0]) | digits, label="digits"), line)
+    assert is_read_alike([line, other, CLEAR, other, line])
+
+
 @pytest.mark.parametrize(
     ("printed", "value"),
     [("1,234.5", 1234.5), ("1.2e+03", 1200.0), (".5", 0.5), ("1.2k", 1200.0), ("nan", math.nan), ("-inf", -math.inf),
@@ -131,6 +162,7 @@ def test_numbers_are_read_in_all_notations(printed: str, value: float) -> None:
 
 def test_numbers_beyond_reason_are_not_taken_for_steps() -> None:
     assert "step" not in read("step=99999999999999999999 loss=1.0")
+    assert "total_steps" not in read("step 1/" + "9" * 400 + " | loss 1.0")
     assert "step" not in read('{"step": ' + "9" * 400 + ', "loss": 1.5, "lr": 0.1}')
 
 

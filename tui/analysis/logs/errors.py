@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+import re2
+
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.logs.levels import RANKS, level_of
 from tui.text.names import shortened
@@ -25,6 +27,12 @@ SAME_ERROR_NS = 5_000_000_000
 
 TEXT_CHARACTERS = 300
 """Maximum length of the text kept for an error, cut between words."""
+
+MAY_FAIL = re2.compile(
+    rb"ERR|rror|xception|raceback|SEVERE|CRITICAL|FATAL|atal|level|Interrupt|SystemExit|terminate called"
+    rb"|Segmentation|Abort|SIG|\b[EF] "
+)
+"""A line without digits that has none of these is no error, unless the server says so."""
 
 _RAISED = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::\s|$)"

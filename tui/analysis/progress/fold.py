@@ -6,73 +6,32 @@ Each node, or rank if lines name ranks, is a stream of its own; one of them is c
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import re2
-
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap
 from tui.analysis.logs.errors import ErrorLines
 from tui.analysis.logs.excerpt import excerpt
-from tui.analysis.progress.inputs import MAX_SKIPPED, announced_input_length, announces_skipped_step
+from tui.analysis.progress.announcements import Announcement, announced
 from tui.analysis.progress.lines.belief import Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.metrics import MetricCurves
-from tui.analysis.progress.phases import (
-    MovingCounts,
-    Pauses,
-    RunPhase,
-    RunPhases,
-    announced_save_interval,
-    announces_phase,
-)
+from tui.analysis.progress.phases import MovingCounts, RunPhase, RunPhases, TimeRanges
 from tui.analysis.progress.snapshot import ProgressSnapshot, ReplicaLog, StreamView, ThinnedPoints
 from tui.analysis.progress.step_marks import eta_range_s, numbered, rates, restart_times, usual_interval
 from tui.analysis.progress.stream import CURVES, StepRate, StreamProgress
 from tui.analysis.series import EMPTY
 from tui.text.names import natural_key
-from tui.text.sanitize import last_carriage_segment
 
-_HINTS = ("estart", "RETRY_COUNT", "etrying", "ttempt")
-_ANNOUNCED = re.compile(
-    r"\brestarting (?:the )?(?:worker|process|training|trainer|job|run)\b"
-    r"|\bworker group restarting\b"
-    r"|\bgroup(?:s)? will be restarted\b"
-    r"|\brestart_count[\"']?\s?[=:]\s?[1-9]"
-    r"|\bBT_RETRY_COUNT[\"']?\s?[=:]\s?[\"']?[1-9]"
-    r"|\battempt (?:[2-9]|\d{2,3})(?: of |/)\d+ (?:of|to) (?:start|run|train)"
-    r"|\b(?:training|job|run) restarted\b"
-    r"|\bRestarting from (?:checkpoint|step|iteration)\b",
-    re.IGNORECASE,
-)
-MAX_CHARACTERS = 1024
-_MOVING_TARGET = re2.compile(  # ``re`` takes seven times as long, a third of the time for a line
-    rb"(?i)reward|advantage|policy|value_loss|critic|advers|pg_loss|\bkl\b|approx_kl|episod|returns?\b"
-    rb"|loss[_/ ]?(?:g|d|gen|disc)\b|\b(?:g|d|gen|disc|generator|discriminator)[_/ ]?loss"
-)
+MAX_KEPT = 200
+"""Number of newest restarts and saves to keep."""
 
-
-def announces_restart(message: str) -> bool:
-    head = message[:MAX_CHARACTERS]
-    return any(hint in head for hint in _HINTS) and _ANNOUNCED.search(head) is not None
-
-
-MAX_SAVES = 200
-"""Number of newest checkpoints from the log to keep."""
-
-SAME_SAVE_NS = 900 * NS_PER_S
-"""Lines with the same name within this time refer to the same checkpoint."""
-
-NAMELESS_SAVE_NS = 60 * NS_PER_S
-"""A line without a name refers to a checkpoint mentioned within this time before or after it."""
-
-_NEIGHBOURS = 8
-_NAMELESS = "checkpoint"
+MAX_SKIPPED = 10
+"""Number of newest skipped steps to keep."""
 
 
 class LoggedCheckpoints:
@@ -86,33 +45,29 @@ class LoggedCheckpoints:
     def keep(self, name: str, stamp_ns: int) -> None:
         """Record a line about a checkpoint; ``name`` is empty if the line has none."""
         saves = self._saves
-        place = bisect_right(saves, (stamp_ns, "\uffff"))
-        for other in range(max(0, place - _NEIGHBOURS), min(len(saves), place + _NEIGHBOURS)):
-            at_ns, held = saves[other]
-            apart_ns = abs(at_ns - stamp_ns)
-            same = held == name if name and held else apart_ns < NAMELESS_SAVE_NS
-            if same and apart_ns < SAME_SAVE_NS:
-                saves[other] = (min(at_ns, stamp_ns), held or name)
+        index = bisect_right(saves, (stamp_ns, "\uffff"))
+        for other in range(max(0, index - 8), min(len(saves), index + 8)):
+            at_ns, other_name = saves[other]
+            is_same = other_name == name
+            # A line without a name is about a checkpoint mentioned within a minute before or after it.
+            within_s = 900 if is_same and name else 60
+            if (is_same or not (name and other_name)) and abs(at_ns - stamp_ns) < within_s * NS_PER_S:
+                saves[other] = (min(at_ns, stamp_ns), other_name or name)
                 saves.sort()
                 return
-        saves.insert(place, (stamp_ns, name))
-        del saves[:-MAX_SAVES]
+        saves.insert(index, (stamp_ns, name))
+        del saves[:-MAX_KEPT]
 
     def named(self) -> tuple[tuple[str, int], ...]:
         """Return names and times (epoch ns), oldest first."""
-        return tuple((name or _NAMELESS, at_ns) for at_ns, name in self._saves)
+        return tuple((name or "checkpoint", at_ns) for at_ns, name in self._saves)
 
     def last(self, step: int | None) -> tuple[str, int] | None:
         """Return the newest save, or None; a save without a name is named after the current step."""
         if not self._saves:
             return None
         at_ns, name = self._saves[-1]
-        return (name or (_NAMELESS if step is None else f"step-{step}"), at_ns)
-
-
-_TREND_SHARE = 4  # Compare the newest quarter of the losses with the quarter before.
-_TREND_READINGS = 200  # Maximum number of losses on either side.
-_MIN_READINGS = 3  # Minimum number of losses on either side.
+        return (name or ("checkpoint" if step is None else f"step-{step}"), at_ns)
 
 
 def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
@@ -121,8 +76,8 @@ def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None,
     Losses that are not finite are left out. The noise is estimated from differences between neighbors,
     since a spread around the mean would count a steep trend as noise.
     """
-    size = min(_TREND_READINGS, len(values) // _TREND_SHARE)
-    finite = [value for value in values[-2 * max(_MIN_READINGS, size) :] if math.isfinite(value)]
+    size = max(3, min(200, len(values) // 4))  # the newest quarter and the one before
+    finite = [value for value in values[-2 * size :] if math.isfinite(value)]
     half = len(finite) // 2
     if half < 2:
         return (finite[-1] if finite else None), None, None
@@ -137,16 +92,10 @@ def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None,
 MAX_POINTS = 20_000
 """Maximum number of points per curve of the displayed stream."""
 
-MAX_RESTARTS = 200
-"""Number of newest announced restarts to keep."""
-
 MIN_RESTART_GAP_S = 600.0
 """An announced restart and a step that goes back within this time after it are the same restart."""
 
-_SECONDARY_SHARE = 16  # Other streams keep a sixteenth: they matter only if they become the displayed one.
-_MAX_STREAMS = 256
-_BETWEEN_STEPS_S = 60.0  # Counts move between steps, too: a rollout, a data loader.
-_MAX_REPLICAS = 1024
+_ORDINARY = (None, "", "INFO", "DEBUG", "WARNING")
 
 
 _Streams = dict[tuple[str, int], StreamProgress]
@@ -168,7 +117,7 @@ class ProgressFold:
         self._last_line_at_ns: int | None = None
         self._gaps: set[tuple[int, int]] = set()
         self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
-        self._pauses = Pauses()
+        self._pauses = TimeRanges()
         self._errors = ErrorLines()
         self._has_patterns = bool(patterns)
         self._reader = Reader(patterns)
@@ -208,36 +157,25 @@ class ProgressFold:
                 self._snapshot = None
             if self._pauses.add(stamp / NS_PER_S):
                 self._snapshot = None
-            message = excerpt(line.message)
-            if self._errors.take(stamp, message, line.level, line.replica):
+            shape = self._reader.shape(line.message)
+            if (shape.can_fail or line.level not in _ORDINARY) and self._errors.take(
+                stamp, line.message, line.level, line.replica
+            ):
                 self._snapshot = None
-            readings = self._reader.read(line.message, line.replica or "", stamp)
+            readings = self._reader.read(line.message, line.replica or "", stamp, shape)
             reading = next((each.reading for each in reversed(readings) if each.at_ns == stamp), None)
-            aside = reading is None or reading.is_epoch
-            if aside or (reading is not None and reading.from_bar and reading.loss is None):
-                segment = last_carriage_segment(message)
-                told |= self._counts.take(stamp / NS_PER_S, line.replica or "", segment)
-            if aside:
-                if announces_restart(message):
-                    insort(self._announced_restarts, stamp / NS_PER_S)
-                    del self._announced_restarts[:-MAX_RESTARTS]
+            if reading is None or reading.is_epoch:
+                time = stamp / NS_PER_S
+                told |= self._counts.read(time, line.replica or "", line.message)
+                announcement = announced(excerpt(line.message)) if shape.can_announce else None
+                if announcement is not None:
                     told = True
-                elif (run_phase := announces_phase(message)) is not None:
-                    told |= self._run_phases.keep(run_phase, stamp / NS_PER_S)
-                elif announces_skipped_step(message):
-                    insort(self._skipped_steps, stamp / NS_PER_S)
-                    del self._skipped_steps[:-MAX_SKIPPED]
-                    told = True
-                elif (length := announced_input_length(message)) is not None:
-                    self._input_lengths.add(stamp / NS_PER_S, length)
-                elif self._save_every is None:
-                    self._save_every = announced_save_interval(message)
+                    self._take_announcement(time, announcement)
             if not readings:
                 continue
             told = True
-            if not self._moving_target and any(each.reading.loss is not None for each in readings):
-                head = message[:MAX_CHARACTERS].encode("utf-8", "surrogatepass")
-                self._moving_target = _MOVING_TARGET.search(head) is not None
+            if shape.has_moving_target and any(each.reading.loss is not None for each in readings):
+                self._moving_target = True
             for each in readings:
                 self._take(each)
         if told:
@@ -249,13 +187,32 @@ class ProgressFold:
         self.lines_read += 1
         if reading.checkpoint is not None:
             self._saves.keep(reading.checkpoint, at_ns)
-            self._run_phases.keep("checkpoint", at_ns / NS_PER_S)
+            self._run_phases.add("checkpoint", at_ns / NS_PER_S)
             if reading.is_save:
                 return  # it may be reported some steps later
+        if reading.from_bar and reading.loss is None:
+            done, total = reading.step or reading.epoch_step, reading.total_steps or reading.epoch_steps
+            if done is not None and total is not None:
+                self._counts.add(at_ns / NS_PER_S, replica, "", done, total)
         self._stream(replica, reading.rank).add(at_ns / NS_PER_S, reading)
         if reading.metrics:
             key = (replica, -1 if reading.rank is None else reading.rank)
             self._metrics.add(key, at_ns / NS_PER_S, reading.metrics)
+
+    def _take_announcement(self, time: float, announcement: Announcement) -> None:
+        kind, value = announcement
+        if kind == "restart":
+            insort(self._announced_restarts, time)
+            del self._announced_restarts[:-MAX_KEPT]
+        elif kind == "skipped step":
+            insort(self._skipped_steps, time)
+            del self._skipped_steps[:-MAX_SKIPPED]
+        elif kind == "input length":
+            self._input_lengths.add(time, value)
+        elif kind == "save interval":
+            self._save_every = self._save_every or value
+        else:
+            self._run_phases.add(kind, time)
 
     def choose(self, stream: str | None) -> None:
         """Show the stream with that key (see ``ProgressSnapshot.streams``); None for the default choice."""
@@ -273,7 +230,7 @@ class ProgressFold:
     def _record_replica_line(self, replica: str, stamp_ns: int) -> bool:
         known = self._replicas.get(replica)
         if known is None:
-            if len(self._replicas) >= _MAX_REPLICAS:
+            if len(self._replicas) >= 1024:
                 return False
             known = self._replicas[replica] = [stamp_ns, stamp_ns, 0]
         known[2] += 1
@@ -286,7 +243,7 @@ class ProgressFold:
         key = (replica, -1 if rank is None else rank)
         stream = self._streams.get(key)
         if stream is None:
-            if len(self._streams) >= _MAX_STREAMS:
+            if len(self._streams) >= 256:
                 return StreamProgress(1)  # Beyond any reasonable number of streams: parse and discard.
             stream = self._streams[key] = StreamProgress(self._max_points)
         return stream
@@ -314,9 +271,7 @@ class ProgressFold:
         if shown is None or len(self._streams) == 1:
             return
         for stream in self._streams.values():
-            stream.limit_points(
-                self._max_points if stream is shown[1] else self._max_points // _SECONDARY_SHARE
-            )
+            stream.limit_points(self._max_points if stream is shown[1] else self._max_points // 16)
 
     def _build(self) -> ProgressSnapshot:
         logged = ProgressSnapshot(
@@ -328,7 +283,7 @@ class ProgressFold:
             saves=self._saves.named(),
             errors=self._errors.tally(),
             restarts=_drop_close_times(self._announced_restarts),
-            line_pause_s=self._pauses.longest(-math.inf),
+            line_pause_s=self._pauses.longest_pause(-math.inf),
             replicas=self._replica_logs(),
             moving_target=self._moving_target,
             save_every=self._save_every,
@@ -370,8 +325,8 @@ class ProgressFold:
             eta_low_s=eta_low_s,
             eta_high_s=eta_high_s,
             step_interval_s=interval_s,
-            step_pause_s=step_source.pauses.longest(started),
-            line_pause_s=self._pauses.longest(started),
+            step_pause_s=step_source.pauses.longest_pause(started),
+            line_pause_s=self._pauses.longest_pause(started),
             last_step_at_ns=None if last_step_at is None else round(last_step_at * NS_PER_S),
             run_phase=self._current_phase(started, last_step_at, interval_s),
             last_checkpoint=self._saves.last(pace.step if pace else None),
@@ -415,7 +370,7 @@ class ProgressFold:
         announced = self._run_phases.since(first_step_at, step_at)
         if announced is not None:
             return replace(announced, newest=max(announced.newest, moved_at))
-        if moved_at <= step_at + max(_BETWEEN_STEPS_S, 2 * (interval_s or 0.0)):
+        if moved_at <= step_at + max(60.0, 2 * (interval_s or 0.0)):
             return None
         return RunPhase("other", moved_at, moved_at, first=False)
 

@@ -56,7 +56,7 @@ class ThinnedPoints:
             times.insert(position, time)
             self.values.insert(position, value)
             self.steps.insert(position, step)
-        if len(times) <= max(self.limit, 2 * _UNTHINNED_POINTS):
+        if len(times) <= self.limit or len(times) <= 2 * _UNTHINNED_POINTS:
             return position
         self._thin()
         return 0
@@ -106,8 +106,6 @@ class ThinnedPoints:
         self.values = [values[position] for position in kept]
         self.steps = [self.steps[position] for position in kept]
 
-
-_TREND_ERRORS = 3.0  # Changes of fewer standard errors than this are noise.
 
 Trend = Literal["↓", "↑", "→", ""]
 
@@ -258,7 +256,7 @@ def loss_trend(snapshot: ProgressSnapshot) -> Trend:
     if recent is None or before is None:
         return ""
     change = recent - before
-    if abs(change) <= _TREND_ERRORS * (snapshot.loss_error or 0.0):
+    if abs(change) <= 3 * (snapshot.loss_error or 0.0):  # standard errors
         return "→"
     return "↓" if change < 0 else "↑"
 

@@ -15,34 +15,14 @@ from tui.analysis.series import Series
 RECENT_S = 300.0
 """Window of the current speed."""
 
-RECENT_MARKS = 5
-"""Minimum number of steps in that window."""
-
 LONG_S = 1800.0
 """Window of the speed used for the ETA: long enough to include evaluations and saves."""
-
-RATE_POINTS = 240
-"""Points of the speed curve: more than a chart has columns."""
-
-RESTART_GAP_S = 15.0
-"""Minimum pause before a lower step counts as a restart; otherwise ranks printed out of order."""
 
 RESTART_STEPS = 2
 """Going back by fewer steps than this is not a restart either."""
 
-_OUT_OF_LINE = 2.0  # Times the usual move: no run makes up for that much by the next count.
-
-ROUND_ENDS = 0.8
-"""A round ends if a bar has reached this fraction of its total and then falls back."""
-
-ROUND_BEGINS = 0.5
-"""A new round begins if a bar falls below this fraction of its previous value."""
-
 ROUNDS = 2
 """A progress bar that restarted this many times counts epochs or rollouts, not the run."""
-
-_RECENT_INTERVALS = 50
-_JUDGED_MARKS = 64
 
 
 def slope(marks: ThinnedPoints, first: int, last: int) -> float | None:
@@ -59,7 +39,7 @@ def window_start(marks: ThinnedPoints, window_s: float) -> int:
     first = last
     oldest = times[last] - window_s
     while first and steps[first - 1] <= steps[first]:
-        if times[first - 1] < oldest and last - first >= RECENT_MARKS:
+        if times[first - 1] < oldest and last - first >= 5:
             break
         first -= 1
     return first
@@ -75,7 +55,7 @@ def is_ordered(marks: ThinnedPoints) -> bool:
     A trainer's count rises. If it often goes back (short epochs, a crash loop, ranks out of turn), it moves
     by the same amounts again and again.
     """
-    moves = [later - before for before, later in pairwise(marks.values[-_JUDGED_MARKS:]) if later != before]
+    moves = [later - before for before, later in pairwise(marks.values[-64:]) if later != before]
     ahead, back = Counter(move for move in moves if move > 0), Counter(move for move in moves if move < 0)
     if ahead.total() >= 2 * back.total():
         return True
@@ -92,7 +72,7 @@ def numbered(series: Series) -> Series:
 def usual_interval(marks: ThinnedPoints | Series) -> float | None:
     """Return the median time between increasing steps among the newest marks."""
     times, steps = marks.times, marks.values
-    start = max(1, len(times) - _RECENT_INTERVALS)
+    start = max(1, len(times) - 50)
     intervals = sorted(
         times[position] - times[position - 1]
         for position in range(start, len(times))
@@ -106,7 +86,7 @@ def rates(marks: ThinnedPoints | Series) -> Series:
     times, steps = _first_of_each_step(marks)
     if len(times) < 2 or times[-1] <= times[0]:
         return Series("steps/s")
-    count = min(RATE_POINTS, len(times) - 1)
+    count = min(240, len(times) - 1)  # more than a chart has columns
     width = (times[-1] - times[0]) / count
     at: list[float] = []
     values: list[float] = []
@@ -135,16 +115,6 @@ def _first_of_each_step(marks: ThinnedPoints | Series) -> tuple[list[float], lis
     return times[is_cut:], steps[is_cut:]
 
 
-_BLOCKS = 8
-"""Parts in which recent speed is measured; their differences give the uncertainty of the estimate."""
-
-_MIN_RELATIVE_ERROR = 0.02
-"""Minimum relative uncertainty of any estimate."""
-
-_SPREAD = 2.0
-"""Standard errors on either side: the end is within the range in about 19 of 20 steady runs."""
-
-
 def eta_range_s(
     left_steps: float, rates: Sequence[float | None], times: Sequence[float], steps: Sequence[float]
 ) -> tuple[float, float] | None:
@@ -157,7 +127,8 @@ def eta_range_s(
     known = [rate for rate in rates if rate is not None and rate > 0 and math.isfinite(rate)]
     if not known:
         return None
-    share = max(_MIN_RELATIVE_ERROR, _SPREAD * _relative_error(times, steps))
+    # Two standard errors: the end is within the range in about 19 of 20 steady runs.
+    share = max(0.02, 2 * _relative_error(times, steps))
     fastest, slowest = max(known) * (1 + share), min(known) / (1 + share)
     return left_steps / fastest, left_steps / slowest
 
@@ -166,7 +137,7 @@ def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
     """Return the relative standard error of the mean speed over equal time ranges."""
     if len(times) < 3 or times[-1] <= times[0]:
         return 0.25
-    blocks = min(_BLOCKS, len(times) - 1)
+    blocks = min(8, len(times) - 1)
     width = (times[-1] - times[0]) / blocks
     places = [min(len(times) - 1, bisect_left(times, times[0] + n * width)) for n in range(blocks + 1)]
     places[-1] = len(times) - 1
@@ -188,17 +159,18 @@ def restart_times(marks: ThinnedPoints) -> tuple[float, ...]:
     places = [
         place
         for place in range(1, len(times))
-        if steps[place] <= steps[place - 1] - RESTART_STEPS
-        and times[place] - times[place - 1] >= RESTART_GAP_S
+        # Without a pause, ranks printed out of order.
+        if steps[place] <= steps[place - 1] - RESTART_STEPS and times[place] - times[place - 1] >= 15.0
     ]
     if not places:
         return ()
     usual = median(abs(later - before) for before, later in pairwise(steps))
-    # A single count that is out of line (0/900 between 850 and 900) is none.
+    # A single count that is out of line (0/900 between 850 and 900) is none: no run makes up for twice its
+    # usual move by the next count.
     return tuple(
         times[place]
         for place in places
-        if steps[place - 1] - steps[place] <= _OUT_OF_LINE * usual
+        if steps[place - 1] - steps[place] <= 2.0 * usual
         or (place + 1 < len(steps) and steps[place - 1] > steps[place + 1])
     )
 
@@ -209,7 +181,7 @@ def rounds(marks: ThinnedPoints, total: float) -> tuple[float, ...]:
     return tuple(
         times[place]
         for place in range(1, len(times))
-        if steps[place] <= ROUND_BEGINS * steps[place - 1] and steps[place - 1] >= ROUND_ENDS * total
+        if steps[place] <= 0.5 * steps[place - 1] and steps[place - 1] >= 0.8 * total
     )
 
 
@@ -218,31 +190,31 @@ def unroll_epochs(marks: ThinnedPoints) -> ThinnedPoints:
 
     ``steps`` of the points are the epochs. Returns the same object if no epoch begins at a lower step.
     """
-    values, epochs = marks.values, marks.steps
-    offset = 0.0
-    through: list[float] | None = None
-    for place in range(1, len(values)):
-        before, epoch = epochs[place - 1], epochs[place]
-        if before is not None and epoch is not None and epoch > before and values[place] < values[place - 1]:
-            if through is None:
-                through = values[:place]
-            offset = through[place - 1]
-        if through is not None:
-            through.append(values[place] + offset)
-    if through is None:
-        return marks
-    counted = ThinnedPoints(marks.name, marks.limit)
-    counted.times, counted.values, counted.steps = list(marks.times), through, list(epochs)
-    return counted
+    pairs = enumerate(pairwise(marks.steps), start=1)
+    begins = {
+        place
+        for place, (before, epoch) in pairs
+        if before is not None and epoch is not None and before < epoch
+    }
+    return _unrolled(marks, begins)
 
 
 def unroll_rounds(marks: ThinnedPoints, begun: Collection[float]) -> ThinnedPoints:
     """Convert steps to a count over all rounds, which began at these times (epoch seconds)."""
-    offset, through, starts = 0.0, [], frozenset(begun)
-    for place, (time, value) in enumerate(zip(marks.times, marks.values, strict=True)):
-        if place and time in starts and value < marks.values[place - 1]:
-            offset += marks.values[place - 1]
+    return _unrolled(marks, {place for place, time in enumerate(marks.times) if place and time in begun})
+
+
+def _unrolled(marks: ThinnedPoints, begins: Collection[int]) -> ThinnedPoints:
+    """Count on where a count begins again at a lower value; return the same object if none does."""
+    values = marks.values
+    lower = {place for place in begins if values[place] < values[place - 1]}
+    if not lower:
+        return marks
+    offset, through = 0.0, []
+    for place, value in enumerate(values):
+        if place in lower:
+            offset += values[place - 1]
         through.append(value + offset)
     counted = ThinnedPoints(marks.name, marks.limit)
-    counted.times, counted.values, counted.steps = list(marks.times), through, list(marks.steps)
+    counted.times, counted.values, counted.steps = marks.times.copy(), through, marks.steps.copy()
     return counted

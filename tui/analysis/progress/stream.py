@@ -10,9 +10,10 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.phases import Pauses
+from tui.analysis.progress.phases import TimeRanges
 from tui.analysis.progress.snapshot import ThinnedPoints
 from tui.analysis.progress.step_marks import (
     LONG_S,
@@ -28,11 +29,8 @@ from tui.analysis.progress.step_marks import (
     window_start,
 )
 
-_MAX_SOURCES = 16
-_SELDOM = 20  # A line that names a step, for so many losses.
 _VOTING_LOSSES = 3
 _LOSSES_ALONE = 8  # So many losses, and usual intervals of a bar, after its end: they are not its losses.
-_STEP_TIMES = 40  # Number of newest step times averaged to get a rank's speed.
 _OWN = 0  # the source of lines that contain a step, as opposed to bars, which are identified by their total
 
 
@@ -46,7 +44,9 @@ CURVES = {
 }
 """Fields of ``ParsedMetrics`` with a curve, and the title of each."""
 
-_WITHOUT_CURVE = ("epoch", "total_epochs", "step_time_s", "epoch_steps")
+_WITHOUT_CURVE = tuple(
+    (attrgetter(name), name) for name in ("epoch", "total_epochs", "step_time_s", "epoch_steps")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,12 @@ class StreamProgress:
         self._limit = limit
         self.curves = {name: ThinnedPoints(title, limit) for name, title in CURVES.items()}
         """The curves by field of ``ParsedMetrics``."""
-        self.pauses = Pauses()
-        self._step_times: deque[float] = deque(maxlen=_STEP_TIMES)
+        self.losses = self.curves["loss"]
+        self._measures = [
+            (attrgetter(name), points) for name, points in self.curves.items() if name != "loss"
+        ]
+        self.pauses = TimeRanges()
+        self._step_times: deque[float] = deque(maxlen=40)
         self.loss_readings = 0
         self.step_readings = 0
         self._newest: dict[str, tuple[float, float]] = {}  # time and value
@@ -85,12 +89,6 @@ class StreamProgress:
         self._epoch_marks = ThinnedPoints("epochs", limit)
         self._epochs = ThinnedPoints("epochs", limit)  # of lines without a step
         self._counts_over_epochs = False
-        self._paired: list[tuple[int, float]] = []
-        self._paired_with: int | None = None
-
-    @property
-    def losses(self) -> ThinnedPoints:
-        return self.curves["loss"]
 
     def limit_points(self, limit: int) -> None:
         if limit != self._limit:
@@ -113,15 +111,14 @@ class StreamProgress:
         if reading.loss is not None:
             self.loss_readings += 1
             self.pauses.add(time)
-        for name, points in self.curves.items():
-            if (value := getattr(reading, name)) is not None:
-                changed_from = points.add(time, value, step if name == "loss" else None)
-                if name == "loss":
-                    self._unpair(changed_from)
+            self.losses.add(time, reading.loss, step)
+        for value_of, points in self._measures:
+            if (value := value_of(reading)) is not None:
+                points.add(time, value)
         if reading.step_time_s is not None and not reading.from_bar:
             self._step_times.append(reading.step_time_s)
-        for name in _WITHOUT_CURVE:
-            if (value := getattr(reading, name)) is not None:
+        for value_of, name in _WITHOUT_CURVE:
+            if (value := value_of(reading)) is not None:
                 self._keep_newest(name, time, value)
         if reading.total_steps is not None and not reading.from_bar:
             self._keep_newest("total_steps", time, reading.total_steps)
@@ -180,31 +177,27 @@ class StreamProgress:
 
         If nothing reports a step, losses are numbered from one in time order.
         """
-        source = self._training_source()
-        if source != self._paired_with:
-            self._paired.clear()
-            self._paired_with = source
-        marks = self.run_marks()
-        through = source is not None and marks is not self._marks[source]
-        if through:
-            self._paired.clear()
-        losses = self.losses
-        for position in range(len(self._paired), len(losses)):
-            step = None if through else losses.steps[position]
-            if step is None and marks is not None:
-                before = marks.before(losses.times[position])
-                step = 0 if before is None else int(marks.values[before])
-            self._paired.append((position + 1 if step is None else step, losses.values[position]))
-        return tuple(self._paired)
+        losses, marks = self.losses, self.run_marks()
+        is_unrolled = marks is not None and marks not in self._marks.values()
+        pairs: list[tuple[int, float]] = []
+        index = newest = 0
+        for number, (time, step, value) in enumerate(
+            zip(losses.times, losses.steps, losses.values, strict=True), start=1
+        ):
+            if marks is None:
+                newest = number
+            else:
+                while index < len(marks) and marks.times[index] <= time:
+                    newest = int(marks.values[index])
+                    index += 1
+            pairs.append((newest if step is None or is_unrolled else step, value))
+        return tuple(pairs)
 
     @property
     def counts_steps(self) -> bool:
         """True if steps are counted from the first line: over rounds or epochs, or the losses themselves."""
         source = self._training_source()
         return source is None or self._counts_over_epochs or self.run_marks() is not self._marks[source]
-
-    def _unpair(self, position: int) -> None:
-        del self._paired[position:]
 
     def _keep_newest(self, name: str, time: float, value: float) -> None:
         if time >= self._newest.get(name, (time, value))[0]:
@@ -214,7 +207,7 @@ class StreamProgress:
         source = (reading.total_steps or reading.epoch_steps or _OWN) if reading.from_bar else _OWN
         marks = self._marks.get(source)
         if marks is None:
-            if len(self._marks) >= _MAX_SOURCES:
+            if len(self._marks) >= 16:
                 smallest = min(self._marks, key=lambda other: len(self._marks[other]))
                 del self._marks[smallest]
             marks = self._marks[source] = ThinnedPoints("steps", self._limit)
@@ -222,10 +215,6 @@ class StreamProgress:
         marks.add(time, float(step), None if reading.epoch is None else int(reading.epoch))
         self.step_readings += 1
         self.pauses.add(time)
-        # Losses at or after this mark may have been paired with an older one.
-        if self._paired and time <= self.losses.times[len(self._paired) - 1]:
-            before = self.losses.before(time)
-            self._unpair(0 if before is None else before)
 
     def _training_source(self) -> int | None:
         """Choose the source of the run's steps: lines that name them, else the bar printed next to losses.
@@ -236,7 +225,7 @@ class StreamProgress:
         new stage.
         """
         own = self._marks.get(_OWN)
-        if own is not None and len(own) * _SELDOM >= len(self.losses):
+        if own is not None and len(own) * 20 >= len(self.losses):
             return _OWN
         votes: dict[int, int] = {}
         for time in self.losses.times[-_VOTING_LOSSES:]:
@@ -358,4 +347,3 @@ class StreamProgress:
         for position in self.losses.between(time, until):
             step = self.losses.steps[position]
             self.losses.steps[position] = None if step is None else over_epochs(step)
-        self._unpair(0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ from tui.commands.support.tables import Cell, print_facts, table_of
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import count, number, percent
 
-_FIELDS = tuple(field.name for field in fields(ParsedMetrics) if field.name not in ("from_bar", "metrics"))
+_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "metrics"))
 _SUMMARY = (
     "step",
     "total_steps",

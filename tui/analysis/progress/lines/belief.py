@@ -7,7 +7,8 @@ rises. Nothing depends on the order in which lines arrive, except which lines ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
@@ -50,6 +51,20 @@ def rises(first: Told, second: Told) -> bool:
     return (second.at_ns - first.at_ns) * (after - before) > 0
 
 
+def rises_once(earlier: Sequence[Told], told: Told) -> bool:
+    return any(rises(before, told) for before in earlier)
+
+
+def rises_evenly(earlier: Sequence[Told], told: Told) -> bool:
+    """Return True if a count rises as a trainer's does: by a part of itself, or four times before.
+
+    Numbers in a conversation rise by chance, but hardly from 500 to 1000, or from 7 to 8.
+    """
+    counts = [count_of(before.reading) or 0.0 for before in earlier if rises(before, told)]
+    last = count_of(told.reading) or 0.0
+    return len(counts) > 3 or any(last % (last - count) in (0, 1) for count in counts)
+
+
 @dataclass(slots=True)
 class Block:
     """Values of a step or an epoch on lines of their own, below a line that counts it."""
@@ -76,19 +91,24 @@ class Belief:
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
-        block = self._blocks.get(told.replica) or Block()
-        if len(self._blocks) < MAX_KINDS:
-            self._blocks[told.replica] = block
+        block = self._blocks.get(told.replica)
+        if block is None:
+            block = Block()
+            if len(self._blocks) < MAX_KINDS:
+                self._blocks[told.replica] = block
         if not form.has_count:
             return self._take_values(form, told, block)
         if form.is_heading:
             return self._take_heading(form, told, block)
+        if form.is_clear:
+            return self._believe(told, block)
         key = form.key
         is_plain = not form.is_prose and measures_of(told.reading) > 0
-        if form.is_clear or key in self._repeated or (self._trains and is_plain):
+        if key in self._repeated or (self._trains and is_plain):
             return self._believe(told, block)
         waiting = _of_kind(self._plain if is_plain else self._prose, key)
-        if form.has_values and any(rises(before, told) for before in waiting):
+        goes_on = rises_evenly if form.is_prose else rises_once
+        if form.has_values and goes_on(waiting, told):
             if len(self._repeated) < MAX_KINDS:
                 self._repeated.add(key)
             return [*self._prose.pop(key, ()), *self._believe(told, block)]
@@ -98,6 +118,8 @@ class Belief:
     def trains(self) -> list[Told]:
         """Return the readings that are believed because a training shows itself."""
         self._trains = True
+        if not self._plain:
+            return []
         plain = [before for kind in self._plain.values() for before in kind]
         self._plain.clear()
         return plain
@@ -118,7 +140,7 @@ class Belief:
         block.is_confirmed = block.is_confirmed or has_risen or has_total
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
-            told = told._replace(reading=replace(reading, epoch=float(whole), whole_epochs=whole))
+            told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         believed: list[Told] = []
         has_values = any(measures_of(held.reading) for held in block.held)
         if block.is_confirmed and (self._trains or (has_risen and has_values)):

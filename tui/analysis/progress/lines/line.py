@@ -18,36 +18,15 @@ _SPLIT = re.compile(
     rf"|{_DECIMAL} ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?![\w/]|:\d)"
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )
-BAR = "█"
-"""The character that stands for a bar of any length and style."""
-
-_GLYPHS = "█▏▎▍▌▋▊▉▇▆▅▄▃▂▁░▒▓━╸╺╍⠀-⣿"
-_BAR = re.compile(
-    rf"[{_GLYPHS}](?:[{_GLYPHS} ]*[{_GLYPHS}])?"
-    r"|(?<=[\[|])[=#>.-]{5,}+(?=[\]|])|(?<!-)(?<!- )-{8,}+(?: -++)*+(?= \d)"
-)
-_FRAME = "│┃╭╮╰╯┏┓┗┛┡┩╇╈┳┻─"
-_SPACE = re.compile(rf"[\s{_FRAME}]{{2,}}|[\t{_FRAME}]")
+BAR = re.compile(r"█|=>|[>.=]\]")
+"""A part of a progress bar, of whatever style."""
 _QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')(?=[,}\])]|\s*$)""")
-_QUOTES = (": '", ': "', "='", '="', "['", '["', ":'", ':"')
 _WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(")
-_WIDE = str.maketrans({"：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "＝": "="})
 
 
 def clean(line: str) -> str:
-    """Return a line without frames, bars and quoted prose; ANSI sequences were removed before."""
-    text = line.replace("\b", "")
-    if not text.isascii():
-        text = text.translate(_WIDE)
-    if "(" in text:
-        text = _WRAPPED.sub("", text)
-    if any(quote in text for quote in _QUOTES):
-        text = _QUOTED.sub(_without_prose, text)
-    if not text.isascii() or "[=" in text or "[#" in text or "|#" in text or "[>" in text or "----" in text:
-        text = _BAR.sub(BAR, text)
-    if "  " in text or "\t" in text or not text.isascii():
-        text = _SPACE.sub("  ", text)
-    return text
+    """Return a line without quoted prose and the names of types; ANSI sequences were removed before."""
+    return _QUOTED.sub(_without_prose, _WRAPPED.sub("", line))
 
 
 def _without_prose(match: re.Match[str]) -> str:
@@ -67,7 +46,10 @@ _TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
 
 def to_float(text: str) -> float | None:
     """Return the number, of which ``1,234``, ``1.2k`` and ``nan`` are ways to print one."""
-    times = _TIMES.get(text[-1:], 1.0)
+    try:
+        return float(text)
+    except ValueError:
+        times = _TIMES.get(text[-1:], 1.0)
     try:
         return float((text if times == 1 else text[:-1]).replace(",", "")) * times
     except ValueError:

@@ -8,28 +8,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import TypeVar
 
 import re2
 
-from tui.analysis.logs.excerpt import newest_states
-from tui.analysis.progress.lines import saves, tables
+from tui.analysis.logs.errors import MAY_FAIL
+from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states
+from tui.analysis.progress.lines import saves
 from tui.analysis.progress.lines.belief import MAX_KINDS, Belief, Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape, runs_of_digits, without_digits
+from tui.analysis.progress.lines.tables import Table, separators
 from tui.analysis.progress.lines.template import Template, decide
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
-MAX_TEMPLATES = 4096
+MAX_SHAPES = 4096
+"""Texts of lines whose meaning is remembered, the newest."""
+
+MAX_REMEMBERED = 1024
+"""Longer lines are read anew each time."""
+
 MAX_LINES = 200
 MAX_STATES = 4
 """Newest states of a line that progress bars overwrote."""
 
-_HINTS = re2.compile(  # a third of the time of ``re``
+_REPORTS = re2.compile(  # a third of the time of ``re``
     rb"(?i)loss|step|epoch|iter|it/s|s/it|batch|norm|lr|tps|tgs|wps|learning|tok|sample|update|/s\b|entropy|\bep\b|/group|sav|writ|ckpt|checkpoint|dump|stor|snapshot"
 )
 """A line that has none of these reports nothing."""
+
+_ANNOUNCES = re2.compile(
+    rb"(?i)restart|retry_count|retrying|attempt|skipping|seq(?:uence)?[_. -]{0,2}len"
+    rb"|valuat|\beval|alidat|nference|oading|nitiali|okenizing|ompil|apturing|ploading|ushing|erging|enerating"
+    rb"|onsolidat|(?:save|saving|checkpoint|ckpt)[\w ]{0,24}?(?:steps|interval|every|freq)"
+)
+"""A line that has none of these announces nothing."""
+
+_MOVING_TARGET = re2.compile(
+    rb"(?i)reward|advantage|policy|value_loss|critic|advers|pg_loss|\bkl\b|approx_kl|episod|returns?\b"
+    rb"|loss[_/ ]?(?:g|d|gen|disc)\b|\b(?:g|d|gen|disc|generator|discriminator)[_/ ]?loss"
+)
+"""Losses beside these may rise while a model improves."""
 
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
@@ -40,19 +61,27 @@ _RANK = re.compile(
 """A rank before a line: torchrun's ``[rank0]:``, srun's ``0: ``, mpirun's ``[1,0]<stdout>:``, Ray's pid."""
 
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
 class Reader:
     """Reads lines in any order; ``patterns`` are the user's own, and are tried first."""
 
-    def __init__(self, patterns: Sequence[ProgressPattern] = ()) -> None:
+    def __init__(self, patterns: Sequence[ProgressPattern] = (), *, max_shapes: int = MAX_SHAPES) -> None:
         self._patterns = patterns
+        self._max_shapes = max_shapes
+        self._shapes: dict[bytes, Shape] = {}
         self._templates: dict[tuple[str, ...], Template] = {}
         self._belief = Belief()
-        self._tables: dict[str, tuple[Template, int]] = {}
+        self._tables: dict[str, Table] = {}
 
-    def read(self, message: str, replica: str = "", at_ns: int = 0) -> list[Told]:
+    def read(self, message: str, replica: str = "", at_ns: int = 0, shape: Shape | None = None) -> list[Told]:
         """Return what is believed now: of this line, and of lines before it that were held."""
         if self._patterns and (own := self._read_own(message)) is not None:
             return [Told(at_ns, replica, own)]
+        if "\n" not in message and "\r" not in message and len(message) <= MAX_CHARACTERS:
+            return self._read_text(shape or self.shape(message), message, replica, at_ns)
         message = newest_states(message)
         found: list[Told] = []
         for line in message.split("\n")[-MAX_LINES:]:
@@ -65,49 +94,85 @@ class Reader:
 
     def _read_states(self, line: str, replica: str, at_ns: int) -> list[Told]:
         """Read the newest state of a line; values printed over a bar, and the bar before them."""
-        match = _RANK.match(line)
-        rank = None if match is None else int(match[match.lastindex or 1])
-        line = line if match is None else line[match.end() :]
         if "\r" not in line:
-            return self._read_text(line, replica, at_ns, rank)
-        states = [state for state in line.split("\r") if state.strip()][-MAX_STATES:]
+            return self._read_text(self.shape(line), line, replica, at_ns)
+        match = _RANK.match(line)
+        rank = "" if match is None else match[0]
+        states = [state for state in line[len(rank) :].split("\r") if state.strip()][-MAX_STATES:]
         found: list[Told] = []
         for state in reversed(states):
-            told = self._read_text(state, replica, at_ns, rank)
+            told = self._read_text(self.shape(state := f"{rank}{state}"), state, replica, at_ns)
             found = [*told, *found]
             if told and (told[-1].reading.from_bar or told[-1].reading.step is not None):
                 break
         return found
 
-    def _read_text(self, line: str, replica: str, at_ns: int, rank: int | None) -> list[Told]:
-        if _HINTS.search(line.encode("utf-8", "replace")) is None and replica not in self._tables:
-            return []
-        line = strip_ansi(line)
-        save = saves.read(line)
-        text = clean(line)
-        texts, values = split(text)
-        if replica in self._tables and (row := tables.row(text, self._tables[replica])) is not None:
-            return [Told(at_ns, replica, row)]
-        table = tables.header(text) if not values and save is None else None
-        if table is not None and len(self._tables) < MAX_KINDS:
-            self._tables[replica] = table
-        template = self._template(texts, values)
-        reading = template.read(values)
-        if save is not None:
-            return [*self._belief.trains(), Told(at_ns, replica, _with_save(save, reading, template))]
-        if reading is None:
-            return []
-        if rank is not None and reading.rank is None:
-            reading = replace(reading, rank=rank)
-        return self._belief.take(template.form, Told(at_ns, replica, reading))
+    def shape(self, message: str) -> Shape:
+        """Return what a message can mean by its text without digits."""
+        key = without_digits(message)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = Shape(
+                separators(key),
+                can_report=_REPORTS.search(key) is not None,
+                can_announce=_ANNOUNCES.search(key) is not None,
+                can_fail=MAY_FAIL.search(key) is not None,
+                has_moving_target=_MOVING_TARGET.search(key) is not None,
+            )
+            if len(key) <= MAX_REMEMBERED:
+                self._remember(self._shapes, key, shape)
+        return shape
 
-    def _template(self, texts: tuple[str, ...], values: Sequence[str]) -> Template:
+    def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
+        table = self._tables.get(replica)
+        if not shape.can_report and (table is None or table.separators != shape.separators):
+            return []
+        if "\x1b" in line or not line.isascii():
+            line = strip_ansi(line)
+        runs = runs_of_digits(line) if shape.layouts else ()
+        for layout in shape.layouts:
+            if (parts := layout.match(line, runs)) is not None:
+                rank = None if layout.rank is None else int(parts[layout.rank])
+                return self._take(layout, layout.values_of(parts), rank, line, replica, at_ns)
+        match = _RANK.match(line)
+        text = clean(line if match is None else line[match.end() :])
+        texts, values = split(text)
         template = self._templates.get(texts)
         if template is None:
             template = decide(texts, values)
-            if len(self._templates) < MAX_TEMPLATES:
-                self._templates[texts] = template
-        return template
+            self._remember(self._templates, texts, template)
+        layout = Layout(template, line, match, text, texts, values)
+        if layout.is_complete and len(shape.layouts) < MAX_LAYOUTS:
+            shape.layouts.append(layout)
+        rank = None if match is None else int(match[match.lastindex or 1])
+        return self._take(layout, values, rank, line, replica, at_ns)
+
+    def _take(
+        self, layout: Layout, values: Sequence[str], rank: int | None, line: str, replica: str, at_ns: int
+    ) -> list[Told]:
+        table = self._tables.get(replica)
+        if table is not None and table.width == layout.width:
+            row = table.read(clean(line[layout.head :]))
+            if row is not None:
+                return [Told(at_ns, replica, row)]
+        save = saves.read(line[layout.head :]) if layout.can_save else None
+        reading = layout.template.read(values)
+        if save is not None:
+            save = _with_save(save, reading, layout.template)
+            return [*self._belief.trains(), Told(at_ns, replica, save)]
+        if layout.table is not None and len(self._tables) < MAX_KINDS:
+            self._tables[replica] = layout.table
+        if reading is None:
+            return []
+        if rank is not None and reading.rank is None:
+            reading = reading._replace(rank=rank)
+        return self._belief.take(layout.template.form, Told(at_ns, replica, reading))
+
+    def _remember(self, memory: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+        """Store a value; the oldest one makes room for it."""
+        memory[key] = value
+        if len(memory) > self._max_shapes:
+            del memory[next(iter(memory))]
 
 
 def _with_save(save: ParsedMetrics, reading: ParsedMetrics | None, template: Template) -> ParsedMetrics:
@@ -116,4 +181,4 @@ def _with_save(save: ParsedMetrics, reading: ParsedMetrics | None, template: Tem
         return save
     if not template.form.is_clear:
         reading = ParsedMetrics(step=reading.step, epoch=reading.epoch)
-    return replace(reading, checkpoint=save.checkpoint)
+    return reading._replace(checkpoint=save.checkpoint)

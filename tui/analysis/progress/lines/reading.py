@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 WHOLE = frozenset({"step", "total_steps", "rank"})
 """Fields that hold integers."""
@@ -14,8 +13,7 @@ MAX_STEP = 10**12
 """No training run counts further; a larger number is something else (a timestamp, an id)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedMetrics:
+class ParsedMetrics(NamedTuple):
     """The progress reported by a log line; ``None`` for anything it does not report.
 
     ``step`` counts optimizer steps over the run, ``total_steps`` is where it ends. If a line counts
@@ -42,19 +40,20 @@ class ParsedMetrics:
     whole_epochs: int | None = None
     from_bar: bool = False
     rank: int | None = None
-    metrics: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+    metrics: tuple[tuple[str, float], ...] = ()
 
     @property
     def is_save(self) -> bool:
         """True if the line reports nothing but a save, with or without its step."""
         return self.checkpoint is not None and self == ParsedMetrics(
-            checkpoint=self.checkpoint, step=self.step, rank=self.rank
+            checkpoint=self.checkpoint, step=self.step, rank=self.rank, metrics=self.metrics
         )
 
     @property
     def is_epoch(self) -> bool:
         """True if the line reports nothing but an epoch: a heading, or a line within an evaluation."""
-        return self.epoch is not None and self == ParsedMetrics(epoch=self.epoch, rank=self.rank)
+        is_more = self.loss is not None or self.step is not None or self.epoch is None
+        return not is_more and self == ParsedMetrics(epoch=self.epoch, rank=self.rank, metrics=self.metrics)
 
 
 def to_float(value: object) -> float | None:
@@ -115,10 +114,8 @@ def from_groups(groups: Mapping[str, str | None]) -> ParsedMetrics | None:
     return ParsedMetrics(**found, metrics=tuple(metrics)) if metrics or found.keys() - {"rank"} else None
 
 
-_FIELDS = tuple(each.name for each in fields(ParsedMetrics) if each.name not in ("from_bar", "metrics"))
-
-
 def merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:
     """Return the reading with all values of the other."""
-    changes = {name: value for name in _FIELDS if (value := getattr(other, name)) is not None}
-    return replace(reading, metrics=reading.metrics + other.metrics, **changes)
+    values = other._asdict().items()
+    changes = {name: value for name, value in values if value is not None and value is not False}
+    return reading._replace(**changes | {"metrics": reading.metrics + other.metrics})

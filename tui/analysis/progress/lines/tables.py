@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.template import COUNTS, LOSSES, Slot, Template
 from tui.analysis.progress.lines.vocabulary import meaning
 
 _SEPARATOR = re.compile(r"\s*[|,\t│]\s*|\s{2,}")
-_UNIT = re.compile(r"\s?\(([^()]{0,40})\)$")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
-_MAX_COLUMNS = 40
+
+
+def separators(line: bytes) -> int:
+    """Return the number of bars, commas and tabs, which the rows of a table share with its header."""
+    return sum(map(line.count, (b"|", b",", b"\t", "│".encode())))
 
 
 def cells(text: str) -> list[str]:
     return _SEPARATOR.split(text.strip(" |│\t"))
 
 
-def header(text: str) -> tuple[Template, int] | None:
-    """Return how rows below a line of names are read, and their number of cells; None for another line."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How the rows below a line of names are read."""
+
+    template: Template
+    width: int
+    """Number of cells of a row."""
+    separators: int
+
+    def read(self, text: str) -> ParsedMetrics | None:
+        """Return what a row reports; None for a line that is none."""
+        numbers = [match[0] if (match := _NUMBER.match(cell)) else "" for cell in cells(text)]
+        counts = next(slot for slot in self.template.slots if slot.field in COUNTS)
+        is_row = len(numbers) == self.width and numbers[counts.index]
+        return self.template.read(numbers) if is_row else None
+
+
+def table_below(text: str) -> Table | None:
+    """Return the table that a line of names begins; None for another line."""
     names = cells(text)
-    if not 2 <= len(names) <= _MAX_COLUMNS:
-        return None
     slots: dict[str, Slot] = {}
     metrics: dict[str, int] = {}
     for index, name in enumerate(names):
-        unit = _UNIT.search(name)
-        told = meaning(_UNIT.sub("", name), unit[1].lower() if unit is not None else "")
+        told = meaning(name)
         if told is not None and told.field not in slots:
             slots[told.field] = Slot(index, told.field, name, told.scale)
         elif name and told is None:
@@ -35,15 +53,5 @@ def header(text: str) -> tuple[Template, int] | None:
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
         return None
     others = tuple((index, name) for name, index in metrics.items())
-    return Template(tuple(slots.values()), metrics=others), len(names)
-
-
-def row(text: str, table: tuple[Template, int]) -> ParsedMetrics | None:
-    """Return what a row reports; None for a line that is none."""
-    template, width = table
-    values = cells(text)
-    if len(values) != width:
-        return None
-    numbers = [match[0] if (match := _NUMBER.match(value)) else "" for value in values]
-    counts = next(slot for slot in template.slots if slot.field in COUNTS)
-    return template.read(numbers) if numbers[counts.index] else None
+    template = Template(tuple(slots.values()), metrics=others)
+    return Table(template, len(names), separators(text.encode(errors="replace")))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui.analysis.progress.lines.line import BAR, fraction, to_float
-from tui.analysis.progress.lines.reading import MAX_STEP, ParsedMetrics
+from tui.analysis.progress.lines.reading import MAX_STEP, WHOLE, ParsedMetrics
 from tui.analysis.progress.lines.vocabulary import (
     EVALUATION,
     LEADS,
@@ -25,8 +25,6 @@ MEASURES = frozenset(
 LOSSES = frozenset({"loss", "eval_loss"})
 COUNTS = frozenset({"step", "epoch"})
 _TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
-_FINITE = ("epoch", "learning_rate", "tokens_per_s", "samples_per_s", "step_time_s")
-_WHOLE = frozenset({"step", "total_steps", "rank"})
 
 MAX_UNTITLED_RATE = 100.0
 """A bar without a title or a loss that moves faster than this, in steps per second, counts something else."""
@@ -131,42 +129,52 @@ class Template:
     metrics: tuple[tuple[int, str], ...] = ()
     """The index and the name of each other number."""
 
+    def used(self) -> frozenset[int]:
+        """Return the indexes of the numbers that are read."""
+        counter = () if self.counter is None else (self.counter.index,)
+        metrics = (index for index, _ in self.metrics)
+        return frozenset((*(slot.index for slot in self.slots), *counter, *metrics))
+
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
+        if not self.slots and self.counter is None:
+            return None
         found: dict[str, Any] = {}
         for slot in self.slots:
             _take(found, slot, values[slot.index])
-        if self.counter is not None:
-            _take_count(found, values[self.counter.index], self.counter)
-        for name in _FINITE:
-            if name in found and not math.isfinite(found[name]):
-                del found[name]
-        if self.counter is not None and self.counter.moves_too_fast(found):
-            return None
-        is_bar = self.counter is not None and self.counter.is_bar
-        if not found.keys() - {"rank"}:
+        counter = self.counter
+        if counter is not None:
+            _take_count(found, values[counter.index], counter)
+            if counter.moves_too_fast(found):
+                return None
+        if not found or (len(found) == 1 and "rank" in found):
             return None
         others = ((name, to_float(values[index])) for index, name in self.metrics)
         metrics = tuple((name, number) for name, number in others if number is not None)
-        return ParsedMetrics(**found, from_bar=is_bar, metrics=metrics)
+        return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
 
 def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
-    both = fraction(text)
-    number = to_float(text if both is None else both[0])
-    if number is None:
-        return
-    if slot.field in _WHOLE:
+    try:
+        number, total = float(text), None
+    except ValueError:
+        first, total = fraction(text) or (text, None)
+        if (parsed := to_float(first)) is None:
+            return
+        number = parsed
+    field = slot.field
+    if field in WHOLE:
         if not 0 <= number <= MAX_STEP or number != int(number):
             return
-        found[slot.field] = int(number)
-    elif slot.scale < 0:  # steps per second
-        if number > 0:
-            found[slot.field] = 1 / number
-    else:
-        found[slot.field] = number * slot.scale if slot.scale != 1 else number
-    if both is not None and slot.field in _TOTAL_OF and (total := to_float(both[1])):
-        found[_TOTAL_OF[slot.field]] = int(total) if slot.field == "step" else total
+        found[field] = int(number)
+    elif field in LOSSES or field == "grad_norm" or math.isfinite(number):
+        if slot.scale < 0:  # steps per second
+            if number <= 0:
+                return
+            number = 1 / number
+        found[field] = number * slot.scale if slot.scale > 0 else number
+    if total is not None and field in _TOTAL_OF and 0 < (last := to_float(total) or 0.0) <= MAX_STEP:
+        found[_TOTAL_OF[field]] = int(last) if field == "step" else last
 
 
 def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
@@ -174,7 +182,7 @@ def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
     done, total = (to_float(both[0]), to_float(both[1])) if both else (to_float(text), None)
     if done is None or done != int(done) or not 0 <= done <= MAX_STEP:
         return
-    if total is None or total < done:
+    if total is None or not done <= total <= MAX_STEP:
         found.setdefault("step", int(done))
         return
     if "step" in found and not counter.is_bar:
@@ -329,6 +337,7 @@ def _form(line: _Line, is_bar: bool) -> Form:
     ending = line.texts[-1]
     is_prose = not is_bar and (
         any(_is_prose(one.before) for one in numbers[first + 1 : last + 1])
+        or any(_is_sentence(one.before) for one in numbers[first + 1 :])
         or any(one.extra > 1 for one in numbers[first + 1 :])
         or len(_WORD.findall(ending)) > MAX_WORDS_AFTER
     )
@@ -350,7 +359,9 @@ def _form(line: _Line, is_bar: bool) -> Form:
         is_clear=is_clear,
         is_heading=is_heading,
         is_prose=is_prose,
-        key=(*names, *sorted(fields & LOSSES)) if measures or is_heading else tuple(line.texts),
+        key=(*names, *sorted(fields & LOSSES))
+        if measures or is_heading
+        else tuple(" ".join(text.split()) for text in line.texts),
     )
 
 
@@ -456,7 +467,7 @@ def _counter(
         if (
             one.is_fraction
             and one.field in ("", "step")
-            and (BAR in one.before or BAR in one.after or _is_timed(texts, values, index))
+            and (BAR.search(one.before) or BAR.search(one.after) or _is_timed(texts, values, index))
         ):
             return index, True
     if (
@@ -570,6 +581,10 @@ def _is_prose(text: str) -> bool:
     """Return True if a sentence goes on after the number before this text."""
     first, *others = _DELIMITER.split(text.rstrip(_EDGE))
     return bool(others) and len(_WORD.findall(first)) > 1
+
+
+def _is_sentence(text: str) -> bool:
+    return any(len(_WORD.findall(part)) > MAX_WORDS_AFTER for part in _DELIMITER.split(text))
 
 
 def _heads(one: _Number) -> bool:

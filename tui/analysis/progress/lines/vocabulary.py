@@ -76,7 +76,6 @@ _SAMPLES = _words(
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SPLIT = re.compile(r"[^a-z0-9]+")
-_GLUED = re.compile(r"(train|val|valid|test|total|avg|mean|lm)loss")
 _SCALES = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "1e-3": 1e-3}
 
 
@@ -103,9 +102,6 @@ def meaning(name: str, unit: str = "") -> Meaning | None:
         words[-1:] = [ending, "loss"]
     if words == ["closs"]:
         return Meaning("loss", 2)
-    glued = _GLUED.fullmatch(words[0])
-    if glued is not None:
-        words[:1] = [glued[1], "loss"]
     return (
         _loss(words)
         or _rate(words, unit)

@@ -1,0 +1,148 @@
+"""What each rule of the log reader earns: every constant and expression is switched off in turn.
+
+    python benchmarks/log_rules.py EXCERPTS.json […]
+
+Each file is a list of excerpts: ``lines`` of a log, and ``expect``, the fields by line. An expression then
+matches nothing, a set is empty, a word or an entry is missing, a number is doubled and halved. Printed are,
+for each file, the fields that are lost and the false ones that appear; rules without any earn nothing there.
+"""
+
+# ruff: noqa: T201 (what a benchmark prints is its product)
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import re2
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tui.analysis.progress import lines as room
+from tui.analysis.progress.lines import vocabulary
+from tui.analysis.progress.lines.reader import Reader
+from tui.analysis.progress.lines.reading import ParsedMetrics, merged
+
+MODULES = [
+    importlib.import_module(f"{room.__name__}.{info.name}") for info in pkgutil.iter_modules(room.__path__)
+]
+FIELDS = {
+    "step": ("step", "epoch_step"),
+    "total_steps": ("total_steps", "epoch_steps"),
+    "throughput": ("tokens_per_s", "samples_per_s"),
+    **{name: (name,) for name in ("epoch", "loss", "eval_loss", "learning_rate", "grad_norm")},
+}
+"""The fields of an excerpt, and those of a reading that may have the value."""
+
+
+def main() -> None:
+    """Print a line for each rule."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--words", action="store_true", help="also each word and entry of a set or table")
+    arguments = parser.parse_args()
+    sets = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.files]
+    baseline = [score(excerpts) for excerpts in sets]
+    print(f"{'as it is':60}", *(f"{right:4} right {false:3} false" for right, false in baseline))
+    for name, original, changed in rules(words=arguments.words):
+        replace_rule(original, changed)
+        results = [score(excerpts) for excerpts in sets]
+        replace_rule(changed, original)
+        marks = [
+            "" if result == before else f"{before[0] - result[0]:+4} lost {result[1] - before[1]:+3} false"
+            for result, before in zip(results, baseline, strict=True)
+        ]
+        print(f"{name:60}", *(mark.rjust(16) for mark in marks), "" if any(marks) else "nothing", flush=True)
+
+
+def rules(*, words: bool) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name of each rule, its value, and the values without it."""
+    for module in MODULES:
+        for name, value in list(vars(module).items()):
+            if name.lstrip("_").isupper() and _is_defined_in(module, name):
+                for change, changed in changes(value, words=words):
+                    yield f"{module.__name__.rpartition('.')[2]}.{name} {change}", value, changed
+
+
+def changes(value: Any, *, words: bool) -> Iterator[tuple[str, Any]]:
+    """Yield what is changed, and the value after it."""
+    if isinstance(value, re.Pattern):
+        yield "never matches", re.compile(r"(?!)")
+    elif type(value).__module__.startswith("re2"):
+        yield "never matches", re2.compile(rb"\x00\x01\x02")
+    elif isinstance(value, int | float):
+        yield from (("doubled", value * 2), ("halved", type(value)(value / 2)))
+    elif isinstance(value, frozenset | tuple) and value:
+        yield "empty", type(value)()
+        if words:
+            yield from ((f"without {word!r}", type(value)(x for x in value if x != word)) for word in value)
+    elif isinstance(value, dict):
+        yield "empty", {}
+        if words:
+            yield from ((f"without {key!r}", {k: v for k, v in value.items() if k != key}) for key in value)
+
+
+def replace_rule(before: Any, after: Any) -> None:
+    """Replace a value wherever a module of the room has it."""
+    for module in MODULES:
+        for name, value in list(vars(module).items()):
+            if value is before and name.lstrip("_").isupper():
+                setattr(module, name, after)
+    vocabulary.meaning.cache_clear()
+
+
+def score(excerpts: list[dict[str, Any]]) -> tuple[int, int]:
+    """Return the number of fields that are read as expected, and of those that are read without being."""
+    right = false = 0
+    for excerpt in excerpts:
+        expected = {entry["line"]: entry for entry in excerpt["expect"]}
+        try:
+            readings = read(excerpt["lines"])
+        except (KeyError, IndexError, TypeError, StopIteration):  # others rely on the rule
+            continue
+        for index in range(len(excerpt["lines"])):
+            fields = expected.get(index, {})
+            reading = readings.get(index, ParsedMetrics())
+            for field, names in FIELDS.items():
+                values = [value for name in names if (value := getattr(reading, name)) is not None]
+                allowed = [fields[field], *fields.get("alt", {}).get(field, [])] if field in fields else []
+                fits = any(_is_close(value, other) for value in values for other in allowed)
+                right += fits
+                false += bool(values) and not fits
+            saved = bool(fields.get("checkpoint_saved"))
+            right += saved and reading.checkpoint is not None
+            false += not saved and reading.checkpoint is not None
+    return right, false
+
+
+def read(lines: list[str]) -> dict[int, ParsedMetrics]:
+    """Return what is believed in the end, by the index of the line."""
+    reader = Reader()
+    readings: dict[int, ParsedMetrics] = {}
+    for index, line in enumerate(lines):
+        for at, _, reading in reader.read(line, at_ns=index):
+            readings[at] = merged(readings.get(at, ParsedMetrics()), reading)
+    return readings
+
+
+def _is_close(value: float, expected: Any) -> bool:
+    other = float(expected)
+    return math.isclose(value, other, rel_tol=1e-6) or (math.isnan(value) and math.isnan(other))
+
+
+def _is_defined_in(module: ModuleType, name: str) -> bool:
+    source = Path(module.__file__ or "").read_text(encoding="utf-8")
+    return re.search(rf"^{name}\b[^=\n]*=", source, re.MULTILINE) is not None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Answers and agents' transcripts that talk about training report nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from tui.analysis.progress.lines.reader import Reader
+
+SENTENCES = """At step {n} the loss was {x}, so I would lower the learning rate to {x}.
+Step {n}: reduce the loss by a factor of {n}.
+In epoch {n} of {n} the validation loss rose to {x} while the training loss fell.
+The loss after {n} steps is about {x}; with a batch size of {n} that is normal.
+Iteration {n} of the loop: x = {n}, loss = {x}
+If the loss stays at {x} for {n} epochs, stop at step {n}.
+For example, `loss = {x}` at `step = {n}` means that epoch {n} has not converged.
+We train for {n} epochs ({n} steps each) and log the loss every {n} steps.
+Step {n} of {n}: open the file and look for "loss".
+So the answer is loss = {x} * {n} / step = {x}.
+1. Set epochs={n}. 2. Check that the loss is below {x} by step {n}.
+Your run diverged: loss {x} at step {n}, then {x} at step {n}.
+The perplexity is exp({x}) = {n}, since the loss per token is {x} in epoch {n}.
+loss_fn(model(x), y).backward()  # step {n}
+for epoch in range({n}): loss = train(lr={x}, steps={n})
+optimizer.step(); print(f"step {{step}} loss {{loss:.{n}f}}")
+assert abs(loss - {x}) < 1e-{n}, "step {n}"
+The user asked for step {n}; the tool returned epoch {n} with a loss of {x}.
+Save the model at step {n} if the loss is under {x}.
+You can see the checkpoint that I saved for epoch {n} when the loss was {x}.""".splitlines()
+FORMS = (
+    "{}",
+    "- {}",
+    "> {}",
+    "[assistant] {}",
+    "2026-01-02 12:00:00 INFO agent: {}",
+    '{{"role": "assistant", "content": {}}}',
+    '{{"tool": "search", "arguments": {{"query": {}, "step": 3}}, "epoch": 1}}',
+    "Thought: {}",
+    "### {}",
+)
+
+
+def transcript(rng: random.Random) -> list[str]:
+    """Return lines with a sentence or two each, none of which is said twice."""
+    sentences = [
+        sentence.replace("{n}", str(rng.randint(1, 5000))).replace(
+            "{x}", f"{rng.uniform(0, 9):.{rng.randint(1, 4)}f}"
+        )
+        for sentence in rng.sample(SENTENCES, rng.randint(4, len(SENTENCES)))
+    ]
+    lines = []
+    while sentences:
+        text = " ".join(sentences.pop() for _ in range(min(len(sentences), rng.randint(1, 2))))
+        form = rng.choice(FORMS)
+        lines.append(form.format(json.dumps(text) if form.startswith("{{") else text))
+    return lines
+
+
+@pytest.mark.proves("docs/health.md", "Progress: supported trainers")
+def test_answers_and_transcripts_about_training_report_nothing() -> None:
+    rng = random.Random(1)
+    believed = {}
+    for _ in range(500):
+        reader = Reader()
+        lines = transcript(rng)
+        for index, line in enumerate(lines):
+            for told in reader.read(line, at_ns=index):
+                believed[lines[told.at_ns]] = told.reading
+    assert believed == {}

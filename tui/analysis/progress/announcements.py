@@ -1,0 +1,88 @@
+"""What lines between steps announce: a restart, other work that takes its time, or a setting of the run."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+RunPhaseKind = Literal["evaluation", "checkpoint", "other", "loading"]
+"""``loading`` is expected only before the first step."""
+
+Kind = Literal["restart", "evaluation", "other", "loading", "skipped step", "input length", "save interval"]
+
+MAX_CHARACTERS = 1024
+
+# These match lowercase text. A lookahead for the first character makes them several times faster.
+_EXPRESSIONS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (
+        "restart",
+        re.compile(
+            r"\brestarting (?:the )?(?:worker|process|training|trainer|job|run)\b"
+            r"|\bworker group restarting\b|\bgroups? will be restarted\b|\b(?:training|job|run) restarted\b"
+            r"|\b(?:restart_count|bt_retry_count)[\"']?\s?[=:]\s?[\"']?[1-9]"
+            r"|\battempt (?:[2-9]|\d{2,3})(?: of |/)\d+ (?:of|to) (?:start|run|train)"
+            r"|\brestarting from (?:checkpoint|step|iteration)\b"
+        ),
+    ),
+    (
+        "evaluation",
+        re.compile(
+            r"\*\*\* running (?:evaluation|prediction|validation)\b"
+            r"|(?=[rsbepdl])\b(?:running|start(?:ing|s|ed)?|begin(?:ning)?|enter(?:ing)?|perform(?:ing)?|doing"
+            r"|launching) (?:[\w-]+ ){0,3}?(?:evaluations?|validations?|evals?|inference)\b"
+            r"|\bstarted: 'eval"
+            r"|^\W{0,8}(?:\[[^\]]{1,60}\]\W{0,3}){0,4}(?:evaluating|validating)\b"
+            r"|(?=[ev])\b(?:evaluating|validating|evaluation|validation)\b"
+            r"(?:[^%]{0,60}\d{1,3}%\||(?<=ing) (?:the |on |at |model|checkpoint|epoch|step|policy))"
+        ),
+    ),
+    (
+        "other",
+        re.compile(
+            r"(?=[cupmg])\b(?:compiling|capturing (?:the )?(?:cuda )?graphs?|uploading|pushing\b.{1,60}\bhub"
+            r"|consolidating|merging (?:lora|weights|adapter|model|shard)"
+            r"|generating (?:samples?|completions?|rollouts?|responses?|images?))\b"
+        ),
+    ),
+    ("loading", re.compile(r"\b(?:(?:down|pre|re)?loading|initiali[sz]ing|tokenizing)\b")),
+    (
+        "skipped step",
+        re.compile(
+            r"\boverflow\b.{0,60}\bskipping (?:the )?step|\bskipping (?:the )?step\b.{0,60}\boverflow"
+        ),
+    ),
+    ("input length", re.compile(r"\bseq(?:uence)?[_. -]{0,2}len(?:gth)?\W{1,4}(\d{2,7})\b")),
+    (
+        "save interval",
+        re.compile(
+            r"(?<![\w-])(?:save|saving|checkpoint|ckpt)[\w ]{0,24}?(?:steps|interval|every|freq(?:uency)?)"
+            r"[\w ]{0,12}[\"']?\s?[:=\s]\s?(\d{2,7})\b(?!\s?(?:s\b|sec|min|h\b|hour|epoch|[%.]))"
+        ),
+    ),
+)
+_NO_BEGINNING = re.compile(
+    r"(?=[esdfctanwo])\b(?:every|skip\w*|disabled|finished|done|completed?|took|ended|after each|will be"
+    r"|strategy|not|no|without|failed|error)\b|(?:evaluation|eval)_strategy|(?<!pid)(?<!ip)=\w"
+)
+
+
+class Announcement(NamedTuple):
+    """What a line announces; ``value`` is the length or the interval."""
+
+    kind: Kind
+    value: int = 0
+
+
+def announced(message: str) -> Announcement | None:
+    """Return what a line announces; None for other lines. Saves are read elsewhere."""
+    head = message[:MAX_CHARACTERS].lower()
+    for kind, expression in _EXPRESSIONS:
+        match = expression.search(head)
+        if match is None:
+            continue
+        if kind in ("evaluation", "other", "loading"):
+            clause = head[max(head.rfind(mark, 0, match.start()) for mark in (", ", "; ", "! ")) + 1 :]
+            if _NO_BEGINNING.search(clause):
+                continue
+        return Announcement(kind, int(match[1]) if expression.groups else 0)
+    return None
