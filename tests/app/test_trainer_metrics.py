@@ -157,7 +157,9 @@ async def test_pins_are_remembered_for_the_jobs_of_the_project(tmp_path: Path) -
                 if pins:
                     assert "timing_s/gen" in titles(app)[:2]
                 else:
-                    await pilot.press("3", "slash", *"timing", "enter", "P")
+                    await pilot.press("3", "slash", *"timing", "enter")
+                    await until(pilot, lambda: titles(app) == ["timing_s/gen"])  # noqa: B023
+                    await pilot.press("P")
                     await pilot.pause()
 
 

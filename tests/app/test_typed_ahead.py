@@ -38,6 +38,16 @@ async def test_keys_take_effect_in_the_order_in_which_they_are_typed() -> None:
         assert type(app.focused) is Input and app.focused.value == "x"
 
 
+async def test_paste_goes_into_the_field_that_a_key_before_it_opens() -> None:
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        for key in ("question_mark", "escape", "slash"):
+            app.post_message(events.Key(key, None))
+        app.post_message(events.Paste("v2"))
+        await settle(pilot)
+        assert isinstance(app.focused, Input) and app.focused.value == "v2"
+
+
 async def test_key_after_enter_waits_for_a_slow_field(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0)
     app = home()

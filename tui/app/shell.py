@@ -389,13 +389,13 @@ class BtTuiApp(App[WelcomeChoice]):
 
     async def on_event(self, event: events.Event) -> None:
         self.alerts.note_event(event)
-        if isinstance(event, events.Key) and not event.is_forwarded:
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self._typed.add(event)
         else:
             await super().on_event(event)
 
-    async def _take_key(self, key: events.Key) -> None:
-        self._types_text = key.is_printable
+    async def _take_key(self, key: events.Key | events.Paste) -> None:
+        self._types_text = isinstance(key, events.Paste) or key.is_printable
         await super().on_event(key)
 
     @on(events.DeliveryComplete)

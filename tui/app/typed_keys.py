@@ -1,4 +1,4 @@
-"""Keys one after the other: each is taken once what the key before it began on the screen is done.
+"""Keys and pastes one after the other: each is taken once what the key before it began on the screen is done.
 
 Textual hands each key on at once: one typed right after a key that opens a screen or a dialog would go to the
 screen below, or into a screen that has no widgets yet. Keys also wait for a dialog that opens after work in
@@ -34,12 +34,12 @@ SEEN_AFTER_S = 0.5
 
 
 class TypedKeys:
-    """The keys not taken yet; ``take`` has the app handle one."""
+    """The keys and pastes not taken yet; ``take`` has the app handle one."""
 
-    def __init__(self, app: App[Any], take: Callable[[events.Key], Awaitable[object]]) -> None:
+    def __init__(self, app: App[Any], take: Callable[[events.Key | events.Paste], Awaitable[object]]) -> None:
         self._app = app
         self._take = take
-        self._keys = deque[events.Key]()
+        self._keys = deque[events.Key | events.Paste]()
         self._settling: Screen[Any] | None = None
         """The screen that has yet to handle what the last key began, or to become ready for the next one."""
         self._opening: Worker[None] | None = None
@@ -62,7 +62,7 @@ class TypedKeys:
         if self._settling is None:
             self._settle()
 
-    async def add(self, key: events.Key) -> None:
+    async def add(self, key: events.Key | events.Paste) -> None:
         self._keys.append(key)
         if self._settling is None:
             self._begun_at_s = monotonic()

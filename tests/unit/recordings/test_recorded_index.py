@@ -11,18 +11,19 @@ from api_client.recordings import writing
 from api_client.recordings.archive import RecordingError
 from api_client.recordings.reading import Recording
 from support.recorded import at, line, writer
-from tui.analysis.health.rules import DEFAULT_RULES
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.readers import recorded_index, recorded_process
 from tui.readers.recorded_index import RecordingIndex
 from tui.readers.recorded_process import RecordingAnalysis
+from tui.settings.runs import RunSettings
 
 LINES = [line(60 + 10 * number, f"step {number}/320 loss={3 - number / 160}") for number in range(320)]
 LATE = line(700, "epoch reached its goal 17")
 ERROR = line(2000.5, "RuntimeError: CUDA out of memory", level="ERROR")
 PATTERNS = (ProgressPattern("goal", r"goal (?P<grad_norm>\d+)"),)
+SETTINGS = RunSettings(patterns=PATTERNS)
 MOMENTS = (1060.0, 2500.0, 30.0, 2501.0, 2490.0, 699.0, 1900.0, 3600.0, 1061.0, 0.0)
 
 
@@ -49,7 +50,7 @@ def test_the_progress_of_any_moment_is_that_of_the_lines_so_far(
 ) -> None:
     monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
     monkeypatch.setattr(recorded_index, "MAX_COPIES_BYTES", max_bytes)
-    with Recording(path) as recording, closing(RecordingIndex(recording, DEFAULT_RULES, PATTERNS)) as index:
+    with Recording(path) as recording, closing(RecordingIndex(recording, SETTINGS)) as index:
         for _ in range(searched):
             index.work()
         assert index.is_complete is bool(searched)
@@ -63,7 +64,7 @@ def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
-    with Recording(path) as recording, closing(RecordingIndex(recording, DEFAULT_RULES, PATTERNS)) as index:
+    with Recording(path) as recording, closing(RecordingIndex(recording, SETTINGS)) as index:
         while not index.is_complete:
             index.work()
         for seconds in (1060.0, 3000.0, 2000.0):
@@ -74,7 +75,7 @@ def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
 
 
 async def test_a_killed_analysis_starts_again(path: Path) -> None:
-    with Recording(path) as recording, closing(RecordingAnalysis(path, DEFAULT_RULES, PATTERNS)) as analysis:
+    with Recording(path) as recording, closing(RecordingAnalysis(path, SETTINGS)) as analysis:
         for seconds in (1060.0, 2500.0):
             if analysis._process is not None:
                 analysis._process.kill()
@@ -87,6 +88,6 @@ async def test_a_killed_analysis_starts_again(path: Path) -> None:
 
 async def test_an_analysis_that_keeps_ending_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded_process, "MAX_ENDS", 0)
-    analysis = RecordingAnalysis(path.with_name("missing"), DEFAULT_RULES)
+    analysis = RecordingAnalysis(path.with_name("missing"), SETTINGS)
     with pytest.raises(RecordingError, match=r"the analysis of .* ended"):
         await analysis.progress(0)

@@ -21,7 +21,13 @@ from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.metrics import MetricCurves
 from tui.analysis.progress.phases import MovingCounts, RunPhase, RunPhases, TimeRanges
-from tui.analysis.progress.snapshot import ProgressSnapshot, ReplicaLog, StreamView, ThinnedPoints
+from tui.analysis.progress.snapshot import (
+    MAX_SKIPPED,
+    ProgressSnapshot,
+    ReplicaLog,
+    StreamView,
+    ThinnedPoints,
+)
 from tui.analysis.progress.step_marks import eta_range_s, numbered, rates, restart_times, usual_interval
 from tui.analysis.progress.stream import CURVES, StepRate, StreamProgress
 from tui.analysis.series import EMPTY
@@ -29,9 +35,6 @@ from tui.text.names import natural_key
 
 MAX_KEPT = 200
 """Number of newest restarts and saves to keep."""
-
-MAX_SKIPPED = 10
-"""Number of newest skipped steps to keep."""
 
 
 class LoggedCheckpoints:

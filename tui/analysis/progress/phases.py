@@ -11,13 +11,11 @@ from dataclasses import dataclass
 
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.announcements import MAX_CHARACTERS, RunPhaseKind
+from tui.analysis.progress.snapshot import SINGLE_PAUSE_S
 from tui.text.sanitize import last_carriage_segment
 
 JOIN_S = 20.0
 """Lines that are closer together than this have no pause between them."""
-
-SINGLE_PAUSE_S = 1800.0
-"""A single longer pause is an accident, not a pattern."""
 
 
 class TimeRanges:

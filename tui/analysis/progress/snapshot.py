@@ -18,6 +18,11 @@ from tui.analysis.series import EMPTY, Series
 if TYPE_CHECKING:  # compiling its patterns takes a while, and Home starts without them
     from tui.analysis.progress.phases import RunPhase
 
+SINGLE_PAUSE_S = 1800.0
+"""A single longer pause is an accident, not a pattern."""
+MAX_SKIPPED = 10
+"""Number of newest skipped steps to keep."""
+
 _GROUP = 4  # Group of points of which thinning keeps two: the lowest and the highest.
 _UNTHINNED_POINTS = 64  # the newest points are never thinned
 

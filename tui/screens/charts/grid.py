@@ -68,8 +68,8 @@ class ChartGrid(Container, can_focus=True):
 
     @property
     def front_chart(self) -> ChartData | None:
-        order = self._order()
-        return order[0] if order else None
+        """The chart that keys act on; None if none has this in its name."""
+        return next((data for data in self._order()[:1] if data.series), None)
 
     @property
     def shown(self) -> tuple[ChartData, ...]:

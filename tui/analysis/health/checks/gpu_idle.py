@@ -20,7 +20,7 @@ from tui.analysis.health.check import (
 )
 from tui.analysis.health.windows import first_time, holds_since
 from tui.analysis.node_metrics import NodeSnapshot
-from tui.analysis.progress.phases import SINGLE_PAUSE_S
+from tui.analysis.progress.snapshot import SINGLE_PAUSE_S
 from tui.analysis.series import Series, mean_between
 from tui.text.units import counted, duration, percent
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, NoLimits, Watched
-from tui.analysis.progress.fold import MAX_SKIPPED
+from tui.analysis.progress.snapshot import MAX_SKIPPED
 from tui.text.units import number
 
 
