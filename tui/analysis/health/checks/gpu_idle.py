@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Container
 from dataclasses import dataclass
 
 from api_client.models.logs import NS_PER_S
@@ -47,7 +48,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         if (since := _idle_since(run, limits, node.mean_utilization, at)) is not None
     }
     if idle and len(idle) == sum(len(node.mean_utilization) > 0 for node in run.metrics.nodes):
-        since = max(idle.values())
+        since = max(*idle.values(), _last_word_s(run))
         if at - since >= _allowed_s(run, limits) and not _has_just_ended(run, since, at):
             short = f"GPUs idle for {duration(at - since)}"
             text = f"GPUs idle ({below}) for {duration(at - since)}"
@@ -56,7 +57,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     for node in run.metrics.nodes:
         if node.name not in idle:
             yield from _idle_among_busy(run, node, limits, at)
-        elif _works_on_cpus(run, node):
+        elif _works_on_cpus(run, node, idle):
             continue
         elif at - (since := idle[node.name]) >= run.pause_allowed_s(_REST) and not _rests(
             run, limits, at, since
@@ -66,9 +67,16 @@ def find(run: Watched, limits: Limits) -> Findings:
             yield run.finding("warning", text, short=short, node=node.name, since_s=since)
 
 
-def _works_on_cpus(run: Watched, node: NodeSnapshot) -> bool:
-    """Return True if a node's GPUs never worked, but its CPUs do, more than those of the others."""
-    others = [each.cpu_now for each in run.metrics.nodes if each is not node and each.cpu_now is not None]
+def _last_word_s(run: Watched) -> float:
+    """Return the time of the newest line if all steps are done: it says what comes next; otherwise 0."""
+    return (run.progress.last_line_at_ns or 0) / NS_PER_S if run.progress.is_done else 0.0
+
+
+def _works_on_cpus(run: Watched, node: NodeSnapshot, idle: Container[str]) -> bool:
+    """Return True if a node's GPUs never worked, but its CPUs do, more than on nodes whose GPUs work."""
+    others = [
+        each.cpu_now for each in run.metrics.nodes if each.name not in idle and each.cpu_now is not None
+    ]
     never_worked = first_time(node.mean_utilization, WORKING) == math.inf
     return never_worked and bool(others) and (node.cpu_now or 0.0) > max(others)
 
@@ -210,8 +218,8 @@ CHECK = Check(
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked"
     " (twice as long while the log is written to, or if it announced loading or compiling shortly before"
     " its last line).",
-    excused="start-up, announced pauses as for stalls, a count of other work that moves, uploads after the"
-    " last step, and GPUs that rest in turn: within a step, as long as they have before, or in"
+    excused="start-up, announced pauses as for stalls, a count of other work that moves, what the log says"
+    " after the last step, and GPUs that rest in turn: within a step, as long as they have before, or in"
     " reinforcement learning.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
