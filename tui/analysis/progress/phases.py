@@ -10,8 +10,8 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass
 
 from tui.analysis.logs.excerpt import excerpt
+from tui.analysis.pauses import recurring_pause
 from tui.analysis.progress.announcements import MAX_CHARACTERS, RunPhaseKind
-from tui.analysis.progress.snapshot import SINGLE_PAUSE_S
 from tui.text.sanitize import last_carriage_segment
 
 JOIN_S = 20.0
@@ -55,12 +55,9 @@ class TimeRanges:
     def longest_pause(self, since: float) -> float | None:
         """Return the longest pause since a time that is likely to recur; None if there was none."""
         first = max(1, bisect_right(self.starts, since))
-        gaps = sorted(
+        return recurring_pause(
             start - end for start, end in zip(self.starts[first:], self.ends[first - 1 :], strict=False)
         )
-        if gaps and gaps[-1] > SINGLE_PAUSE_S and (len(gaps) < 2 or gaps[-2] < gaps[-1] / 2):
-            gaps.pop()
-        return gaps[-1] if gaps else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,6 @@ from tui.analysis.series import EMPTY, Series
 if TYPE_CHECKING:  # compiling its patterns takes a while, and Home starts without them
     from tui.analysis.progress.phases import RunPhase
 
-SINGLE_PAUSE_S = 1800.0
-"""A single longer pause is an accident, not a pattern."""
 MAX_SKIPPED = 10
 """Number of newest skipped steps to keep."""
 

@@ -21,7 +21,7 @@ from tui.analysis.health.check import (
 )
 from tui.analysis.health.windows import first_time, holds_since
 from tui.analysis.node_metrics import NodeSnapshot
-from tui.analysis.progress.snapshot import SINGLE_PAUSE_S
+from tui.analysis.pauses import recurring_pause
 from tui.analysis.series import Series, mean_between
 from tui.text.units import counted, duration, percent
 
@@ -153,9 +153,9 @@ def _uninterrupted_since(use: Series, idle_below: float) -> float | None:
 def _longest_rest_s(use: Series, until: float, training_since: float | None = None) -> float:
     """Return the longest idle time that ended with work, as when phases alternate.
 
-    The first one begins with the training. A single long one is an accident, not a pattern.
+    The first one begins with the training.
     """
-    rests: list[float] = [0.0, 0.0]
+    rests: list[float] = []
     worked_at = training_since
     rested = False
     for time, value in zip(use.times, use.values, strict=True):
@@ -167,8 +167,7 @@ def _longest_rest_s(use: Series, until: float, training_since: float | None = No
             if rested and worked_at is not None:
                 rests.append(time - worked_at)
             worked_at, rested = time, False
-    second, longest = sorted(rests)[-2:]
-    return second if longest > SINGLE_PAUSE_S and second < longest / 2 else longest
+    return recurring_pause(rests) or 0.0
 
 
 def _idle_among_busy(run: Watched, node: NodeSnapshot, limits: Limits, at: float) -> Findings:
