@@ -597,3 +597,8 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
 def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(sick: Look, kind: str, healthy: Look) -> None:
     assert kind in kinds(sick())
     assert [found for found in healthy() if found.severity != "info" or str(found.kind) == kind] == []
+
+
+def test_a_full_disk_is_not_said_to_fill():
+    (found,) = nodes(series(disk=lambda at: min(1.0, 0.3 + at / 3600 * 0.7)))
+    assert (found.severity, found.text) == ("critical", "disk is 100% full")

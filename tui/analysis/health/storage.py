@@ -47,8 +47,10 @@ def filling(run: Watched, limits: Limits, utilization: Series, name: str, node: 
         if ahead is not None and not _has_room(utilization, used, window_s, ahead.rate):
             # A run's first checkpoints may be pruned in time: only what is nearly full is sure to fill.
             is_urgent = ahead.full_in_s < HOUR_S and used >= limits.disk_share
-            full = duration(ahead.full_in_s)
-            text, short = f"{name} is {percent(used)} full, will be full in {full}", f"{name} full in {full}"
+            text, short = f"{name} is {percent(used)} full", f"{name} full"
+            if ahead.full_in_s >= 1:
+                text += f", will be full in {duration(ahead.full_in_s)}"
+                short += f" in {duration(ahead.full_in_s)}"
             severity: Severity = "critical" if is_urgent else "warning"
             yield run.finding(severity, text, short=short, node=node, since_s=ahead.since)
             return

@@ -208,6 +208,8 @@ class ProgressSnapshot:
     rate_series: Series = EMPTY
     step_series: Series = EMPTY
     restarts: tuple[float, ...] = ()
+    announced_restarts: tuple[float, ...] = ()
+    """Those of ``restarts`` that a line announces; the others show in the steps alone."""
     saves: tuple[tuple[str, int], ...] = ()
     errors: ErrorTally = field(default_factory=ErrorTally)
     replicas: tuple[ReplicaLog, ...] = ()

@@ -17,6 +17,7 @@ NEWEST = 5
 _HISTORY = 30  # Minimum number of earlier losses to compare with.
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
 _ERRORS = 6.0  # A level is known to so many standard errors.
+_BEGUN = 0.2  # A rise begins where this share of it is done.
 _RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
 
 
@@ -63,10 +64,13 @@ def find(run: Watched, limits: Limits) -> Findings:
         yield worse
         return
     norms, held = _norms(run), run.is_held()
-    if norms is not None and norms[0] > run.eased(limits.grad_norm_factor, 1.0, held=held) * norms[1]:
+    if norms is None or norms[0] <= run.eased(limits.grad_norm_factor, 1.0, held=held) * norms[1]:
+        return
+    series = run.progress.grad_norm_series
+    since = _above_since(series, norms[1] + _BEGUN * (norms[0] - norms[1])) or series.times[-1]
+    if held or not Rise(*norms, since, (), values_between(series, since)).comes_back:
         text = f"grad norm diverging: {number(norms[0])}, was {number(norms[1])}"
-        between = (norms[0] + norms[1]) / 2
-        yield run.finding("warning", text, since_s=_above_since(run.progress.grad_norm_series, between))
+        yield run.finding("warning", text, since_s=since)
 
 
 def worse_loss(run: Watched, limits: Limits) -> HealthFinding | None:
@@ -113,8 +117,7 @@ def rise_of(series: Series, factor: float) -> Rise | None:
     # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
     if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
         return None
-    # A rise begins where this share of it is done.
-    since = _above_since(series, best + 0.2 * (now - best)) or series.times[-1]
+    since = _above_since(series, best + _BEGUN * (now - best)) or series.times[-1]
     risen = values_between(series, since)
     return Rise(now, best, since, losses, risen)
 
@@ -170,7 +173,7 @@ CHECK = Check(
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
     " no harder data: it still grows, and does so fast, beyond the first losses, or to three times the best"
     " level; or gradients are three times as large as usual; or it has been three times the best level for"
-    " long. Gradient norms that diverge on their own are a warning.",
+    " long. Gradient norms that diverge on their own, and do not come back, are a warning.",
     excused="a loss that is coming back, a rise of less than 0.1, a learning rate that starts again, and a"
     " restart. With rewards, an adversary, or losses below zero, only a loss far outside of all that the"
     " run has seen counts.",
@@ -188,6 +191,19 @@ CHECK = Check(
         Example(
             "harder data that is being learned",
             loss=lambda step: 1.5 if step < 400 else 1.2 + 1.6 / (1 + (step - 400) / 100),
+        ),
+        Example(
+            "gradients that calm down again",
+            minutes=61,
+            line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
+            loss=lambda step: 0.6 + (40 * 0.96 ** (step - 330) if step > 330 else 0),
+        ),
+        Example(
+            "gradients that stay large",
+            "grad norm diverging",
+            minutes=61,
+            line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
+            loss=lambda step: 40.0 if step > 330 else 0.6,
         ),
         Example("a single spike", loss=lambda step: 40.0 if step in (500, 700) else 2.0),
     ),

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from api_client.models import JobStatus
+from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.text.units import counted, duration
 
@@ -22,7 +23,8 @@ def find(run: Watched, limits: Limits) -> Findings:
         for event in run.run.status_history
         if event.status == JobStatus.RUNNING and event.created is not None
     ][1:]
-    times = [at for at in max((history, list(run.progress.restarts)), key=len) if _loses_steps(run, at)]
+    by_log = [at for at in run.progress.restarts if not _is_new_training(run, at)]
+    times = [at for at in max((history, by_log), key=len) if _loses_steps(run, at)]
     newest = max(times, default=0.0)
     if len(times) >= limits.restarts and run.now_s - newest <= limits.restarts_within_s:
         text = f"restarted {counted(len(times), 'time')}, last {duration(run.now_s - newest)} ago"
@@ -36,15 +38,30 @@ def _loses_steps(run: Watched, at: float) -> bool:
     return not 0 < index < len(marks.times) or marks.values[index] <= marks.values[index - 1]
 
 
+def _is_new_training(run: Watched, at: float) -> bool:
+    """Return True if steps begin again from the first and nothing says why: the next of several trainings."""
+    marks = run.progress.step_series
+    index = bisect_left(marks.times, at)
+    if not 0 < index < len(marks.times) or marks.values[index] > marks.values[0]:
+        return False
+    before = marks.times[index - 1]
+    causes = [
+        *run.progress.announced_restarts,
+        *(error.at_ns / NS_PER_S for error in run.progress.errors.kept),
+    ]
+    return not any(before <= time <= at for time in causes)
+
+
 CHECK = Check(
     FindingKind("restarts", 140, "restarted"),
     "Restarts",
     "warning; critical from the fifth",
     Limits,
     find,
-    needs="the status history, launcher lines in the log, or steps that start over.",
+    needs="the status history, launcher lines in the log, steps that go back to a checkpoint, or steps that"
+    " start over after an error.",
     excused="a single restart, those after which steps continue where they were, steps that start over with"
-    " each epoch or round, and ranks that print out of turn.",
+    " each epoch, round, or training of a sweep, and ranks that print out of turn.",
     costs="the steps between the last checkpoint and each restart, and the time to load it",
     examples=(
         Example(
@@ -56,5 +73,23 @@ CHECK = Check(
         ),
         Example("two restarts that lose no step", restarts_s=(3000, 6000)),
         Example("one restart", restarts_s=(3000,)),
+        Example(
+            "a sweep, each training from its first step",
+            stops_s=0,
+            others=tuple(
+                (begin + 12 * step, f"step {step}/900 loss=2.0")
+                for begin, steps in ((0, 90), (1300, 160), (3500, 120), (5200, 150))
+                for step in range(1, steps)
+            ),
+        ),
+        Example(
+            "a training that fails again and again",
+            "restarted 4 times",
+            stops_s=0,
+            others=tuple(
+                (at, f"step {at % 1500 // 10}/900 loss=2.0" if at % 1500 else "RuntimeError: CUDA error")
+                for at in range(10, 7200, 10)
+            ),
+        ),
     ),
 )
