@@ -145,13 +145,13 @@ def _source(value: Any, depth: int) -> str:
     if isinstance(value, Enum):
         return f"{_name_of(type(value))}.{value.name}"
     if isinstance(value, dict):
-        items = [f"{_source(key, depth + 1)}: {_source(each, depth + 1)}" for key, each in value.items()]
+        items = [f"{_source(key, depth + 1)}: {_source(item, depth + 1)}" for key, item in value.items()]
         return _bracketed("{", items, "}", depth)
     if isinstance(value, list):
-        return _bracketed("[", [_source(each, depth + 1) for each in value], "]", depth)
+        return _bracketed("[", [_source(item, depth + 1) for item in value], "]", depth)
     if isinstance(value, tuple):
         tail = "," if len(value) == 1 else ""
-        return f"({', '.join(_source(each, depth) for each in value)}{tail})"
+        return f"({', '.join(_source(item, depth) for item in value)}{tail})"
     if isinstance(value, float) and not isfinite(value):
         return f'float("{value}")'
     return _text(value) if isinstance(value, str) else repr(value)

@@ -40,15 +40,17 @@ def fitting_instances(
 
     If ``gpu_type`` is None, returns those without a GPU.
     """
-    one_node = [each for each in instances if getattr(each, "node_count", 1) in (1, None)]
+    one_node = [instance for instance in instances if getattr(instance, "node_count", 1) in (1, None)]
     if not gpu_type:
         size = attrgetter("millicpu_limit", "memory_limit_mib")
-        return tuple(sorted((each for each in one_node if not each.gpu_count), key=size))
-    wanted = normal_gpu_type(gpu_type)
+        return tuple(sorted((instance for instance in one_node if not instance.gpu_count), key=size))
+    wanted_type = normal_gpu_type(gpu_type)
     fitting = (
-        each
-        for each in one_node
-        if each.gpu_count >= max(gpu_count, 1) and each.gpu_type and normal_gpu_type(each.gpu_type) == wanted
+        instance
+        for instance in one_node
+        if instance.gpu_count >= max(gpu_count, 1)
+        and instance.gpu_type
+        and normal_gpu_type(instance.gpu_type) == wanted_type
     )
     return tuple(sorted(fitting, key=attrgetter("gpu_count")))
 
@@ -109,7 +111,7 @@ async def listed_instances(client: TrainingClient) -> tuple[ListedInstance, ...]
         answer = await client.graphql.execute(LISTED_INSTANCES_QUERY)
     except (BadRequest, InvalidAnswer, NotFound):
         rest = await client.account.instance_types()
-        return tuple(ListedInstance.model_validate(each.model_dump()) for each in rest)
+        return tuple(ListedInstance.model_validate(described.model_dump()) for described in rest)
     items = answer.get("listedInstances")
     read = (_read(item) for item in (items if isinstance(items, list) else []))
     return tuple(instance for instance in read if instance is not None)
@@ -119,6 +121,8 @@ def _read(item: Any) -> ListedInstance | None:
     if not isinstance(item, dict):
         return None
     try:
-        return ListedInstance.model_validate({_FIELDS.get(name, name): each for name, each in item.items()})
+        return ListedInstance.model_validate(
+            {_FIELDS.get(name, name): field_value for name, field_value in item.items()}
+        )
     except ValidationError:
         return None

@@ -87,8 +87,8 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
         )
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigurationError(f"{place}: {first['msg']}") from error
+        field = ".".join(map(str, first["loc"]))
+        raise ConfigurationError(f"{field}: {first['msg']}") from error
 
 
 def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint | None, name: str) -> CheckpointToDeploy:
@@ -157,10 +157,10 @@ def deployment_request(
         "metadata": {"oracle_name": config.model_name},
         "weights_sources": [
             *(
-                _training_checkpoint(each.training_job_id, each.checkpoint_name)
-                for each in (details.checkpoints if details else [])
+                _training_checkpoint(selected.training_job_id, selected.checkpoint_name)
+                for selected in (details.checkpoints if details else [])
             ),
-            *(_loops_checkpoint(each) for each in (details.loops_checkpoint_ids if details else [])),
+            *(_loops_checkpoint(selected) for selected in (details.loops_checkpoint_ids if details else [])),
         ],
         "inference_stack": {
             "stack_type": "VLLM",
@@ -198,7 +198,7 @@ def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> s
 
     ``options`` are the remote's. The command still asks for confirmation.
     """
-    given = (
+    options_with_values = (
         ("--job-id", answers.job_id),
         *(("--checkpoint", name) for name in answers.checkpoint_names),
         ("--base-model", answers.base_model),
@@ -210,7 +210,7 @@ def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> s
         *(("--secret", f"{name}={secret}") for name, secret in answers.secrets),
     )
     command = command_line(*options, "deploy_checkpoints")
-    return " ".join([command, *(_option(name, str(value)) for name, value in given if value)])
+    return " ".join([command, *(_option(name, str(value)) for name, value in options_with_values if value)])
 
 
 def _option(name: str, value: str) -> str:
@@ -280,10 +280,10 @@ async def deploy(
         raise ConfigurationError("the model has no name (model_name)")
     instance = smallest_instance(await listed_instances(client), config.compute)
     if instance is None:
-        asked = str(config.compute.accelerator or "no GPU") if config.compute else "no GPU"
-        raise ConfigurationError(f"no single-node instance type matches ({asked})")
+        accelerator = str(config.compute.accelerator or "no GPU") if config.compute else "no GPU"
+        raise ConfigurationError(f"no single-node instance type matches ({accelerator})")
     request = deployment_request(config, instance_type_id=instance.id, dry_run=dry_run)
-    known = None if dry_run else await _known_deployments(client, config.model_name or "")
+    known_ids = None if dry_run else await _known_deployments(client, config.model_name or "")
     try:
         data = await client.graphql.execute(DEPLOY_MUTATION, {"request": request})
         return _read(data, client.remote, dry_run=dry_run)
@@ -292,7 +292,7 @@ async def deploy(
             raise
         failure = error
     return await _find_created_deployment(
-        client, config.model_name or "", known, failure, clock or SystemClock()
+        client, config.model_name or "", known_ids, failure, clock or SystemClock()
     )
 
 
@@ -326,7 +326,7 @@ def _read(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentR
 async def _known_deployments(client: TrainingClient, name: str) -> frozenset[str] | None:
     """Return ids of the deployments with this name; None if the server does not say. Raises Unreachable."""
     try:
-        return frozenset(each.id for _, each in await _deployments_named(client, name))
+        return frozenset(deployment.id for _, deployment in await _deployments_named(client, name))
     except Unreachable:
         raise
     except RequestError:
@@ -334,11 +334,13 @@ async def _known_deployments(client: TrainingClient, name: str) -> frozenset[str
 
 
 async def _deployments_named(client: TrainingClient, name: str) -> list[tuple[str, Deployment]]:
-    found: list[tuple[str, Deployment]] = []
+    deployments: list[tuple[str, Deployment]] = []
     for model in await client.models.list():
         if model.name == name:
-            found += [(model.id, each) for each in await client.models.deployments(model.id)]
-    return found
+            deployments += [
+                (model.id, deployment) for deployment in await client.models.deployments(model.id)
+            ]
+    return deployments
 
 
 async def _find_created_deployment(
@@ -353,7 +355,9 @@ async def _find_created_deployment(
             deployments = await _deployments_named(client, name)
         except RequestError:
             continue  # the result is unclear already
-        fresh = [(model_id, each) for model_id, each in deployments if each.id not in (known or ())]
+        fresh = [
+            (model_id, candidate) for model_id, candidate in deployments if candidate.id not in (known or ())
+        ]
         if fresh:
             break
     if len(fresh) == 1:

@@ -46,8 +46,8 @@ def validate(
     known_files = None if files is None else tuple(files)
     details = config.checkpoint_details or CheckpointList()
     matches = [
-        find_checkpoint(checkpoints, each.training_job_id, each.checkpoint_name)
-        for each in details.checkpoints
+        find_checkpoint(checkpoints, selected.training_job_id, selected.checkpoint_name)
+        for selected in details.checkpoints
     ]
     chosen = [match for match in matches if match is not None]
     findings: list[Finding] = []
@@ -55,7 +55,9 @@ def validate(
         findings += _checkpoint_findings(details, matches, checkpoints)
         if len(chosen) == len(matches):
             findings += _selection_findings(chosen, known_files)
-        findings += _adapter_findings(details, [each for each in chosen if kind_of(each) == "lora"])
+        findings += _adapter_findings(
+            details, [selected for selected in chosen if kind_of(selected) == "lora"]
+        )
     if not (config.model_name or "").strip():
         findings.append(Finding("error", "model_name", "the model has no name", "set a name"))
     findings += _compute_findings(config, instances)
@@ -85,7 +87,11 @@ def _checkpoint_findings(
 
 
 def _unknown_name(field: str, item: CheckpointToDeploy, listed: Iterable[Checkpoint]) -> Finding:
-    names = [each.checkpoint_id for each in listed if each.training_job_id in ("", item.training_job_id)]
+    names = [
+        checkpoint.checkpoint_id
+        for checkpoint in listed
+        if checkpoint.training_job_id in ("", item.training_job_id)
+    ]
     problem = f"job {item.training_job_id} has no checkpoint {item.checkpoint_name!r}"
     if not names:
         return Finding("error", field, problem, "the job has no checkpoints; choose another job")
@@ -132,7 +138,9 @@ def _adapter_findings(details: CheckpointList, adapters: Sequence[Checkpoint]) -
     elif base_model and inferred and base_model != inferred:
         problem = f"the adapter was trained on {inferred!r}, not on {base_model!r}"
         yield Finding("warning", field, problem, "the server uses the adapter's config")
-    ranks = [each.lora_details.rank for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
+    ranks = [
+        selected.lora_details.rank for selected in details.checkpoints if isinstance(selected, LoRACheckpoint)
+    ]
     # Values that are not numbers are rejected elsewhere.
     chosen = max((rank for rank in ranks if type(rank) is int), default=0)
     own = rank_for(adapter_ranks(adapters)).default if adapters else None
@@ -153,7 +161,7 @@ def _memory_findings(
     if machine is None or not machine.gpu_memory_bytes:
         return
     if base_model:
-        chosen = [each.model_copy(update={"base_model": base_model}) for each in chosen]
+        chosen = [checkpoint.model_copy(update={"base_model": base_model}) for checkpoint in chosen]
     problem = memory_problem(chosen, stored_weight_bytes(chosen, files), machine.gpu_memory_bytes)
     if problem:
         memory = f"{machine.gpu_memory_bytes / _BYTES_PER_GIB:.0f} GiB of memory"
@@ -172,8 +180,10 @@ def _compute_findings(
         problem = "checkpoints are deployed on one node"
         yield Finding("error", "compute.node_count", problem, "leave node_count at 1")
     if instances is not None and smallest_instance(instances, compute) is None:
-        wanted = str(compute.accelerator or "") or f"{counted(compute.cpu_count, 'CPU')} and {compute.memory}"
-        problem = f"no single-node instance type has {wanted}"
+        hardware = (
+            str(compute.accelerator or "") or f"{counted(compute.cpu_count, 'CPU')} and {compute.memory}"
+        )
+        problem = f"no single-node instance type has {hardware}"
         yield Finding("error", "compute.accelerator", problem, "choose one of the account's instance types")
 
 

@@ -115,8 +115,8 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
     """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs."""
-    if words := attention(rows):
-        return f"{words} – {PROGRAM}"
+    if needing := attention(rows):
+        return f"{needing} – {PROGRAM}"
     running = sum(row.running for row in rows)
     return f"● {running} running – {PROGRAM}" if running else PROGRAM
 

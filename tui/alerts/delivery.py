@@ -44,10 +44,10 @@ def notification_sequence(kind: OscKind, title: str, text: str, environ: Mapping
         head, body = (_safe(part, NOTICE_CELLS).replace(";", ",") for part in (title, text))
         sequence = f"{ESC}]777;notify;{head};{body}{BEL}"
     else:
-        words = _safe(f"{title}: {text}", NOTICE_CELLS)
-        if words[:1].isdigit():
-            words = f"– {words}"  # a leading number would be a command in ConEmu and other terminals
-        sequence = f"{ESC}]9;{words}{BEL}"
+        notice = _safe(f"{title}: {text}", NOTICE_CELLS)
+        if notice[:1].isdigit():
+            notice = f"– {notice}"  # a leading number would be a command in ConEmu and other terminals
+        sequence = f"{ESC}]9;{notice}{BEL}"
     return through_multiplexer(sequence, environ)
 
 

@@ -93,10 +93,10 @@ class ComparisonRow:
 
 def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
     """Return the runs' names, with the id added where two share a name. Sanitized."""
-    names = [sanitize(one.job.name or one.job.id) for one in runs]
+    names = [sanitize(run.job.name or run.job.id) for run in runs]
     return tuple(
-        f"{name} {one.job.id}" if names.count(name) > 1 and name != one.job.id else name
-        for name, one in zip(names, runs, strict=True)
+        f"{name} {run.job.id}" if names.count(name) > 1 and name != run.job.id else name
+        for name, run in zip(names, runs, strict=True)
     )
 
 
@@ -105,67 +105,69 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
 
     What the log reports counts only once all of it has been read.
     """
-    runs = [_without_partial(one) for one in runs]
+    runs = [_without_partial(run) for run in runs]
     speeds, unit = _speeds(runs)
-    medians = {id(one): _median(speed) for one, speed in zip(runs, speeds, strict=True)}
+    medians = {id(run): _median(speed) for run, speed in zip(runs, speeds, strict=True)}
     first = next((speed for speed in medians.values() if speed), None)
     in_steps = unit == "it/s"
     show_speed = _numeric(lambda speed: rate(speed, like=first)) if in_steps else _figure
     row = partial(_row, runs)
-    with_loss = [one.progress for one in runs if one.progress.loss is not None]
+    with_loss = [run.progress for run in runs if run.progress.loss is not None]
     is_ranked = all(progress.has_ranking_loss for progress in with_loss)
     # Last values at different steps don't show which run is better.
     last: Change = "less" if is_ranked and len({progress.step for progress in with_loss}) < 2 else "shown"
     common_step, common_losses = _at_common_step(runs)
 
     rows = [
-        row("status", "status", lambda one: one.job.current_status, _status),
-        row("project", "project", lambda one: one.job.project_name or None, _text),
-        row("instance", "instance", lambda one: one.job.instance_type.name or None, _text),
-        row("gpu_type", "GPU", lambda one: one.job.instance_type.gpu_type, _text),
-        row("nodes", "nodes", lambda one: one.run.node_count if one.run else one.job.node_count, _count),
+        row("status", "status", lambda run: run.job.current_status, _status),
+        row("project", "project", lambda run: run.job.project_name or None, _text),
+        row("instance", "instance", lambda run: run.job.instance_type.name or None, _text),
+        row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _text),
+        row("nodes", "nodes", lambda run: run.run.node_count if run.run else run.job.node_count, _count),
         row("gpus", "total GPUs", _gpus, _count),
         row("availability", "capacity", _availability, _text),
-        row("created_at", "created", lambda one: one.job.created_at, _moment),
+        row("created_at", "created", lambda run: run.job.created_at, _moment),
         row("duration_s", "duration", _duration, _seconds, "shown"),
-        row("gpu_hours", "GPU-hours", lambda one: one.cost.gpu_hours, _figure, "shown"),
-        row("cost_usd", "cost, est.", lambda one: one.cost.usd, _money, "shown"),
-        row("step", "step", lambda one: one.progress.step, _count),
-        row("total_steps", "total steps", lambda one: one.progress.total_steps, _count),
-        row("epoch", "epoch", lambda one: one.progress.epoch, _figure),
-        row("final_loss", "last loss", lambda one: one.progress.loss, _number, last),
+        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _figure, "shown"),
+        row("cost_usd", "cost, est.", lambda run: run.cost.usd, _money, "shown"),
+        row("step", "step", lambda run: run.progress.step, _count),
+        row("total_steps", "total steps", lambda run: run.progress.total_steps, _count),
+        row("epoch", "epoch", lambda run: run.progress.epoch, _figure),
+        row("final_loss", "last loss", lambda run: run.progress.loss, _number, last),
         row(
             "common_step_loss",
             "same-step loss",
-            lambda one: common_losses.get(one.job.id),
+            lambda run: common_losses.get(run.job.id),
             _number,
             "less" if is_ranked else "shown",
         ),
         row(
             "common_step",
             "  at step",
-            lambda one: common_step if one.job.id in common_losses else None,
+            lambda run: common_step if run.job.id in common_losses else None,
             _count,
         ),
         row("best_loss", "best loss", _best_loss, _number, "less"),
         row("best_loss_step", "  at step", _best_step, _count),
-        row("eval_loss", "eval loss", lambda one: one.progress.eval_loss, _number, last),
+        row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _number, last),
         row("best_eval_loss", "best eval", _best_evaluation, _number, "less"),
         row(
             "throughput",
             "median speed" if in_steps else f"median {unit}",
-            lambda one: medians[id(one)],
+            lambda run: medians[id(run)],
             show_speed,
             "more",
         ),
-        row("learning_rate", "last lr", lambda one: one.progress.learning_rate, _number),
+        row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _number),
         row("checkpoints", "checkpoints", _checkpoint_count, _count),
         row("last_checkpoint", "newest", _last_checkpoint, _text),
-        row("restarts", "restarts", lambda one: len(one.progress.restarts) or None, _count),
-        row("errors", "error lines", lambda one: one.progress.errors.count or None, _count),
-        row("error_message", "message", lambda one: one.job.error_message or None, _text),
+        row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _count),
+        row("errors", "error lines", lambda run: run.progress.errors.count or None, _count),
+        row("error_message", "message", lambda run: run.job.error_message or None, _text),
     ]
-    return tuple(found for found in rows if any(value is not None for value in found.values))
+    return tuple(
+        property_row for property_row in rows if any(value is not None for value in property_row.values)
+    )
 
 
 def _without_partial(one: ComparedRun) -> ComparedRun:
@@ -175,32 +177,36 @@ def _without_partial(one: ComparedRun) -> ComparedRun:
 
 
 def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
-    runs = [_without_partial(one) for one in runs]
-    names = [one.job.name for one in runs]
+    runs = [_without_partial(run) for run in runs]
+    names = [run.job.name for run in runs]
     rows: list[tuple[Value, ...]] = [("name", len(set(names)) > 1, *names)]
-    found: list[tuple[Value, ...]] = [(row.id, row.differs, *row.values) for row in comparison_rows(runs)]
-    found.append(("throughput_unit", False, *([throughput_unit(runs)] * len(runs))))
-    return ExportTable("comparison", ("property", "differs", *(one.job.id for one in runs)), (*rows, *found))
+    table_rows: list[tuple[Value, ...]] = [
+        (row.id, row.differs, *row.values) for row in comparison_rows(runs)
+    ]
+    table_rows.append(("throughput_unit", False, *([throughput_unit(runs)] * len(runs))))
+    return ExportTable(
+        "comparison", ("property", "differs", *(run.job.id for run in runs)), (*rows, *table_rows)
+    )
 
 
 def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
     """Return one JSON-ready object per run with all properties of ``comparison_rows``."""
-    found = comparison_rows(runs)
+    properties = comparison_rows(runs)
     values: list[tuple[Value, ...]] = [
-        ("job_id", *(one.job.id for one in runs)),
-        ("name", *(one.job.name for one in runs)),
-        *((row.id, *row.values) for row in found),
+        ("job_id", *(run.job.id for run in runs)),
+        ("name", *(run.job.name for run in runs)),
+        *((row.id, *row.values) for row in properties),
         ("throughput_unit", *([throughput_unit(runs)] * len(runs))),
-        ("log_gaps", *(one.gap_count for one in runs)),
+        ("log_gaps", *(run.gap_count for run in runs)),
     ]
-    columns = tuple(str(one[0]) for one in values)
-    rows = tuple(tuple(one[place + 1] for one in values) for place in range(len(runs)))
+    columns = tuple(str(entry[0]) for entry in values)
+    rows = tuple(tuple(entry[index + 1] for entry in values) for index in range(len(runs)))
     return records(ExportTable("jobs", columns, rows))
 
 
 def measures(runs: Sequence[ComparedRun]) -> list[str]:
     """Return what has curves: of reinforcement learning the reward first, and the runs' metrics last."""
-    reporting = [one.progress.metrics for one in runs]
+    reporting = [run.progress.metrics for run in runs]
     names = dict.fromkeys(chain(*reporting))
     shared = [
         name for name in names if name not in MEASURES and sum(name in metrics for metrics in reporting) > 1
@@ -227,21 +233,21 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
     ``times`` are steps, seconds since the run began, or epoch seconds.
     """
     speeds = _speeds(runs)[0] if measure == "throughput" else ()
-    found = []
-    for place, (one, name) in enumerate(zip(runs, labels(runs), strict=True)):
+    lines = []
+    for index, (run, name) in enumerate(zip(runs, labels(runs), strict=True)):
         if measure == "loss":
-            series = _loss(one.progress, axis)
+            series = _loss(run.progress, axis)
         else:
-            curve = one.progress.metrics.get(measure, EMPTY)
+            curve = run.progress.metrics.get(measure, EMPTY)
             if measure in MEASURES:
-                curve = speeds[place] if speeds else one.progress.eval_loss_series
-            series = over_steps(curve, one.progress) if axis == "step" else curve
+                curve = speeds[index] if speeds else run.progress.eval_loss_series
+            series = over_steps(curve, run.progress) if axis == "step" else curve
         if axis == "elapsed" and len(series):
-            begin = began_at(one)
+            begin = began_at(run)
             series = Series("", tuple(time - begin for time in series.times), series.values)
         if len(series):
-            found.append(Series(name, series.times, series.values))
-    return tuple(found)
+            lines.append(Series(name, series.times, series.values))
+    return tuple(lines)
 
 
 def throughput_unit(runs: Sequence[ComparedRun]) -> str:
@@ -273,13 +279,13 @@ def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
 
 def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
     """Return the speeds of all runs in one unit: the best one reported by every run that has a speed."""
-    moving = [one.progress for one in runs if len(one.progress.throughput_series[0])]
+    moving = [run.progress for run in runs if len(run.progress.throughput_series[0])]
     for unit, pick in _SPEEDS:
         if moving and all(len(pick(progress)) for progress in moving):
-            return tuple(pick(one.progress) for one in runs), unit
+            return tuple(pick(run.progress) for run in runs), unit
     # No unit is common to all runs, so use the most common one.
     unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](progress))) for progress in moving))
-    return tuple(pick(one.progress) if moving else EMPTY for one in runs), unit
+    return tuple(pick(run.progress) if moving else EMPTY for run in runs), unit
 
 
 def _row(
@@ -290,14 +296,14 @@ def _row(
     show: Callable[[Value], str],
     change: Change = "",
 ) -> ComparisonRow:
-    values = [read(one) for one in runs]
+    values = [read(run) for run in runs]
     shown = [show(value) if value is not None else UNKNOWN for value in values]
     differs = len(set(shown)) > 1  # Values that display the same count as equal.
     best = _best_places(values, change) if differs else frozenset()
     if change:
         shown = [
-            text + _change(values[0], value, place)
-            for place, (text, value) in enumerate(zip(shown, values, strict=True))
+            text + _change(values[0], value, column)
+            for column, (text, value) in enumerate(zip(shown, values, strict=True))
         ]
     return ComparisonRow(row_id, title, tuple(values), tuple(shown), differs, best)
 
@@ -317,11 +323,11 @@ def _share(change: float) -> str:
 
 
 def _best_places(values: Sequence[Value], change: Change) -> frozenset[int]:
-    known = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
-    if change not in ("less", "more") or len(known) < 2 or min(known) == max(known):
+    numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    if change not in ("less", "more") or len(numbers) < 2 or min(numbers) == max(numbers):
         return frozenset()
-    best = min(known) if change == "less" else max(known)
-    return frozenset(place for place, value in enumerate(values) if value == best)
+    best = min(numbers) if change == "less" else max(numbers)
+    return frozenset(column for column, value in enumerate(values) if value == best)
 
 
 def _availability(one: ComparedRun) -> str | None:
@@ -363,30 +369,30 @@ def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, 
 
     There are none if this is the last step of all runs: the rows of the last losses show them.
     """
-    found = {}
-    for one in runs:
-        losses, step = _losses_kept(one.progress), one.progress.step
+    losses_by_job = {}
+    for run in runs:
+        losses, step = _losses_kept(run.progress), run.progress.step
         # Losses beyond the run's step are numbered by something else.
-        if one.state == "read" and losses and step is not None and max(losses) <= step:
-            found[one.job.id] = losses
-    common = set.intersection(*map(set, found.values())) if len(found) > 1 else set[int]()
+        if run.state == "read" and losses and step is not None and max(losses) <= step:
+            losses_by_job[run.job.id] = losses
+    common = set.intersection(*map(set, losses_by_job.values())) if len(losses_by_job) > 1 else set[int]()
     last = max(common, default=None)
-    if not last or all(last == max(losses) for losses in found.values()):
+    if not last or all(last == max(losses) for losses in losses_by_job.values()):
         return None, {}
-    return last, {job_id: losses[last] for job_id, losses in found.items()}
+    return last, {job_id: losses[last] for job_id, losses in losses_by_job.items()}
 
 
 def _losses_kept(progress: ProgressSnapshot) -> dict[int, float]:
     """Return the losses by step, without those of progress that was lost when the run restarted."""
-    kept: dict[int, float] = {}
+    losses: dict[int, float] = {}
     first = math.inf
     unread = unread_steps(progress, whole=True)
     for step, value in reversed(progress.loss_by_step):
         if step < first:
             if is_read_between(step, step, unread):
-                kept[step] = value
+                losses[step] = value
             first = step
-    return kept
+    return losses
 
 
 def _median(series: Series) -> float | None:

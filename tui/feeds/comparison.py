@@ -32,7 +32,9 @@ POLL_INTERVAL_S = 20.0
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
     """Return the newest older job of the same project. Raises RequestError."""
     jobs = await session.client.jobs.list(job.project_id)
-    dated = [(one.created_at, one) for one in jobs if one.created_at is not None and one.id != job.id]
+    dated = [
+        (other.created_at, other) for other in jobs if other.created_at is not None and other.id != job.id
+    ]
     older = [pair for pair in dated if job.created_at is None or pair[0] < job.created_at]
     return max(older, key=lambda pair: pair[0])[1] if older else None
 
@@ -48,10 +50,10 @@ class RunCache:
         return len(self._held)
 
     def recall(self, job_id: str) -> ComparedRun | None:
-        found = self._held.get(job_id)
-        if found is not None:
+        cached = self._held.get(job_id)
+        if cached is not None:
             self._held.move_to_end(job_id)
-        return found
+        return cached
 
     def keep(self, run: ComparedRun) -> None:
         """Store a run if it has ended and was read without gaps."""

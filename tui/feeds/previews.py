@@ -230,8 +230,10 @@ class PreviewFeed:
         running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
         running.sort(key=lambda job: time_key(job.created_at), reverse=True)
         self._running = running[:MAX_PREVIEWED_JOBS]
-        kept = {job.id for job in running}
-        self._watched = {job_id: known for job_id, known in self._watched.items() if job_id in kept}
+        running_ids = {job.id for job in running}
+        self._watched = {
+            job_id: preview for job_id, preview in self._watched.items() if job_id in running_ids
+        }
 
     def next_due(self) -> TrainingJob | None:
         """Return the running job whose poll has been due longest; None if none is due."""

@@ -70,31 +70,31 @@ class WhyFeed:
         problems = explained_findings(run) if run is not None else ()
         if run is not None and problems:
             shown = _key(view.problems[view.place])
-            place = next((at for at, found in enumerate(problems) if _key(found) == shown), 0)
-            explanation = view.explanation if _key(problems[place]) == shown else None
+            position = next((at for at, problem in enumerate(problems) if _key(problem) == shown), 0)
+            explanation = view.explanation if _key(problems[position]) == shown else None
             self._run = run
-            self._change(problems=problems, place=place, explanation=explanation, at=_time_of(run))
+            self._change(problems=problems, place=position, explanation=explanation, at=_time_of(run))
         self._known = {}
         self._wake.set()
 
     def show_next(self) -> None:
-        place = (self._view.place + 1) % len(self._view.problems)
-        self._change(place=place, explanation=self._known.get(place), error="")
+        position = (self._view.place + 1) % len(self._view.problems)
+        self._change(place=position, explanation=self._known.get(position), error="")
         self._wake.set()
 
     async def _explain(self) -> None:
         self._wake.clear()
-        place, known = self._view.place, self._known
-        if place in known:
+        position, explanations = self._view.place, self._known
+        if position in explanations:
             return
         client = self._session.client
         if self._run.health_metrics is None:
             metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
-        found = await read_explanation(client, self._run, self._view.problems[place])
-        known[place] = found
-        if place == self._view.place and known is self._known:
-            self._change(explanation=found, error="")
+        explanation = await read_explanation(client, self._run, self._view.problems[position])
+        explanations[position] = explanation
+        if position == self._view.place and explanations is self._known:
+            self._change(explanation=explanation, error="")
 
     def _change(self, **changes: object) -> None:
         self._view = replace(self._view, **changes)  # type: ignore[arg-type]

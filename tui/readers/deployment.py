@@ -88,9 +88,11 @@ async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[
         _optional_answer(lambda: _secrets(client, project_id)),
     )
     checkpoints = [
-        each if each.training_job_id else each.model_copy(update={"training_job_id": job.id})
+        checkpoint
+        if checkpoint.training_job_id
+        else checkpoint.model_copy(update={"training_job_id": job.id})
         for job, of_job in zip(jobs, listed, strict=True)
-        for each in of_job
+        for checkpoint in of_job
     ]
     # Names may repeat between jobs, and the files do not tell which job they belong to.
     known_files = files[0] if len(jobs) == 1 else None
@@ -112,10 +114,12 @@ async def _instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
     instances, prices = await asyncio.gather(
         listed_instances(client), _optional_answer(client.account.instance_type_prices)
     )
-    by_id = {each.instance_type.id: each.price for each in prices or []}
+    by_id = {instance.instance_type.id: instance.price for instance in prices or []}
     return tuple(
-        each if each.price is not None else each.model_copy(update={"price": by_id.get(each.id)})
-        for each in instances
+        instance
+        if instance.price is not None
+        else instance.model_copy(update={"price": by_id.get(instance.id)})
+        for instance in instances
     )
 
 

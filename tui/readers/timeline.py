@@ -54,7 +54,7 @@ class Timeline:
         recording, at = self._recording, self.at
         job = recording.job_at(at)
         lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
-        self._progress.add(each.logged for each in lines)
+        self._progress.add(entry.logged for entry in lines)
         now_ns = ns_of(at)
         new_samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
         self._metrics_until_ns = now_ns
@@ -81,14 +81,14 @@ class Timeline:
         self.at = min(at + self._interval, recording.until)
 
     def _note(self, at: datetime) -> None:
-        current = {one.key: one for one in self._found}
+        current = {finding.key: finding for finding in self._found}
         for key in self._open.keys() - current.keys():
             self._closed.append(self._open.pop(key))
-        for key, one in current.items():
-            known = self._open.get(key)
-            if known is None:
-                self._open[key] = FindingPeriod(one, at, at)
-            elif SEVERITIES.index(one.severity) <= SEVERITIES.index(known.finding.severity):
-                self._open[key] = FindingPeriod(one, known.first_seen, at)
+        for key, finding in current.items():
+            period = self._open.get(key)
+            if period is None:
+                self._open[key] = FindingPeriod(finding, at, at)
+            elif SEVERITIES.index(finding.severity) <= SEVERITIES.index(period.finding.severity):
+                self._open[key] = FindingPeriod(finding, period.first_seen, at)
             else:
-                self._open[key] = replace(known, last_seen=at)
+                self._open[key] = replace(period, last_seen=at)

@@ -36,5 +36,5 @@ async def read_explanation(
                 break
     lines = lines[:MAX_LINES]
     lines.reverse()
-    found = await asyncio.to_thread(explain, run, finding, lines)
-    return replace(found, facts=(*found.facts, *unread))
+    explanation = await asyncio.to_thread(explain, run, finding, lines)
+    return replace(explanation, facts=(*explanation.facts, *unread))

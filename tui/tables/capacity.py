@@ -107,8 +107,8 @@ GPUS: tuple[Column[CapacityLine], ...] = (
 
 def _status(one: GpuAllocation) -> list[Span]:
     view = status_view(one.job.current_status)
-    place = f"{one.place}. " if one.place else ""
-    return [(f"{view.sign} {place}{view.word}", view.tone)]
+    location = f"{one.place}. " if one.place else ""
+    return [(f"{view.sign} {location}{view.word}", view.tone)]
 
 
 _OF_JOB: dict[str, Column[GpuAllocation]] = {

@@ -92,9 +92,9 @@ def _evaluation(row: CheckpointRow) -> list[Span]:
 
 
 def _sync(row: CheckpointRow) -> list[Span]:
-    known = SYNC_VIEWS.get(row.facts.sync)
-    if known is not None:
-        return [known]
+    view = SYNC_VIEWS.get(row.facts.sync)
+    if view is not None:
+        return [view]
     return [(row.facts.checkpoint.sync_status or UNKNOWN, "muted")]
 
 

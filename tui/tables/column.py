@@ -107,11 +107,11 @@ def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: in
         for column, need in zip(columns, needs, strict=True)
         if need
     ]
-    wanted = {column.id: need for column, need in zip(columns, needs, strict=True)}
+    needed = {column.id: need for column, need in zip(columns, needs, strict=True)}
     spare = width - 2 * MARGIN - sum(column.width + GAP for column in sized) + GAP
-    for place, column in sorted(enumerate(sized), key=lambda found: -found[1].keep):
-        more = max(0, min(spare, wanted[column.id] - column.width))
-        sized[place] = replace(column, width=column.width + more)
+    for index, column in sorted(enumerate(sized), key=lambda found: -found[1].keep):
+        more = max(0, min(spare, needed[column.id] - column.width))
+        sized[index] = replace(column, width=column.width + more)
         spare -= more
     return sized or list(columns)
 

@@ -15,7 +15,13 @@ def _use(node: NodeSnapshot) -> list[Span]:
 
 def _each(node: NodeSnapshot) -> list[Span]:
     use = node.gpu_utilization_now
-    return [(" ".join(UNKNOWN if one is None else f"{one * 100:.0f}" for one in use) or UNKNOWN, "muted")]
+    return [
+        (
+            " ".join(UNKNOWN if utilization is None else f"{utilization * 100:.0f}" for utilization in use)
+            or UNKNOWN,
+            "muted",
+        )
+    ]
 
 
 def _full(node: NodeSnapshot) -> list[Span]:

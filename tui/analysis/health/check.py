@@ -92,4 +92,8 @@ class Check(Generic[LimitsT]):
         causes = {finding.node for finding in run.found if str(finding.kind) in self.covered_by}
         if None in causes:
             return []
-        return [each for each in self.find(run, run.rules.limits(self.limits)) if each.node not in causes]
+        return [
+            candidate
+            for candidate in self.find(run, run.rules.limits(self.limits))
+            if candidate.node not in causes
+        ]

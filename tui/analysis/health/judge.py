@@ -30,7 +30,7 @@ def health(
     for check in CHECKS:
         if check.of_waiting == waits:
             watched.found += check.findings(watched)
-    return _worst_first(_since_earlier(each, watched.held.get(each.key)) for each in watched.found)
+    return _worst_first(_since_earlier(finding, watched.held.get(finding.key)) for finding in watched.found)
 
 
 def judged(
@@ -53,7 +53,7 @@ def judged(
 
 def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
     """Drop the findings that need the whole log: a run's pauses are unknown until it has been read."""
-    return tuple(each for each in findings if not each.kind.halts)
+    return tuple(finding for finding in findings if not finding.kind.halts)
 
 
 def with_findings(run: RunSnapshot, findings: Iterable[HealthFinding]) -> RunSnapshot:

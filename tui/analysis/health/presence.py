@@ -113,7 +113,7 @@ class Presence:
 def _span(node: NodeSnapshot) -> tuple[float, float, float] | None:
     """Return the times of a node's first and last sample, and the interval between the last two."""
     series = (node.mean_utilization, node.cpu, node.cpu_memory, node.mean_memory, node.disk_usage)
-    filled = [each.times for each in series if each.times]
+    filled = [curve.times for curve in series if curve.times]
     if not filled:
         return None
     last = max(filled, key=lambda times: times[-1])

@@ -27,9 +27,13 @@ KINDS = {str(check.kind): check.kind for check in CHECKS}
 def _threshold_fields() -> list[tuple[str, Any, Any]]:
     limits = dict.fromkeys(check.limits for check in CHECKS)
     return [
-        (each.name, type(each.default), field(default=each.default, metadata=each.metadata))
+        (
+            threshold.name,
+            type(threshold.default),
+            field(default=threshold.default, metadata=threshold.metadata),
+        )
         for kind in limits
-        for each in fields(kind)
+        for threshold in fields(kind)
     ]
 
 

@@ -32,7 +32,7 @@ class HealthRules:
 
     def limits(self, kind: type[LimitsT]) -> LimitsT:
         """Return the limits of one check."""
-        names = (each.name for each in fields(kind))  # type: ignore[arg-type]
+        names = (threshold.name for threshold in fields(kind))  # type: ignore[arg-type]
         return kind(**{name: getattr(self, name) for name in names if hasattr(self, name)})
 
 

@@ -31,7 +31,7 @@ def filling(run: Watched, limits: Limits, utilization: Series, name: str, node: 
     used = latest(utilization)
     if used is None:
         return
-    held = run.is_held(node)
+    is_held = run.is_held(node)
     # Growth in bursts shows only over a longer time.
     for window_s in (limits.disk_window_s, 4 * limits.disk_window_s):
         ahead = forecast(
@@ -41,7 +41,7 @@ def filling(run: Watched, limits: Limits, utilization: Series, name: str, node: 
             window_s=window_s,
             growth=limits.disk_growth,
             full_within_s=limits.disk_full_within_s,
-            held=held,
+            held=is_held,
             used=used,
         )
         if ahead is not None and not _has_room(utilization, used, window_s, ahead.rate):
@@ -54,7 +54,7 @@ def filling(run: Watched, limits: Limits, utilization: Series, name: str, node: 
             severity: Severity = "critical" if is_urgent else "warning"
             yield run.finding(severity, text, short=short, node=node, since_s=ahead.since)
             return
-    nearly_full = run.eased(limits.disk_share, limits.disk_share - 0.1, held=held)
+    nearly_full = run.eased(limits.disk_share, limits.disk_share - 0.1, held=is_held)
     if used >= nearly_full:
         since = holds_since(utilization, lambda value: value >= nearly_full)
         yield run.finding("warning", f"{name} is {percent(used)} full", node=node, since_s=since)

@@ -69,7 +69,7 @@ class Watched:
     @property
     def held_nodes(self) -> frozenset[str | None]:
         """Nodes for which this check had a finding the moment before; None stands for the whole job."""
-        return frozenset(each.node for each in self.held.values() if each.kind == self.kind)
+        return frozenset(finding.node for finding in self.held.values() if finding.kind == self.kind)
 
     def finding(
         self,
@@ -158,7 +158,7 @@ class Watched:
     def work_per_step(self) -> list[Series]:
         """What the log reports of a step's size: the length of its sequences, its batch."""
         named = [series for name, series in self.progress.metrics.items() if _WORK.search(name)]
-        sizes = [each for each in named if not all(b > a for a, b in pairwise(each.values[-8:]))]
+        sizes = [curve for curve in named if not all(b > a for a, b in pairwise(curve.values[-8:]))]
         return [self.progress.input_length_series, *sizes]
 
     # Steps and pauses

@@ -45,7 +45,7 @@ def means_of_parts(series: Iterable[Series], end: float, part_s: float, count: i
     """Return the means of all series in the parts before a time, oldest first; parts without samples lack."""
     series = tuple(series)
     edges = [(end - (number + 1) * part_s, end - number * part_s) for number in range(count - 1, -1, -1)]
-    means = (mean_known(mean_between(each, *edge) for each in series) for edge in edges)
+    means = (mean_known(mean_between(curve, *edge) for curve in series) for edge in edges)
     return [mean for mean in means if mean is not None]
 
 

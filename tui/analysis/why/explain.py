@@ -175,8 +175,8 @@ def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
             facts.append(f"last gradient norms before: {newest}{usual}")
     if run.checkpoints is None:
         return facts
-    dated = [(each.created_at, each.checkpoint_id) for each in run.checkpoints if each.created_at is not None]
-    saved = [each for each in dated if each[0] < since]
+    dated = [(save.created_at, save.checkpoint_id) for save in run.checkpoints if save.created_at is not None]
+    saved = [save for save in dated if save[0] < since]
     if not saved:
         return [*facts, "no checkpoint from before is listed"]
     name = max(saved, key=itemgetter(0))[1]
@@ -234,11 +234,11 @@ def _figures(run: RunSnapshot, titles: Sequence[str], name: str | None) -> tuple
 
 def median_series(name: str, series: Sequence[Series]) -> Series:
     """Return the median at each time of the longest series; others contribute their last value before it."""
-    filled = [each for each in series if len(each)]
+    filled = [curve for curve in series if len(curve)]
     if not filled:
         return Series(name, (), ())
     times = max(filled, key=len).times
-    known = [
-        [value for each in filled if (value := _value_before(each, at + 1e-6)) is not None] for at in times
+    values_at = [
+        [value for curve in filled if (value := _value_before(curve, at + 1e-6)) is not None] for at in times
     ]
-    return Series(name, times, tuple(median(values) if values else math.nan for values in known))
+    return Series(name, times, tuple(median(values) if values else math.nan for values in values_at))

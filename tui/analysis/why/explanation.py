@@ -86,8 +86,8 @@ def markdown(explanation: Explanation, title: str) -> str:
 
 
 def _markdown_lines(explanation: Explanation, title: str) -> Iterator[str]:
-    found = explanation.finding
-    yield f"### {sanitize(title)}: {sanitize(explanation.problem)}{since_words(found)}"
+    finding = explanation.finding
+    yield f"### {sanitize(title)}: {sanitize(explanation.problem)}{since_words(finding)}"
     if explanation.answer:
         yield f"\n**{sanitize(explanation.answer)}**"
     if explanation.facts:

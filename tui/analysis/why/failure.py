@@ -72,7 +72,7 @@ def failure_of(
     causes = [line for line in errors if not _CONSEQUENCE.search(_error(line))]
     code = exit_code(message)
     if code is None:
-        code = next((found for line in errors if (found := exit_code(shown(line))) is not None), None)
+        code = next((parsed for line in errors if (parsed := exit_code(shown(line))) is not None), None)
     if not causes:
         return RunFailure(None, (), _following(errors, None), code)
     cause = next((line for line in causes if not _RETRY.search(_error(line))), causes[0])
@@ -101,24 +101,24 @@ def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
             part = reader.read(shown(line))
             if part is not None or line is cause:
                 parts.append((line, part.lane if part is not None else None))
-    place, lane = next((place, lane) for place, (line, lane) in enumerate(parts) if line is cause)
-    around = parts[max(0, place - _TRACE_LINES) : place + 1]
+    index, lane = next((index, lane) for index, (line, lane) in enumerate(parts) if line is cause)
+    around = parts[max(0, index - _TRACE_LINES) : index + 1]
     return [line for line, its_lane in around if its_lane == lane]
 
 
 def _following(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
     """Return the other errors, once for all nodes that report the same."""
-    found: dict[str, Clue] = {}
+    clues: dict[str, Clue] = {}
     own = shape(_error(cause)) if cause is not None else ""
     for line in errors:
         text = _error(line)
         key = shape(text)
         if line is cause or key == own:
             continue
-        count = found[key].count + 1 if key in found else 1
-        first = found.get(key, Clue(text, line.timestamp_ns, line.replica, is_warning=True))
-        found[key] = Clue(first.text, first.at_ns, first.node, count, is_warning=True)
-    return tuple(found.values())[:_FOLLOWING]
+        count = clues[key].count + 1 if key in clues else 1
+        first = clues.get(key, Clue(text, line.timestamp_ns, line.replica, is_warning=True))
+        clues[key] = Clue(first.text, first.at_ns, first.node, count, is_warning=True)
+    return tuple(clues.values())[:_FOLLOWING]
 
 
 def exit_code(text: str) -> int | None:

@@ -39,15 +39,15 @@ def _rank(line: LogLine) -> int:
 
 def grouped(lines: Iterable[LogLine]) -> list[Clue]:
     """Return one clue per node and kind of line, with the newest text; in order of first appearance."""
-    found: dict[tuple[str | None, str], Clue] = {}
+    clues: dict[tuple[str | None, str], Clue] = {}
     for line in lines:
         text = shown(line).strip()
         if not text:
             continue
         key = (line.replica, shape(text))
-        count = found[key].count + 1 if key in found else 1
-        found[key] = Clue(text, line.timestamp_ns, line.replica, count, is_warning(line))
-    return list(found.values())
+        count = clues[key].count + 1 if key in clues else 1
+        clues[key] = Clue(text, line.timestamp_ns, line.replica, count, is_warning(line))
+    return list(clues.values())
 
 
 def only_on(lines: Iterable[LogLine], node: str, *, limit: int) -> tuple[Clue, ...]:

@@ -117,8 +117,8 @@ async def _deploy(
 
 def _check_checkpoints(form: DeployForm) -> None:
     """Raise CommandFailed for a checkpoint named by an option that the job does not have."""
-    job_id, names = form.facts.checkpoints_of, [each.checkpoint_id for each in form.checkpoints]
-    in_file = [each.checkpoint_name for each in form.details.checkpoints]
+    job_id, names = form.facts.checkpoints_of, [checkpoint.checkpoint_id for checkpoint in form.checkpoints]
+    in_file = [checkpoint.checkpoint_name for checkpoint in form.details.checkpoints]
     missing = [name for name in form.answers.checkpoint_names if name not in (*names, *in_file)]
     if job_id and missing:
         raise not_in_job(job_id, "checkpoint", missing[0], names)

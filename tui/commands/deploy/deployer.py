@@ -166,7 +166,7 @@ class Deployer:
             "status": status or None,
         } | _sent_document(review, sent)
         if example is not None:
-            document |= asdict(example) | {"models": [each.checkpoint_id for each in form.chosen]}
+            document |= asdict(example) | {"models": [checkpoint.checkpoint_id for checkpoint in form.chosen]}
         if self._cli_options.output_format == JSON:
             self._output.json(document)
         else:

@@ -115,19 +115,21 @@ async def _models(client: TrainingClient, wanted: str | None) -> list[Model]:
     models = await client.models.list()
     if wanted is None:
         return models
-    found = [each for each in models if each.id == wanted] or [each for each in models if each.name == wanted]
-    if not found:
-        names = known_names(each.name or each.id for each in models)
+    matching = [candidate for candidate in models if candidate.id == wanted] or [
+        candidate for candidate in models if candidate.name == wanted
+    ]
+    if not matching:
+        names = known_names(candidate.name or candidate.id for candidate in models)
         raise CommandFailed(f"no model {wanted!r} (known: {names})", ExitCode.NOT_FOUND)
-    return found
+    return matching
 
 
 async def _find(client: TrainingClient, deployment_id: str, model: str | None) -> ListedDeployment:
-    for each in await list_deployments(client, await _models(client, model)):
-        if each.id == deployment_id:
-            return each
-    known = client.remote.command_line("deployments")
-    raise CommandFailed(f"no deployment {deployment_id!r}; see {known}", ExitCode.NOT_FOUND)
+    for deployment in await list_deployments(client, await _models(client, model)):
+        if deployment.id == deployment_id:
+            return deployment
+    command = client.remote.command_line("deployments")
+    raise CommandFailed(f"no deployment {deployment_id!r}; see {command}", ExitCode.NOT_FOUND)
 
 
 @examples(
@@ -152,9 +154,9 @@ def deployments(
         return None
 
     async def show(client: TrainingClient, output: Output) -> None:
-        found = await list_deployments(client, await _models(client, model), job_id)
+        listed = await list_deployments(client, await _models(client, model), job_id)
         none = f"no deployments of checkpoints of job {job_id}" if job_id else "no deployments"
-        print_list(output, output_format, found, LISTED, COLUMNS, none)
+        print_list(output, output_format, listed, LISTED, COLUMNS, none)
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -187,8 +189,8 @@ async def show(
 def _document(deployment: ListedDeployment, served: ServedModel, link: str) -> dict[str, Any]:
     document = deployment.model_dump(mode="json") | {
         "link": link,
-        "checkpoints": [each._asdict() for each in served.checkpoints],
-        "startups": [each.model_dump(mode="json") for each in served.startups],
+        "checkpoints": [item._asdict() for item in served.checkpoints],
+        "startups": [item.model_dump(mode="json") for item in served.startups],
     }
     if served.call is not None:
         document |= {"url": served.call.url, "curl": served.call.curl, "python": served.call.python}
@@ -205,7 +207,10 @@ def _facts(deployment: ListedDeployment, served: ServedModel, link: str) -> list
         ("instance", Cell(deployment.instance_type_name or "")),
         ("replicas", Cell(str(deployment.active_replica_count))),
         ("created", Cell(created)),
-        ("checkpoints", Cell(", ".join(f"{each.name} of {each.job_id}" for each in served.checkpoints))),
+        (
+            "checkpoints",
+            Cell(", ".join(f"{checkpoint.name} of {checkpoint.job_id}" for checkpoint in served.checkpoints)),
+        ),
         ("last start", Cell(startup_text(served.startups))),
         ("link", Cell(link)),
     ]
@@ -248,7 +253,7 @@ async def logs(
             if follows and update.status != status:
                 status = update.status
                 output.remark(f"status: {status_word(status)}")
-            lines = [each for each in update.lines if stamp_ns(each) >= start_ns]
+            lines = [log_line for log_line in update.lines if stamp_ns(log_line) >= start_ns]
             if lines:
                 output.data("".join(render(OutputLine(line)) for line in lines))
             if not follows:
@@ -276,8 +281,8 @@ def _add_change(verb: DeploymentVerb, help_text: str) -> None:
         output_format: str,
     ) -> ExitCode:
         client.check_may_change(f"{verb} deployment {deployment_id}")
-        found = await _find(client, deployment_id, model)
-        change = DeploymentChange(verb, found, found.model_name)
+        deployment = await _find(client, deployment_id, model)
+        change = DeploymentChange(verb, deployment, deployment.model_name)
         return await _change(client, output, change, assume_yes, output_format)
 
     run.__doc__ = f"{help_text}\n\nAsks for confirmation. Prints the API's answer with -o json."

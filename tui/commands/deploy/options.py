@@ -29,10 +29,10 @@ class DeployOptions:
 def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Pairs:
     """Split ``K=V`` texts into pairs. Raises CommandFailed, without the value, if there is no ``=``."""
     pairs = []
-    for place, text in enumerate(texts, start=1):
+    for number, text in enumerate(texts, start=1):
         pair = read_pair(text)
         if pair is None:
-            raise CommandFailed(f"{parameter.opts[0]} number {place}: expected NAME=value", ExitCode.USAGE)
+            raise CommandFailed(f"{parameter.opts[0]} number {number}: expected NAME=value", ExitCode.USAGE)
         pairs.append(pair)
     return tuple(pairs)
 

@@ -138,8 +138,8 @@ def _print_data(
 def _draw(output: Output, runs: Sequence[ComparedRun], x_axis: str, smoothing: float) -> None:
     axis = X_AXES[x_axis]
     loss, speed = curves(runs, "loss", axis), curves(runs, "throughput", axis)
-    for title, found in (("loss", loss), (throughput_unit(runs), speed)):
-        span_s = max((line.times[-1] - line.times[0] for line in found), default=0.0)
+    for title, measured in (("loss", loss), (throughput_unit(runs), speed)):
+        span_s = max((line.times[-1] - line.times[0] for line in measured), default=0.0)
         label = {"step": count, "elapsed": duration, "clock": clock_label(span_s)}[axis]
-        lines = [smoothed(one, smoothing) for one in found]
+        lines = [smoothed(curve, smoothing) for curve in measured]
         draw_chart(output, f"{title} by {x_axis}", lines, unit=number, x_label=label)

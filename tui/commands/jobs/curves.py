@@ -85,12 +85,12 @@ def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int
     """Return time, step and value of each reading; the step is the last one logged at or before its time."""
     marks = progress.step_series
     points: list[tuple[float, int | None, float]] = []
-    place, step = 0, None
+    index, step = 0, None
     exact = _exact_steps(series, progress)
     for position, (time, value) in enumerate(zip(series.times, series.values, strict=True)):
-        while place < len(marks) and marks.times[place] <= time:
-            step = int(marks.values[place])
-            place += 1
+        while index < len(marks) and marks.times[index] <= time:
+            step = int(marks.values[index])
+            index += 1
         points.append((time, exact[position] if exact else step, value))
     return points
 

@@ -90,8 +90,8 @@ async def health(
     recorded = recorded_job_id()
     jobs = await _jobs(client, job_ids if recorded is None else [recorded])
     for number, job in enumerate(jobs, start=1):
-        place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
-        reading = await read_with_line(client, job, output, with_health_metrics=True, place=place)
+        prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
+        reading = await read_with_line(client, job, output, with_health_metrics=True, place=prefix)
         looked_at.append(replace(reading, run=judged(reading.run, settings.rules)))
     if not job_ids:
         looked_at.sort(key=lambda each: (WORST_FIRST.index(_code(each)), TOTALLED.index(_totalled(each))))
@@ -107,25 +107,25 @@ async def health(
 
 def _totalled(reading: LoadedRun) -> str:
     """Return the verdict for the total: a queued job without findings counts as waiting, not healthy."""
-    found = _verdict(reading)
-    is_waiting = found == "healthy" and reading.run.job.current_status in WAITING_STATUSES
-    return "waiting" if is_waiting else found
+    verdict = _verdict(reading)
+    is_waiting = verdict == "healthy" and reading.run.job.current_status in WAITING_STATUSES
+    return "waiting" if is_waiting else verdict
 
 
 def _total(verdicts: Sequence[str]) -> str:
     if not verdicts:
         return "no running or queued jobs"
     counts = Counter(verdicts)
-    words = ", ".join(f"{counts[word]} {word}" for word in TOTALLED if counts[word])
-    return f"{counted(len(verdicts), 'job')}: {words}"
+    counts_by_verdict = ", ".join(f"{counts[word]} {word}" for word in TOTALLED if counts[word])
+    return f"{counted(len(verdicts), 'job')}: {counts_by_verdict}"
 
 
 async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:
     if job_ids:
         return [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
 
-    found = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
-    return [job for job in found if not job.is_finished]
+    running = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+    return [job for job in running if not job.is_finished]
 
 
 def _code(reading: LoadedRun) -> ExitCode:
@@ -140,7 +140,7 @@ def _code(reading: LoadedRun) -> ExitCode:
 
 
 def _worst(reading: LoadedRun) -> str:
-    return next((found.severity for found in reading.run.findings), "")
+    return next((finding.severity for finding in reading.run.findings), "")
 
 
 def _verdict(reading: LoadedRun) -> str:
@@ -165,14 +165,14 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
         "unread": sorted(reading.unread),
         "findings": [
             {
-                "kind": str(one.kind),
-                "severity": one.severity,
-                "text": one.text,
-                "short": one.short,
-                "node": one.node,
-                "since": iso_time(one.since) if one.since else None,
+                "kind": str(finding.kind),
+                "severity": finding.severity,
+                "text": finding.text,
+                "short": finding.short,
+                "node": finding.node,
+                "since": iso_time(finding.since) if finding.since else None,
             }
-            for one in reading.run.findings
+            for finding in reading.run.findings
         ],
     }
 
@@ -180,25 +180,25 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
 def _print(output: Output, reading: LoadedRun) -> None:
     job = reading.run.job
     view = status_view(job.current_status)
-    known = _verdict(reading)
+    word = _verdict(reading)
     if job.is_finished:
         state = output.paint(f"{view.sign} {view.word}", view.tone)
-    elif known == "healthy":
+    elif word == "healthy":
         is_running = job.current_status == JobStatus.RUNNING
         state = output.paint("✓ healthy", "good") if is_running else f"{view.sign} {view.word}"
-    elif known == "checking":
+    elif word == "checking":
         state = output.paint(f"… {verdict(reading.run).words}", "muted")
-    elif known == "unknown":
+    elif word == "unknown":
         state = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
     else:
-        state = output.paint(f"{SIGNS[known]} {known}", TONES[known])
+        state = output.paint(f"{SIGNS[word]} {word}", TONES[word])
     name = f"  {sanitize(job.name)}" if job.name else ""
     output.data(f"{output.paint(sanitize(job.id), 'strong')}{name}  {state}\n")
-    for one in reading.run.findings:
-        node = f"{one.node}: " if one.node and one.node not in one.text else ""
-        age_s = (reading.run.server_now - one.since).total_seconds() if one.since else 0.0
-        since = f" (for {age(age_s)})" if one.since and not one.has_duration_in_text else ""
-        kind = output.paint(f"{SIGNS[one.severity]} {one.kind}", TONES[one.severity])
-        output.data(f"  {kind}  {sanitize(node + one.text)}{since}\n")
+    for finding in reading.run.findings:
+        node = f"{finding.node}: " if finding.node and finding.node not in finding.text else ""
+        age_s = (reading.run.server_now - finding.since).total_seconds() if finding.since else 0.0
+        since = f" (for {age(age_s)})" if finding.since and not finding.has_duration_in_text else ""
+        kind = output.paint(f"{SIGNS[finding.severity]} {finding.kind}", TONES[finding.severity])
+        output.data(f"  {kind}  {sanitize(node + finding.text)}{since}\n")
     if job.is_finished and job.error_message:
         output.data(f"  {sanitize(job.error_message)}\n")

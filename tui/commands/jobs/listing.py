@@ -93,15 +93,19 @@ async def jobs(
 ) -> None:
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
     project_id = await project_id_of(client, project_name)
-    wanted = await _wanted_statuses(client, statuses, project_id)
+    chosen_statuses = await _wanted_statuses(client, statuses, project_id)
     unreadable: list[str] = []
-    found = await client.jobs.search(project_id=project_id, statuses=wanted or None, unreadable=unreadable)
+    listed = await client.jobs.search(
+        project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable
+    )
     if unreadable:
         output.remark(left_out("job", unreadable))
-    kept = running_first(job for job in found if not wanted or job.current_status in wanted)
+    shown = running_first(
+        job for job in listed if not chosen_statuses or job.current_status in chosen_statuses
+    )
     if direction is not None:
-        kept = ordered(kept, lambda job: job.created_at, descending=direction == DESCENDING)
-    print_list(output, output_format, kept, LISTED_JOBS, JOB_COLUMNS, "no jobs")
+        shown = ordered(shown, lambda job: job.created_at, descending=direction == DESCENDING)
+    print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
 
 
 async def _wanted_statuses(
@@ -112,14 +116,14 @@ async def _wanted_statuses(
     Statuses that this version does not know are accepted if a job on the server has them.
     """
     typed = {short_status(full_status(status)): status for status in statuses}
-    known = {short_status(status): str(status) for status in JobStatus}
-    if not typed.keys() <= known.keys():
+    by_short_name = {short_status(status): str(status) for status in JobStatus}
+    if not typed.keys() <= by_short_name.keys():
         for job in await client.jobs.search(project_id=project_id):
-            known.setdefault(short_status(job.current_status), job.current_status)
+            by_short_name.setdefault(short_status(job.current_status), job.current_status)
     for name, status in typed.items():
-        if name not in known:
-            raise CommandFailed(unknown_value("status", status, known), ExitCode.USAGE)
-    return [known[name] for name in typed]
+        if name not in by_short_name:
+            raise CommandFailed(unknown_value("status", status, by_short_name), ExitCode.USAGE)
+    return [by_short_name[name] for name in typed]
 
 
 @examples("bt-tui projects", "bt-tui projects -o json | jq -r '.[].name'")
@@ -129,10 +133,10 @@ async def _wanted_statuses(
 async def projects(client: TrainingClient, output: Output, output_format: str) -> None:
     """List the projects that your key can access."""
     unreadable: list[str] = []
-    found = await client.projects.list(unreadable=unreadable)
+    listed = await client.projects.list(unreadable=unreadable)
     if unreadable:
         output.remark(left_out("project", unreadable))
-    print_list(output, output_format, found, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
+    print_list(output, output_format, listed, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
 
 
 @examples(
@@ -158,11 +162,11 @@ def view(
 
     JSON is that of "bt-tui jobs"; with --job-id, that of "bt-tui job".
     """
-    wanted = selected_project(project, project_id)
+    project_name = selected_project(project, project_id)
     if job_id is not None:
         context.invoke(job, job_argument=job_id, job_option=None, output_format=output_format)
         return
-    if wanted is None and output_format == TABLE:
+    if project_name is None and output_format == TABLE:
         context.invoke(projects, output_format=output_format)
         context.ensure_object(CommandSettings).output.data("\n")
-    context.invoke(jobs, project_name=wanted, statuses=(), direction=None, output_format=output_format)
+    context.invoke(jobs, project_name=project_name, statuses=(), direction=None, output_format=output_format)

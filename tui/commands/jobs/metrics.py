@@ -114,10 +114,10 @@ async def metrics(
     if follow and output_format == CHART:
         raise click.UsageError("-o chart can't follow; use the dashboard")
 
-    found = await choice.find(client)
+    job = await choice.find(client)
     if lists:
         since_at = resolve_since(since, client.clock.now())
-        reading = await read_with_line(client, found, output, since=since_at)
+        reading = await read_with_line(client, job, output, since=since_at)
         progress = reading.run.progress or ProgressSnapshot()
         names = curves_of(progress)
         if progress.refused_metrics:
@@ -130,18 +130,18 @@ async def metrics(
         return ExitCode.OK
     chosen = NodeChooser(nodes)
     new_report = partial(
-        report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
+        report_of, output, output_format, job, chosen=chosen, metrics=metrics, follows=follow
     )
-    time_range = _time_range(found, since, end, output_format, client.clock.now())
+    time_range = _time_range(job, since, end, output_format, client.clock.now())
     if follow:
-        return await _follow(client, found, chosen, new_report(), time_range[0], step_s, interval_s)
-    answer = await _once(client, found, time_range, step_s)
-    _check_nodes(chosen, found, answer)
+        return await _follow(client, job, chosen, new_report(), time_range[0], step_s, interval_s)
+    answer = await _once(client, job, time_range, step_s)
+    _check_nodes(chosen, job, answer)
     report = new_report()
     report.take(answer)
     report.end()
     if report.is_empty:
-        output.remark("no samples" if found.is_finished else "no samples yet; they start when the job runs")
+        output.remark("no samples" if job.is_finished else "no samples yet; they start when the job runs")
     return ExitCode.OK
 
 
@@ -196,7 +196,7 @@ async def _follow(
 
 
 def _check_nodes(chosen: NodeChooser, job: TrainingJob, answer: JobMetrics) -> None:
-    names = [one.node_id for one in answer.per_node_metrics]
+    names = [node.node_id for node in answer.per_node_metrics]
     if not names and (answer.gpu_utilization or answer.cpu_usage):
         names = [LEADER]
     for name in names:

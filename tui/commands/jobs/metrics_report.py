@@ -71,13 +71,13 @@ class SampleDeduplicator:
         for key, samples in _series_of(answer):
             if key[2] not in self._metrics or not self._chosen(key[0] or None):
                 continue
-            held = self._held.setdefault(key, {})
+            taken = self._held.setdefault(key, {})
             for sample in samples:
-                if sample.timestamp not in held or held[sample.timestamp] != sample.value:
-                    held[sample.timestamp] = sample.value
+                if sample.timestamp not in taken or taken[sample.timestamp] != sample.value:
+                    taken[sample.timestamp] = sample.value
                     new[sample.timestamp, key] = sample.value
-        places = sorted(new, key=lambda place: (place[0], _order(place[1])))
-        return [(*place, new[place]) for place in places]
+        places = sorted(new, key=lambda stamped_key: (stamped_key[0], _order(stamped_key[1])))
+        return [(*stamped_key, new[stamped_key]) for stamped_key in places]
 
     def series(self) -> dict[SampleKey, Samples]:
         keys = sorted(filter(self._held.get, self._held), key=_order)
@@ -90,7 +90,9 @@ class SampleDeduplicator:
 
 def _series_of(answer: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
     # The top-level series are the leader's: if the nodes are listed, they would count twice.
-    nodes: list[tuple[str, NodeSeries]] = [(one.node_id, one.metrics) for one in answer.per_node_metrics]
+    nodes: list[tuple[str, NodeSeries]] = [
+        (entry.node_id, entry.metrics) for entry in answer.per_node_metrics
+    ]
     for node, series in nodes or [(LEADER, answer)]:
         for metric in ("gpu_utilization", "gpu_memory_usage_bytes"):
             for gpu, samples in getattr(series, metric).items():

@@ -108,8 +108,8 @@ def facts(reading: LoadedRun) -> dict[str, Any]:
         "restarts": [iso_time(time) for time in progress.restarts],
         "checkpoints": [{"name": name, "time": _stamp(at_ns)} for name, at_ns in progress.saves],
         "streams": [
-            {"stream": one.key, "node": one.replica, "rank": one.rank, "step": one.step}
-            for one in progress.streams
+            {"stream": view.key, "node": view.replica, "rank": view.rank, "step": view.step}
+            for view in progress.streams
         ],
     }
 
@@ -117,7 +117,7 @@ def facts(reading: LoadedRun) -> dict[str, Any]:
 def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
     view = status_view(run.job.current_status)
-    words: list[tuple[str, Cell]] = [
+    rows: list[tuple[str, Cell]] = [
         ("job", Cell(f"{run.job.name or run.job.id} ({run.job.id})", "strong")),
         ("status", Cell(f"{view.sign} {view.word}", view.tone)),
     ]
@@ -125,20 +125,20 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         of = (
             f" of {count(progress.total_steps)}, {percent(progress.fraction)}" if progress.total_steps else ""
         )
-        words.append(("step", Cell(count(progress.step) + of, "strong")))
+        rows.append(("step", Cell(count(progress.step) + of, "strong")))
     if progress.epoch is not None:
         of = f" of {number(progress.total_epochs)}" if progress.total_epochs else ""
-        words.append(("epoch", Cell(number(progress.epoch) + of)))
+        rows.append(("epoch", Cell(number(progress.epoch) + of)))
     left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
     if left is not None and left >= 1 and not run.job.is_finished:
         span = f" ({duration(between[0])}–{duration(between[1])})" if between else ""
-        words.append(("ETA", Cell(duration(left) + span)))
+        rows.append(("ETA", Cell(duration(left) + span)))
     if progress.rate_steps_per_s is not None:
         overall = progress.rate_overall
         now = rate(progress.rate_steps_per_s, like=overall)
-        words.append(("speed", Cell(f"{now} now, {rate(overall)} over the run")))
+        rows.append(("speed", Cell(f"{now} now, {rate(overall)} over the run")))
     if progress.loss is not None:
-        words.append(("loss", Cell(f"{number(progress.loss)} {loss_trend(progress)}".rstrip(), "strong")))
+        rows.append(("loss", Cell(f"{number(progress.loss)} {loss_trend(progress)}".rstrip(), "strong")))
     for title, value, unit in (
         ("eval loss", progress.eval_loss, ""),
         ("learning rate", progress.learning_rate, ""),
@@ -147,24 +147,24 @@ def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
         ("samples", progress.samples_per_s, " samples/s"),
     ):
         if value is not None:
-            words.append((title, Cell(number(value) + unit)))
+            rows.append((title, Cell(number(value) + unit)))
     if progress.metrics:
-        words.append(("metrics", Cell(known_names(progress.metrics))))
+        rows.append(("metrics", Cell(known_names(progress.metrics))))
     checkpoint = last_checkpoint(run)
     if checkpoint is not None:
         ago = f"{age((run.at - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
         parts = [part for part in (checkpoint.name, ago, checkpoint.remark) if part]
-        words.append(("last checkpoint", Cell(", ".join(parts))))
+        rows.append(("last checkpoint", Cell(", ".join(parts))))
     if progress.restarts:
-        words.append(("restarts", Cell(count(len(progress.restarts)), "caution")))
+        rows.append(("restarts", Cell(count(len(progress.restarts)), "caution")))
     if progress.errors.count:
         newest = progress.errors.newest
         text = f": {newest.text}" if newest else ""
-        words.append(("error lines", Cell(count(progress.errors.count) + text, "bad")))
+        rows.append(("error lines", Cell(count(progress.errors.count) + text, "bad")))
     if len(progress.streams) > 1:
         streams = counted(len(progress.streams), "stream")
-        words.append(("source", Cell(f"{progress.stream} (of {streams})", "muted")))
-    return words
+        rows.append(("source", Cell(f"{progress.stream} (of {streams})", "muted")))
+    return rows
 
 
 def _stamp(at_ns: int | None) -> str | None:
@@ -239,18 +239,18 @@ def progress(
         choice = JobChoice(recording.job.id, None)
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        found = await choice.find(client)
+        job = await choice.find(client)
         reading = await read_with_line(
-            client, found, output, since=resolve_since(since, client.clock.now()), stream=stream
+            client, job, output, since=resolve_since(since, client.clock.now()), stream=stream
         )
         progress = reading.run.progress
-        known = [one.key for one in progress.streams] if progress is not None else []
-        if stream is not None and known and stream not in known:
-            raise not_in_job(found.id, "stream", stream, known)
+        streams = [view.key for view in progress.streams] if progress is not None else []
+        if stream is not None and streams and stream not in streams:
+            raise not_in_job(job.id, "stream", stream, streams)
         if progress is None or (progress.step is None and progress.loss is None):
             output.remark("no training progress found in the log")
         if metrics:
-            curves = chosen_curves(progress or ProgressSnapshot(), metrics, f"job {found.id}")
+            curves = chosen_curves(progress or ProgressSnapshot(), metrics, f"job {job.id}")
             print_curves(output, curves, progress or ProgressSnapshot(), output_format)
         elif output_format == JSON:
             output.json(_document(reading, with_series))

@@ -64,7 +64,7 @@ def lines_of_file(path: Path) -> list[LogLine]:
 
 def lines_of_recording(recording: Recording) -> list[LogLine]:
     """Return the lines of a recording, in the order in which they arrived."""
-    return [line for each in recording.log.entries() if isinstance(line := each.logged, LogLine)]
+    return [line for entry in recording.log.entries() if isinstance(line := entry.logged, LogLine)]
 
 
 def show_lines(
@@ -122,7 +122,7 @@ def _shown_while_read(lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _lines(file: Iterator[str]) -> Iterator[LogLine]:
-    for place, line in enumerate(file):
+    for line_number, line in enumerate(file):
         text = line.rstrip("\n")
         record: Any = None
         if text.startswith("{") and '"message"' in text:
@@ -133,15 +133,15 @@ def _lines(file: Iterator[str]) -> Iterator[LogLine]:
         if isinstance(record, dict) and isinstance(record.get("message"), str) and "timestamp" in record:
             stamp, replica = str(record["timestamp"]), record.get("replica")
             is_time = stamp.isascii() and stamp.isdigit() and len(stamp) <= _NS_DIGITS
-            at_ns = int(stamp) if is_time else place * NS_PER_S
+            at_ns = int(stamp) if is_time else line_number * NS_PER_S
             yield LogLine(at_ns, record["message"], replica if isinstance(replica, str) else None, None)
         else:
-            yield LogLine(place * NS_PER_S, text, None, None)
+            yield LogLine(line_number * NS_PER_S, text, None, None)
 
 
 def _fields(reading: ParsedMetrics) -> dict[str, Any]:
-    found = ((name, getattr(reading, name)) for name in _FIELDS)
-    return {name: _plain(value) for name, value in found if value is not None}
+    values = ((name, getattr(reading, name)) for name in _FIELDS)
+    return {name: _plain(value) for name, value in values if value is not None}
 
 
 def _metrics(reading: ParsedMetrics) -> dict[str, Any]:
@@ -170,8 +170,8 @@ def _print_each_line(output: Output, reads: Sequence[_Read], output_format: str)
         output.data(csv_lines([("line", *_FIELDS)]))
         for read in reads:
             if read.reading is not None:
-                found = _fields(read.reading)
-                output.data(csv_lines([(read.number, *(found.get(name) for name in _FIELDS))]))
+                fields = _fields(read.reading)
+                output.data(csv_lines([(read.number, *(fields.get(name) for name in _FIELDS))]))
         return
     output.data(table_of(_LINE_COLUMNS, reads, output))
 
@@ -202,7 +202,7 @@ def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> di
 
 def _text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(str(one) for one in value) or "–"
+        return ", ".join(str(item) for item in value) or "–"
     if isinstance(value, float):
         return number(value)
     return count(value) if isinstance(value, int) else str(value)

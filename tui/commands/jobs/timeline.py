@@ -30,21 +30,21 @@ def print_timeline(output: Output, settings: RunSettings, output_format: str) ->
             line.show(f"judging {recording.name}", 0, 0, percent(part))
             timeline.look()
     if output_format == JSON:
-        output.json([_record(one) for one in timeline.findings])
+        output.json([_record(period) for period in timeline.findings])
     else:
         output.data(table_of(_COLUMNS, timeline.findings, output))
 
 
 def _record(period: FindingPeriod) -> dict[str, Any]:
-    found = period.finding
+    finding = period.finding
     return {
-        "kind": str(found.kind),
-        "severity": found.severity,
-        "node": found.node,
-        "since": iso_time(found.since) if found.since else None,
+        "kind": str(finding.kind),
+        "severity": finding.severity,
+        "node": finding.node,
+        "since": iso_time(finding.since) if finding.since else None,
         "first_seen": iso_time(period.first_seen),
         "last_seen": iso_time(period.last_seen),
-        "message": found.text,
+        "message": finding.text,
     }
 
 

@@ -53,16 +53,20 @@ async def why(
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )
     run = judged(reading.run, run_settings().rules)
-    wanted = [one for one in explained_findings(run) if kind in (None, str(one.kind) if one else "failed")]
-    explanations = [await read_explanation(client, run, finding) for finding in wanted]
+    chosen = [
+        explained
+        for explained in explained_findings(run)
+        if kind in (None, str(explained.kind) if explained else "failed")
+    ]
+    explanations = [await read_explanation(client, run, finding) for finding in chosen]
     title = job.name or job.id
     if output_format == JSON:
-        output.json({"job_id": job.id, "explanations": [_record(one) for one in explanations]})
+        output.json({"job_id": job.id, "explanations": [_record(explained) for explained in explanations]})
     elif output_format == MARKDOWN:
-        output.data("\n".join(markdown(one, title) for one in explanations))
+        output.data("\n".join(markdown(explained, title) for explained in explanations))
     else:
-        for one in explanations:
-            _print(output, one)
+        for explained in explanations:
+            _print(output, explained)
     if not explanations:
         output.remark(f"nothing to explain: {_nothing(run, kind)}")
 
@@ -75,12 +79,12 @@ def _nothing(run: RunSnapshot, kind: str | None) -> str:
 
 
 def _record(explanation: Explanation) -> dict[str, Any]:
-    found = explanation.finding
+    finding = explanation.finding
     return {
-        "kind": str(found.kind) if found is not None else "failed",
-        "severity": found.severity if found is not None else "critical",
-        "node": found.node if found is not None else None,
-        "since": iso_time(found.since) if found is not None and found.since else None,
+        "kind": str(finding.kind) if finding is not None else "failed",
+        "severity": finding.severity if finding is not None else "critical",
+        "node": finding.node if finding is not None else None,
+        "since": iso_time(finding.since) if finding is not None and finding.since else None,
         "problem": explanation.problem,
         "answer": explanation.answer,
         "facts": list(explanation.facts),

@@ -107,7 +107,7 @@ def _keeps_best_only(saved: Sequence[_Saved], run: Watched) -> bool:
         return False
     if saved[-1].at_s + MINUTE_S < best_at[-1] < run.now_s - _LISTED_AFTER_S:
         return False
-    return all(any(-MINUTE_S <= each.at_s - at <= _LISTED_AFTER_S for at in best_at) for each in saved)
+    return all(any(-MINUTE_S <= save.at_s - at <= _LISTED_AFTER_S for at in best_at) for save in saved)
 
 
 def _longest_pause_s(run: Watched, begin_s: float) -> float:

@@ -75,7 +75,7 @@ def _last_word_s(run: Watched) -> float:
 def _works_on_cpus(run: Watched, node: NodeSnapshot, idle: Container[str]) -> bool:
     """Return True if a node's GPUs never worked, but its CPUs do, more than on nodes whose GPUs work."""
     others = [
-        each.cpu_now for each in run.metrics.nodes if each.name not in idle and each.cpu_now is not None
+        other.cpu_now for other in run.metrics.nodes if other.name not in idle and other.cpu_now is not None
     ]
     never_worked = first_time(node.mean_utilization, WORKING) == math.inf
     return never_worked and bool(others) and (node.cpu_now or 0.0) > max(others)

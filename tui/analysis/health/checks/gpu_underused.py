@@ -24,10 +24,10 @@ def find(run: Watched, limits: Limits) -> Findings:
     at = run.metrics.at
     if at is None or run.is_reinforcement or (run.last_step_s or 0.0) < at - 5 * MINUTE_S:
         return
-    held = run.is_held()
+    is_held = run.is_held()
     machine = run.run.job.instance_type
     cores = (machine.millicpu_limit if machine else 0) / 1000
-    busy_cpus = run.eased(0.8, 0.0, held=held) * cores or math.inf
+    busy_cpus = run.eased(0.8, 0.0, held=is_held) * cores or math.inf
     for window_s, below, cpu_from in (
         (limits.underused_after_s, limits.underused_below, busy_cpus),
         (4.0 * limits.underused_after_s, WORKING, 0.0),
@@ -38,7 +38,7 @@ def find(run: Watched, limits: Limits) -> Findings:
             means_of_parts(series, at, window_s / 3, 3)
             for series in zip(*((node.mean_utilization, node.cpu) for node in run.metrics.nodes), strict=True)
         )
-        is_low = len(uses) == 3 and max(uses) < run.eased(below, 1.0, held=held)
+        is_low = len(uses) == 3 and max(uses) < run.eased(below, 1.0, held=is_held)
         if is_low and min(cpus, default=0.0) >= cpu_from:
             text = f"GPUs only {percent(sum(uses) / 3)} busy for {duration(window_s)} or longer"
             if cpu_from:

@@ -63,25 +63,25 @@ def find(run: Watched, limits: Limits) -> Findings:
     if worse is not None:
         yield worse
         return
-    norms, held = _norms(run), run.is_held()
-    if norms is None or norms[0] <= run.eased(limits.grad_norm_factor, 1.0, held=held) * norms[1]:
+    norms, is_held = _norms(run), run.is_held()
+    if norms is None or norms[0] <= run.eased(limits.grad_norm_factor, 1.0, held=is_held) * norms[1]:
         return
     series = run.progress.grad_norm_series
     since = _above_since(series, norms[1] + _BEGUN * (norms[0] - norms[1])) or series.times[-1]
-    if held or not Rise(*norms, since, (), values_between(series, since)).comes_back:
+    if is_held or not Rise(*norms, since, (), values_between(series, since)).comes_back:
         text = f"grad norm diverging: {number(norms[0])}, was {number(norms[1])}"
         yield run.finding("warning", text, since_s=since)
 
 
 def worse_loss(run: Watched, limits: Limits) -> HealthFinding | None:
     """Return the finding if the loss got worse and stays so."""
-    held = run.is_held()
-    factor = run.eased(limits.loss_factor, 1.0, held=held)
+    is_held = run.is_held()
+    factor = run.eased(limits.loss_factor, 1.0, held=is_held)
     rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), factor)
     if rise is None or _is_by_design(run, rise):
         return None
     is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
-    if not held and not _is_divergence(rise, is_sure, _norms(run)):
+    if not is_held and not _is_divergence(rise, is_sure, _norms(run)):
         return None
     text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
     return run.finding("critical" if is_sure else "warning", text, since_s=rise.since)

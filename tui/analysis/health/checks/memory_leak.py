@@ -24,7 +24,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     machine = run.run.job.instance_type
     gpu_limit = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
     host_limit = (machine.memory_limit_mib or 0) * BYTES_PER_MIB
-    held = bool(run.held_nodes)
+    is_held = bool(run.held_nodes)
     leaks: list[tuple[str, str, Forecast]] = []
     for node in run.metrics.nodes:
         gpus = zip(node.gpus, node.gpu_memory, strict=True)
@@ -37,7 +37,7 @@ def find(run: Watched, limits: Limits) -> Findings:
                 window_s=limits.leak_window_s,
                 growth=limits.leak_share,
                 full_within_s=limits.leak_full_within_s,
-                held=held,
+                held=is_held,
             )
             if ahead is not None:
                 leaks.append((node.name, part, ahead))

@@ -27,8 +27,8 @@ class Limits:
 def find(run: Watched, limits: Limits) -> Findings:
     series = run.progress.eval_loss_series
     pairs = zip(series.times, series.values, strict=True)
-    known = [(time, value) for time, value in pairs if isfinite(value) and time >= run.attempt_since]
-    times, values = [time for time, _ in known], [value for _, value in known]
+    points = [(time, value) for time, value in pairs if isfinite(value) and time >= run.attempt_since]
+    times, values = [time for time, _ in points], [value for _, value in points]
     levels = [median(values[first : first + _LEVEL]) for first in range(len(values) - _LEVEL + 1)]
     if run.is_reinforcement or len(levels) <= limits.overfit_evaluations:
         return

@@ -49,12 +49,12 @@ def find(run: Watched, limits: Limits) -> Findings:
         return
     earlier, newest = speeds[:-_BINS], [speed for _, speed in speeds[-_BINS:]]
     usual = sorted(speed for _, speed in earlier)[3 * len(earlier) // 4]
-    held = run.is_held()
-    slow_below = run.eased(limits.slowdown_share, 1.0, held=held) * usual
+    is_held = run.is_held()
+    slow_below = run.eased(limits.slowdown_share, 1.0, held=is_held) * usual
     # Once found, a run that is slow in bursts remains so as long as the whole window is slow.
-    now = 1 / fmean(1 / max(speed, 1e-9) for speed in newest) if held else median(newest)
+    now = 1 / fmean(1 / max(speed, 1e-9) for speed in newest) if is_held else median(newest)
     # A speed that rises by this much within the window is coming back.
-    if (now if held else max(newest)) >= slow_below or (not held and newest[-1] > 1.08 * newest[0]):
+    if (now if is_held else max(newest)) >= slow_below or (not is_held and newest[-1] > 1.08 * newest[0]):
         return
     began = speeds[-_BINS][0]
     for time, speed in reversed(earlier):
@@ -62,7 +62,7 @@ def find(run: Watched, limits: Limits) -> Findings:
             break
         began = time
     slow_bins = (speeds[-1][0] - began) / bin_s + 1
-    if not held and slow_bins <= 2.0 * _longest_recovered(earlier, now, usual):
+    if not is_held and slow_bins <= 2.0 * _longest_recovered(earlier, now, usual):
         return
     cause = _cause(run, began, limits.slowdown_window_s, in_tokens=unit == "tok/s")
     if cause is not None:
@@ -78,7 +78,7 @@ def _paced(marks: Series) -> Series:
     for first in range(0, len(speeds), _NEAR):
         near = speeds[first : first + _NEAR]
         least = median(speed for _, speed in near) / _PAUSE
-        steady += [each for each in near if each[1] >= least]
+        steady += [point for point in near if point[1] >= least]
     return Series("steps/s", tuple(time for time, _ in steady), tuple(speed for _, speed in steady))
 
 

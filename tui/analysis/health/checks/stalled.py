@@ -102,9 +102,9 @@ def _without_steps(run: Watched, line_s: float, silent_s: float, unread_s: float
 
 def _are_pinned(run: Watched, since: float) -> bool:
     """Return True if all GPUs have been at 100% since then, without variation, but seldom before."""
-    held = run.is_held()
+    is_held = run.is_held()
     uses = [node.mean_utilization for node in run.metrics.nodes if node.mean_utilization.values]
-    return bool(uses) and all(_is_pinned(use, since + MINUTE_S, held=held) for use in uses)
+    return bool(uses) and all(_is_pinned(use, since + MINUTE_S, held=is_held) for use in uses)
 
 
 def _is_pinned(use: Series, since: float, *, held: bool) -> bool:

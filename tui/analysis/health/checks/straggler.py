@@ -49,16 +49,18 @@ class Lag:
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    held = run.held_nodes
+    held_nodes = run.held_nodes
     comparable = _is_comparable(run, limits)
-    slow = _lags(run, limits) if held or comparable else {}
+    slow = _lags(run, limits) if held_nodes or comparable else {}
     for name, lag in slow.items():
         uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
         short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
         yield run.finding("warning", f"{name} {how}: {uses}", short=short, node=name, since_s=lag.since)
     if not comparable:  # A pause ends no finding.
-        yield from (each for each in run.held.values() if each.kind == run.kind and each.node not in slow)
+        yield from (
+            finding for finding in run.held.values() if finding.kind == run.kind and finding.node not in slow
+        )
     yield from _by_step_time(run, limits, slow)
 
 
@@ -82,7 +84,7 @@ def _is_comparable(run: Watched, limits: Limits) -> bool:
 
 
 def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
-    at, held = run.metrics.at, run.held_nodes
+    at, held_nodes = run.metrics.at, run.held_nodes
     # Nodes that have not worked yet are still loading.
     nodes = [node for node in run.metrics.nodes if first_time(node.mean_utilization, IDLE) < math.inf]
     if at is None or len(nodes) < 2:
@@ -99,7 +101,7 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
     lags: dict[str, Lag] = {}
     for name in halves:
         peers = [peer for peer in _peers(run, groups, name) if peer in halves]
-        share = run.eased(limits.straggler_share, 1.0, held=name in held)
+        share = run.eased(limits.straggler_share, 1.0, held=name in held_nodes)
         earlier, newest = (
             _compare(halves[name][half], [halves[peer][half] for peer in peers], share)
             for half in range(_HALVES)
@@ -108,12 +110,18 @@ def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
             continue
         use = groups.nodes[name].mean_utilization
         # A few low samples prove nothing; a node that has been found may wait in bursts.
-        if name not in held and not newest[2] and not _is_lasting(use, at - 2 * part_s, share * newest[1]):
+        if (
+            name not in held_nodes
+            and not newest[2]
+            and not _is_lasting(use, at - 2 * part_s, share * newest[1])
+        ):
             continue
         starts = [groups.likeness(*sorted((name, peer))).apart_since for peer in peers]
         since = median([start for start in starts if start is not None] or [at])
         lags[name] = Lag(*newest, max(use.times[0], min(since, at - 2 * part_s)))
-    return {name: lag for name, lag in lags.items() if name in held or not _is_role(run, groups, name, lags)}
+    return {
+        name: lag for name, lag in lags.items() if name in held_nodes or not _is_role(run, groups, name, lags)
+    }
 
 
 def _is_lasting(use: Series, start: float, below: float) -> bool:
@@ -162,8 +170,10 @@ def _is_role(run: Watched, groups: Groups, name: str, lags: Mapping[str, Lag]) -
     if lag.busier and not groups.peers(name):
         return True
     return any(
-        other != name and abs(each.since - lag.since) <= 2 * BIN_S and abs(each.own - lag.own) <= 2 * _CLOSE
-        for other, each in lags.items()
+        other != name
+        and abs(other_lag.since - lag.since) <= 2 * BIN_S
+        and abs(other_lag.own - lag.own) <= 2 * _CLOSE
+        for other, other_lag in lags.items()
     )
 
 
