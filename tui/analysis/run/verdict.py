@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.text.units import age
+from tui.text.units import age, duration
 
 PARTS = frozenset({LOG, METRICS})
 """The data that a verdict requires."""
@@ -18,6 +19,11 @@ ENOUGH_S = 300.0
 """Nothing can be said of a run before its metrics cover this time …"""
 STARTING_S = 1500.0
 """… or this time, as long as the log shows no steps: it may still load."""
+
+_PHASE_NAMES = {"evaluation": "evaluating", "checkpoint": "saving"}
+MIN_PHASE_S = 30.0
+PHASE_STEPS = 3
+"""Show a side activity once it takes longer than this many steps."""
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
@@ -82,3 +88,23 @@ def verdict(run: RunSnapshot) -> Verdict:
     if run.compares_nodes:
         return Verdict("checking", "checking health: comparing nodes…")
     return Verdict("healthy", "healthy")
+
+
+def is_stuck(run: RunSnapshot) -> bool:
+    """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
+    return any(found.kind.halts or found.kind.loss == "not finite" for found in run.findings)
+
+
+def side_activity(run: RunSnapshot) -> str:
+    """Return an evaluation or a save that interrupts the steps, once it has taken a while; empty if none."""
+    progress = run.progress
+    if run.job.is_finished or progress is None or progress.run_phase is None:
+        return ""
+    word = _PHASE_NAMES.get(progress.run_phase.kind)
+    if word is None or progress.last_step_at_ns is None:
+        return ""
+    now_s = run.server_now.timestamp()
+    still_s = now_s - progress.last_step_at_ns / NS_PER_S
+    if still_s < max(MIN_PHASE_S, PHASE_STEPS * (progress.step_interval_s or 0.0)):
+        return ""
+    return f"{word} for {duration(now_s - progress.run_phase.since)}"

@@ -14,11 +14,10 @@ from textual.message import Message
 from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
-from api_client.models.logs import NS_PER_S
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.metrics import headline_metrics
-from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
+from tui.analysis.progress.snapshot import loss_trend
 from tui.analysis.run.finding import (
     NODE_CHARACTERS,
     SIGNS,
@@ -27,7 +26,7 @@ from tui.analysis.run.finding import (
     SnoozedFindings,
 )
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
-from tui.analysis.run.verdict import verdict
+from tui.analysis.run.verdict import is_stuck, side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
 from tui.analysis.series import latest
 from tui.tables.column import Span
@@ -48,10 +47,6 @@ HEALTH_PRIORITY_COUNT = 3
 """The worst finding, the number of further ones, and the last checkpoint are always visible."""
 CONFIDENT_SHARE = 0.1
 """Show an ETA without its range if the range is narrower than this share of it."""
-_PHASE_NAMES = {"evaluation": "evaluating", "checkpoint": "saving"}
-MIN_PHASE_S = 30.0
-PHASE_STEPS = 3
-"""Show a side activity once it takes longer than this many steps."""
 BEFORE_RUNNING_NOTE = "Nodes, charts and logs appear here once the job is running."
 MIN_ERROR_CELLS = 24
 """Minimum width for an error's text; with less space, errors are only counted."""
@@ -151,15 +146,11 @@ def progress(run: RunSnapshot) -> list[Fact]:
                 (f" {loss_trend(progress)}".rstrip() if isfinite(progress.loss) else "", "plain"),
             ]
         )
-    if (
-        progress is not None
-        and not run.job.is_finished
-        and (run_phase := _current_phase(progress, run.server_now))
-    ):
-        facts.append(run_phase)
+    if activity := side_activity(run):
+        facts.append([(activity, "accent")])
     left_s = seconds_left(progress, run.server_now) if progress is not None else None
     if left_s is not None and left_s >= 1 and not run.job.is_finished:
-        facts.append([("no ETA", "muted")] if _is_stuck(run) else _eta(run, left_s))
+        facts.append([("no ETA", "muted")] if is_stuck(run) else _eta(run, left_s))
     if progress is not None and progress.rate_steps_per_s is not None:
         facts.append([(rate(progress.rate_steps_per_s), "plain")])
     if progress is not None and progress.learning_rate is not None:
@@ -171,17 +162,6 @@ def progress(run: RunSnapshot) -> list[Fact]:
     if not facts and not run.job.is_finished:
         return [[("no training progress in the log so far", "muted")]]
     return facts
-
-
-def _current_phase(progress: ProgressSnapshot, now: datetime) -> Fact:
-    """Return the run's side activity (evaluation or saving), once it has taken a while."""
-    word = _PHASE_NAMES.get(progress.run_phase.kind) if progress.run_phase is not None else None
-    if progress.run_phase is None or word is None or progress.last_step_at_ns is None:
-        return []
-    still_s = now.timestamp() - progress.last_step_at_ns / NS_PER_S
-    if still_s < max(MIN_PHASE_S, PHASE_STEPS * (progress.step_interval_s or 0.0)):
-        return []
-    return [(f"{word} for {duration(now.timestamp() - progress.run_phase.since)}", "accent")]
 
 
 def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset()) -> list[Fact]:
@@ -270,11 +250,6 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
     if between is not None and between[1] - between[0] > CONFIDENT_SHARE * left_s:
         fact.append((f" ({duration(between[0])}–{duration(between[1])})", "muted"))
     return fact
-
-
-def _is_stuck(run: RunSnapshot) -> bool:
-    """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
-    return any(found.kind.halts or found.kind.loss == "not finite" for found in run.findings)
 
 
 def cost(run: RunSnapshot) -> Fact:
