@@ -83,7 +83,7 @@ async def read_run(
 
     async def metrics() -> None:
         if with_health_metrics or not job.node_count:
-            await _read_metrics(watcher, unread)
+            await read_metrics_if_any(watcher, unread)
 
     start = since or job.earliest_time(now)
     log, *_ = await together(
@@ -106,7 +106,7 @@ async def read_checkpoints_if_any(watcher: RunWatcher) -> None:
             raise
 
 
-async def _read_metrics(watcher: RunWatcher, unread: dict[str, RequestError]) -> None:
+async def read_metrics_if_any(watcher: RunWatcher, unread: dict[str, RequestError]) -> None:
     """Read the metrics, which charts show, too; on an error response, record it in ``unread``."""
     try:
         await watcher.read_health_metrics()

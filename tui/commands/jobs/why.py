@@ -14,7 +14,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
-from tui.commands.support.options import JSON, TEXT, examples, format_option, job_argument
+from tui.commands.support.options import JSON, MARKDOWN, TEXT, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command, run_settings
@@ -22,8 +22,6 @@ from tui.readers.session import listed_prices
 from tui.readers.why import read_explanation
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.times import iso_time
-
-MARKDOWN = "markdown"
 
 
 @examples(

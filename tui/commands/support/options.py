@@ -126,6 +126,7 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
 
 
 TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
+MARKDOWN = "markdown"
 JSONL = "jsonl"
 OFFICIAL_TABLES = ("cli-table", "text")
 JOBS, PROJECTS, PROJECT_IDS = "jobs", "projects", "project ids"

@@ -1,0 +1,111 @@
+"""The commands that make sense next for a run, each with what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from api_client.models import WAITING_STATUSES, JobStatus
+from tui.analysis.checkpoints.facts import CheckpointFacts
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import is_stuck
+from tui.text.sanitize import sanitize
+from tui.text.times import time_key
+
+_LONGEST_NAME = 80
+_FAILED = (JobStatus.FAILED, JobStatus.DEPLOY_FAILED)
+
+
+class Command(Protocol):
+    """Returns a command line that acts on the same server; empty if none does (``Remote.command_line``)."""
+
+    def __call__(self, *arguments: str, changes: bool = False) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A command, and what for; ``changes`` if it changes something on the server."""
+
+    command: str
+    purpose: str
+    changes: bool = False
+
+
+Suggestion = tuple[tuple[str, ...], str, bool]
+
+
+def next_steps(
+    run: RunSnapshot, checkpoints: Sequence[CheckpointFacts], command: Command
+) -> tuple[NextStep, ...]:
+    """Return what to do next, the most useful first; nothing with a name that does not fit in a command."""
+    steps = []
+    for arguments, purpose, changes in _suggestions(run, checkpoints):
+        line = command(*arguments, changes=changes) if all(map(_is_usable, arguments)) else ""
+        if line:
+            steps.append(NextStep(line, purpose, changes))
+    return tuple(steps)
+
+
+def _is_usable(name: str) -> bool:
+    return 0 < len(name) <= _LONGEST_NAME and name.isascii() and sanitize(name) == name
+
+
+def _suggestions(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:
+    job = run.job.id
+    if run.job.current_status in WAITING_STATUSES:
+        yield ("capacity",), "who has the GPUs", False
+        yield ("wait", job, "--until", "running"), "wait until it runs", False
+        if not run.job.is_spot:
+            spot = ("update", job, "--availability-model", "spot")
+            yield spot, "wait for spot capacity instead; it can be reclaimed", True
+    elif run.job.is_finished:
+        yield from _after_the_end(run, checkpoints)
+    else:
+        yield from _while_running(run, checkpoints)
+
+
+def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:
+    job = run.job.id
+    bad = [finding for finding in run.findings if finding.severity != "info"]
+    if bad:
+        yield ("why", job), "all evidence of the findings", False
+    node = next((finding.node for finding in bad if finding.node), None)
+    if node is not None and not node.startswith("-"):
+        lines = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
+        yield lines, "warnings of that node", False
+    if is_stuck(run) or any(finding.severity == "critical" for finding in bad):
+        yield ("stop", job), "stop it now: what is not saved is lost", True
+        yield from _resuming(run, checkpoints)
+    elif bad and checkpoints:
+        yield ("stop", job, "--after-checkpoint"), "stop it once its next checkpoint is stored", True
+    yield ("summary", job, "--follow"), "report what changes until it ends", False
+
+
+def _after_the_end(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:
+    job, status = run.job.id, run.job.current_status
+    if status in _FAILED:
+        yield ("why", job), "all evidence of the failure", False
+        yield ("logs", job, "--min-level", "error"), "all errors", False
+        yield ("download", job), "its code, to correct and push again", False
+    best = next((fact for fact in checkpoints if fact.is_best), _newest_sound(checkpoints))
+    if status == JobStatus.COMPLETED and best is not None:
+        yield ("checkpoints", "show", best.name, "--job-id", job), "what is in the checkpoint", False
+        deploy = ("deploy_checkpoints", "--job-id", job, "--checkpoint", best.name, "--dry-run")
+        yield deploy, "how it would be deployed", False
+    if status != JobStatus.COMPLETED:
+        yield from _resuming(run, checkpoints)
+        if status not in _FAILED:
+            yield ("recreate", job), "submit it again, from the beginning", True
+
+
+def _resuming(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:
+    newest = _newest_sound(checkpoints)
+    if newest is not None:
+        snippet = ("checkpoints", "snippet", newest.name, "--job-id", run.job.id)
+        yield snippet, "code that resumes training from it", False
+
+
+def _newest_sound(checkpoints: Sequence[CheckpointFacts]) -> CheckpointFacts | None:
+    sound = (fact for fact in checkpoints if fact.fault is None and fact.sync != "uploading")
+    return max(sound, key=lambda fact: time_key(fact.checkpoint.created_at), default=None)

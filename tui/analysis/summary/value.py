@@ -1,0 +1,426 @@
+"""The summary of a run: plain values, each of bounded size, whatever the job is called and prints.
+
+Every text from the server or the log passes ``bounded``. ``tui.analysis.summary.rendering`` leaves out the
+least important items of what is still too long.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from math import isfinite
+
+from api_client.models import WAITING_STATUSES, JobStatus
+from api_client.models.logs import NS_PER_S, LogLine
+from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, last_checkpoint
+from tui.analysis.checkpoints.unsaved import unsaved_work
+from tui.analysis.export import json_number
+from tui.analysis.health.registry import CHECKS
+from tui.analysis.progress.metrics import curves_of, grouped, headline_metrics
+from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend, over_steps
+from tui.analysis.run.finding import SEVERITIES, HealthFinding
+from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
+from tui.analysis.run.verdict import is_stuck, side_activity, verdict
+from tui.analysis.run.waiting import waiting_text
+from tui.analysis.summary.next_steps import Command, NextStep, next_steps
+from tui.analysis.why.explanation import Clue, Explanation
+from tui.analysis.why.lines import shown
+from tui.text.sanitize import ELLIPSIS, sanitize
+from tui.text.times import MONTH_DAY_AND_TIME, iso_time, moment_at
+from tui.text.units import counted, hardware
+
+MAX_EXPLAINED = 3
+"""The findings whose log lines are read, the worst first."""
+MAX_LINES = 6
+"""The newest lines of the log that are quoted."""
+
+_MAX_PROBLEMS = 6
+_MAX_CLUES = 3
+_MAX_FACTS = 4
+_MAX_METRICS = 10
+_COSTS = {str(check.kind): check.costs for check in CHECKS}
+_TRENDS = {"↓": "falling", "↑": "rising", "→": "steady", "": None}
+
+Figure = float | str | None
+"""A number for JSON: not a number and infinity are texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """An estimate: the likely value, and between which ones it lies."""
+
+    low: Figure
+    likely: Figure
+    high: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``eta_s`` is the time left; None if it is unknown, or the run does not advance."""
+
+    step: Figure
+    total_steps: Figure
+    fraction: Figure
+    epoch: Figure
+    steps_per_s: Figure
+    steps_per_s_overall: Figure
+    tokens_per_s: Figure
+    samples_per_s: Figure
+    last_step_s_ago: Figure
+    eta_s: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A value that the trainer prints: the newest; where less or more is better, also the best."""
+
+    name: str
+    newest: Figure
+    best: Figure = None
+    best_at_step: Figure = None
+    trend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A finding, or the end of a failed run, with what explains it; ``untrusted_log`` quotes lines."""
+
+    kind: str
+    severity: str
+    text: str
+    node: str | None = None
+    since: str | None = None
+    for_s: Figure = None
+    answer: str = ""
+    facts: tuple[str, ...] = ()
+    costs: str = ""
+    untrusted_log: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """``usd_so_far`` is the bill and an estimate of the rest, at most if it includes the queue."""
+
+    usd_so_far: Figure
+    is_upper_bound: bool
+    billed_usd: Figure
+    gpu_hours: Figure
+    usd_per_hour: Figure
+    usd_at_end: Range | None
+    unsaved_work: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint; ``where`` is stored, uploading, or log if only the log mentions it."""
+
+    name: str
+    age_s: Figure
+    where: str
+    score: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A line of the log, on one line and cut."""
+
+    time: str
+    node: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is known of a run at ``at``, in the order in which it matters."""
+
+    job_id: str
+    name: str
+    project: str
+    hardware: str
+    is_spot: bool
+    at: str
+    current_status: str
+    status: str
+    has_ended: bool
+    running_s: Figure
+    activity: str
+    verdict: str
+    message: str
+    problems: tuple[Problem, ...]
+    progress: Progress
+    metrics: tuple[Metric, ...]
+    cost: Spending
+    checkpoint_count: int | None
+    newest_checkpoint: Saved | None
+    best_checkpoint: Saved | None
+    unread: tuple[str, ...]
+    next: tuple[NextStep, ...]
+    untrusted_log: tuple[Quote, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Numbers of items without room here."""
+
+
+def bounded(text: str | None, size: int) -> str:
+    """Return a text on one line, cut so that it takes at most ``size`` bytes in ASCII JSON.
+
+    That is the longest form of all: an escape has more bytes than the character in UTF-8.
+    """
+    line = sanitize((text or "")[: 2 * size])
+    if len(text or "") <= 2 * size and len(json.dumps(line)) - 2 <= size:
+        return line
+    room = size - (len(json.dumps(ELLIPSIS)) - 2)
+    for index, character in enumerate(line):
+        room -= len(json.dumps(character)) - 2
+        if room < 0:
+            return line[:index] + ELLIPSIS
+    return line + ELLIPSIS
+
+
+def figure(value: float | None) -> Figure:
+    """Return a number of at most two dozen characters for JSON; None for a count that no run reaches."""
+    if isinstance(value, int):
+        return value if abs(value) < 2**53 else None
+    return json_number(None if value is None else float(f"{value:.6g}"))
+
+
+def state_of(run: RunSnapshot) -> tuple[object, ...]:
+    """Return what somebody wants to hear of when it changes: status, findings, checkpoints, restarts."""
+    progress = run.progress or ProgressSnapshot()
+    newest = last_checkpoint(run)
+    return (
+        run.job.current_status,
+        frozenset((finding.key, finding.severity) for finding in run.findings),
+        newest and newest.name,
+        len(progress.restarts),
+        progress.is_done,
+    )
+
+
+def summarize(
+    run: RunSnapshot,
+    explanations: Sequence[Explanation],
+    lines: Sequence[LogLine],
+    *,
+    gap_count: int = 0,
+    unread: Sequence[str] = (),
+    command: Command,
+) -> Summary:
+    """Summarize a judged run.
+
+    ``explanations`` are those of its worst findings, ``lines`` the newest of its log, ``unread`` the parts
+    that could not be read. ``command`` returns a command line that reaches the same server.
+    """
+    job, at = run.job, run.at
+    gaps = (f"{counted(gap_count, 'part')} of the log",) if gap_count else ()
+    facts = facts_of_run(run)
+    best = next((fact for fact in facts if fact.is_best), None)
+    problems, metrics = _problems(run, explanations), _metrics(run)
+    left_out = {"problems": len(problems) - _MAX_PROBLEMS, "metrics": len(metrics) - _MAX_METRICS}
+    return Summary(
+        job_id=bounded(job.id, 80),
+        name=bounded(job.name, 120),
+        project=bounded(job.project_name, 100),
+        hardware=bounded(hardware(job), 60),
+        is_spot=job.is_spot,
+        at=iso_time(at.replace(microsecond=0)),
+        current_status=bounded(job.current_status, 60),
+        status=bounded(run.status.word, 60),
+        has_ended=job.is_finished,
+        running_s=figure(run.elapsed_s) if run.running_time.since is not None else None,
+        activity=bounded(_activity(run), 320),
+        verdict=_verdict(run),
+        message=bounded(job.error_message, 300),
+        problems=tuple(problems[:_MAX_PROBLEMS]),
+        progress=_progress(run),
+        metrics=tuple(metrics[:_MAX_METRICS]),
+        cost=_spending(run),
+        checkpoint_count=None if run.checkpoints is None else len(run.checkpoints),
+        newest_checkpoint=_newest(run, facts),
+        best_checkpoint=_saved(best, at) if best is not None else None,
+        unread=tuple(bounded(part, 60) for part in (*gaps, *unread)),
+        next=next_steps(run, facts, command),
+        untrusted_log=tuple(_quote(line) for line in lines[-MAX_LINES:]),
+        left_out={name: number for name, number in left_out.items() if number > 0},
+    )
+
+
+def _activity(run: RunSnapshot) -> str:
+    """Return what the run does now, beyond its status."""
+    if run.job.current_status in WAITING_STATUSES:
+        words = waiting_text(run.job, run.node_count, run.queue, run.at)[1]
+        return "" if any(finding.text == words for finding in run.findings) else words
+    if run.job.current_status != JobStatus.RUNNING:
+        return ""
+    progress = run.progress or ProgressSnapshot()
+    if any(finding.kind.halts for finding in run.findings):
+        return "no new steps"
+    if progress.step is None:
+        return "no training step in the log so far"
+    return side_activity(run) or ("last step done" if progress.is_done else "training")
+
+
+def _verdict(run: RunSnapshot) -> str:
+    counts = Counter(finding.severity for finding in run.findings)
+    if counts["critical"] or counts["warning"]:
+        return ", ".join(f"{counts[name]} {name}" for name in SEVERITIES if counts[name])
+    if run.job.current_status == JobStatus.RUNNING:
+        return verdict(run).words
+    return "ended" if run.job.is_finished else "not judged before it runs"
+
+
+def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Problem]:
+    explained = {each.finding.key: each for each in explanations if each.finding is not None}
+    problems: list[Problem] = []
+    quoted: set[Clue] = set()
+    for why in explanations:
+        if why.finding is None:
+            end = Problem("failed", "critical", bounded(why.problem, 60))
+            problems.append(_explained(end, why, quoted))
+    for finding in run.findings:
+        problem, reason = _problem(run, finding), explained.get(finding.key)
+        problems.append(problem if reason is None else _explained(problem, reason, quoted))
+    return problems
+
+
+def _problem(run: RunSnapshot, finding: HealthFinding) -> Problem:
+    since = finding.since
+    return Problem(
+        kind=str(finding.kind),
+        severity=finding.severity,
+        text=bounded(finding.text, 320),
+        node=bounded(finding.node, 80) if finding.node else None,
+        since=iso_time(since.replace(microsecond=0)) if since is not None else None,
+        for_s=figure(max(0.0, (run.server_now - since).total_seconds())) if since is not None else None,
+        costs=_COSTS[str(finding.kind)],
+    )
+
+
+def _explained(problem: Problem, why: Explanation, quoted: set[Clue]) -> Problem:
+    """Add what explains a problem: facts beyond the answer, and lines not ``quoted`` before."""
+    clues = [clue for section in why.sections for clue in section.clues if clue not in quoted]
+    quoted.update(clues)
+    facts = [fact for fact in why.facts if not why.answer or why.answer not in fact]
+    return replace(
+        problem,
+        answer=bounded(why.answer, 320),
+        facts=tuple(bounded(fact, 160) for fact in facts[:_MAX_FACTS]),
+        untrusted_log=tuple(bounded(_clue_text(clue), 220) for clue in clues[:_MAX_CLUES]),
+    )
+
+
+def _clue_text(clue: Clue) -> str:
+    """Return a clue on one line; of many lines, such as a traceback, the last ones say most."""
+    text = " / ".join(line.strip() for line in clue.text[-2000:].strip().splitlines()[-3:])
+    times = f"{clue.count}×" if clue.count > 1 else ""
+    return " ".join(part for part in (clue.clock, clue.node, times, text) if part)
+
+
+def _progress(run: RunSnapshot) -> Progress:
+    progress, now = run.progress or ProgressSnapshot(), run.server_now
+    left = seconds_left(progress, now)
+    eta = None
+    if left is not None and not run.job.is_finished and not is_stuck(run) and not progress.is_done:
+        low, high = seconds_left_range(progress, now) or (left, left)
+        eta = Range(figure(low), figure(left), figure(high))
+    last_ns = progress.last_step_at_ns
+    is_running = last_ns is not None and not run.job.is_finished
+    return Progress(
+        step=figure(progress.step),
+        total_steps=figure(progress.total_steps),
+        fraction=figure(progress.fraction),
+        epoch=figure(progress.epoch),
+        steps_per_s=figure(progress.rate_steps_per_s),
+        steps_per_s_overall=figure(progress.rate_overall),
+        tokens_per_s=figure(progress.tokens_per_s),
+        samples_per_s=figure(progress.samples_per_s),
+        last_step_s_ago=figure(max(0.0, now.timestamp() - last_ns / NS_PER_S))
+        if is_running and last_ns is not None
+        else None,
+        eta_s=eta,
+    )
+
+
+def _metrics(run: RunSnapshot) -> list[Metric]:
+    """Return the metrics, the main ones first."""
+    progress = run.progress or ProgressSnapshot()
+    curves = {curve.name: curve.series for curve in curves_of(progress)}
+    headlines = headline_metrics(progress.metrics)
+    losses = ("loss", "eval_loss")
+    best_of: dict[str, Callable[..., tuple[float, float]]] = {}
+    if progress.has_ranking_loss:
+        best_of |= dict.fromkeys(losses, min)
+    if headlines:
+        best_of[headlines[0]] = lambda points: max(points, key=lambda point: (point[0], -point[1]))
+    names = (*losses, *headlines, "grad_norm", "learning_rate", *grouped(progress.metrics))
+    metrics: list[Metric] = []
+    for name in dict.fromkeys(names):
+        series = curves.get(name)
+        if series is None:
+            continue
+        best = step = None
+        if name in best_of:
+            over = over_steps(series, progress, whole=run.log_read)
+            points = [each for each in zip(over.values, over.times, strict=True) if isfinite(each[0])]
+            best, step = best_of[name](points) if points else (None, None)
+        is_trending = name == "loss" and isfinite(series.values[-1])
+        trend = _TRENDS[loss_trend(progress)] if is_trending else None
+        at_step = figure(round(step)) if step is not None else None
+        metrics.append(Metric(bounded(name, 60), figure(series.values[-1]), figure(best), at_step, trend))
+    return metrics
+
+
+def _spending(run: RunSnapshot) -> Spending:
+    cost, price = run.cost, run.price_per_minute
+    is_running = run.job.current_status == JobStatus.RUNNING
+    low, likely, high = map(figure, (cost.usd_to_end_low, cost.usd_to_end, cost.usd_to_end_high))
+    is_of_use = run.checkpoints is not None and not any(
+        finding.kind.loss == "not finite" for finding in run.findings
+    )
+    unsaved = unsaved_work(
+        run.job,
+        run.checkpoints or (),
+        run.at,
+        running_since=run.running_time.since,
+        price_per_minute=price,
+    )
+    return Spending(
+        usd_so_far=figure(cost.spent_usd),
+        is_upper_bound=not cost.measured,
+        billed_usd=figure(cost.billed.usd) if cost.billed is not None else None,
+        gpu_hours=figure(cost.gpu_hours),
+        usd_per_hour=figure(price * 60 * run.node_count) if price is not None and is_running else None,
+        usd_at_end=None if likely is None or is_stuck(run) else Range(low, likely, high),
+        unsaved_work=bounded(unsaved.words, 240) if unsaved is not None and is_of_use else "",
+    )
+
+
+def _newest(run: RunSnapshot, facts: Sequence[CheckpointFacts]) -> Saved | None:
+    newest = next((fact for fact in facts if fact.is_newest), None)
+    if newest is not None:
+        return _saved(newest, run.at)
+    logged = last_checkpoint(run)
+    return Saved(bounded(logged.name, 100), _age(logged.at, run.at), logged.where) if logged else None
+
+
+def _saved(fact: CheckpointFacts, now: datetime) -> Saved:
+    return Saved(
+        name=bounded(fact.name, 100),
+        age_s=_age(fact.checkpoint.created_at, now),
+        where=fact.sync,
+        score=bounded(fact.score.words, 80) if fact.score else "",
+        fault=bounded(fact.fault.words(fact.checkpoint.created_at), 120) if fact.fault else "",
+    )
+
+
+def _age(moment: datetime | None, now: datetime) -> Figure:
+    return figure(max(0.0, (now - moment).total_seconds())) if moment is not None else None
+
+
+def _quote(line: LogLine) -> Quote:
+    moment = moment_at(line.timestamp_ns, UTC)
+    time = f"{moment:{MONTH_DAY_AND_TIME}}" if moment is not None else ""
+    return Quote(time, bounded(line.replica, 40), bounded(shown(line), 180))
