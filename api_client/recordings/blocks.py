@@ -38,7 +38,7 @@ METRICS = Kind("metrics.ndjson", "metrics", 64 * 1024, 2 * 1024**2)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RecordedBlock:
     """Some objects of a recording, between two times; stored as a member or, deflated, in memory.
 
     ``newest_before_ns`` is the newest time in the blocks before it.
@@ -71,7 +71,7 @@ class Blocks:
         self.first_ns = min((block.first_ns for block in self.items), default=None)
         self.last_ns = max((block.last_ns for block in self.items), default=None)
 
-    def values(self, block: Block) -> Iterator[Any]:
+    def values(self, block: RecordedBlock) -> Iterator[Any]:
         """Return the JSON values of a block's lines; None for one that is not JSON. Raises DamagedMember."""
         if block.member:
             content = read_member(self._members, block.member, self._kind.block_bytes)
@@ -84,32 +84,32 @@ class Blocks:
         return (_json(line) if len(line) <= self._kind.line_bytes else None for line in lines)
 
 
-def _blocks_of(members: Members, kind: Kind, begin_ns: int) -> list[Block]:
+def _blocks_of(members: Members, kind: Kind, begin_ns: int) -> list[RecordedBlock]:
     divided = list(_divided(members, kind, begin_ns)) if kind.whole in members.names() else []
     named = [match for name in members.names() if (match := _BLOCK_NAME.fullmatch(name))]
     named = sorted((parts for parts in named if parts[1] == kind.folder), key=lambda parts: int(parts[2]))
     for parts in named:
         first_ns, last_ns = sorted((int(parts[3]), int(parts[4])))
-        divided.append(Block(first_ns, last_ns, member=parts[0]))
+        divided.append(RecordedBlock(first_ns, last_ns, member=parts[0]))
     newest_ns, blocks = 0, []
     for block in divided:
-        blocks.append(Block(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated))
+        blocks.append(RecordedBlock(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated))
         newest_ns = max(newest_ns, block.last_ns)
     return blocks
 
 
-def _divided(members: Members, kind: Kind, begin_ns: int) -> Iterator[Block]:
+def _divided(members: Members, kind: Kind, begin_ns: int) -> Iterator[RecordedBlock]:
     lines: list[bytes] = []
     stamps: list[int] = []
     size, newest_ns = 0, 0
 
-    def block() -> Block:
+    def block() -> RecordedBlock:
         near_ns = newest_ns or begin_ns
         first_ns, last_ns = min(stamps, default=near_ns), max(stamps, default=near_ns)
         content = zlib.compress(b"\n".join(lines), 1)
         lines.clear()
         stamps.clear()
-        return Block(first_ns, last_ns, deflated=content)
+        return RecordedBlock(first_ns, last_ns, deflated=content)
 
     most_lines = max_lines(members.stored_bytes(kind.whole))
     try:

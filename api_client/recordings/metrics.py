@@ -47,7 +47,7 @@ class _Size:
 
 
 @dataclass
-class _Node:
+class _RecordedNode:
     """The samples of a node, or of the cache, while they are collected."""
 
     size: _Size
@@ -105,7 +105,7 @@ class RecordedMetrics:
                 break
             except _Full:
                 step_s *= 2
-        leader = nodes.get(None) or next(iter(nodes.values()), _Node(_Size()))
+        leader = nodes.get(None) or next(iter(nodes.values()), _RecordedNode(_Size()))
         return JobMetrics.model_construct(
             **leader.series(),
             cache=None if cache is None else cache.volume(),
@@ -121,9 +121,9 @@ class RecordedMetrics:
 
     def _collect(
         self, start_ns: int, end_ns: int, step_ns: int
-    ) -> tuple[dict[str | None, _Node], _Node | None]:
-        nodes: dict[str | None, _Node] = {}
-        cache: _Node | None = None
+    ) -> tuple[dict[str | None, _RecordedNode], _RecordedNode | None]:
+        nodes: dict[str | None, _RecordedNode] = {}
+        cache: _RecordedNode | None = None
         size = _Size()
         for number, block in enumerate(self.blocks.items):
             if block.first_ns > end_ns or block.last_ns < start_ns:
@@ -132,7 +132,7 @@ class RecordedMetrics:
                 if not start_ns <= row.time_ns <= end_ns:
                     continue
                 if "cache" in row.values:
-                    node = cache = cache or _Node(size)
+                    node = cache = cache or _RecordedNode(size)
                 else:
                     node_id = row.values.get("node_id")
                     node_id = node_id if isinstance(node_id, str) else None
@@ -140,7 +140,7 @@ class RecordedMetrics:
                         if size.series >= MAX_SERIES:
                             continue
                         size.series += len(NODE_VALUES) + len(STORAGE_VALUES)
-                        nodes[node_id] = _Node(size)
+                        nodes[node_id] = _RecordedNode(size)
                     node = nodes[node_id]
                 slot = row.time_ns // step_ns
                 if slot != node.last_slot:

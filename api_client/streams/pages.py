@@ -43,7 +43,7 @@ class PageRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CheckedPage:
     """Page of a log: its lines inside the time range, ascending; lines beyond the bounds were dropped.
 
     ``count`` is the number of all lines. ``has_more`` if the server may have more of the range; in that
@@ -94,7 +94,7 @@ class PageSource:
         *,
         limit: int | None = None,
         until_ms: int | None = None,
-    ) -> Page:
+    ) -> CheckedPage:
         """Fetch the lines ``start_ms <= t < end_ms`` of one page, even if the server includes the end bound.
 
         ``until_ms`` keeps lines up to another end than the one sent. Raises PageRefused and permanent
@@ -154,18 +154,18 @@ class PageSource:
         lines, self._undated = self._undated, []
         return [line._replace(timestamp_ns=min(max(line.timestamp_ns, first_ns), last_ns)) for line in lines]
 
-    def _checked(self, lines: list[LogLine], count: int, start_ns: int, end_ns: int) -> Page:
+    def _checked(self, lines: list[LogLine], count: int, start_ns: int, end_ns: int) -> CheckedPage:
         is_big = sum([len(line.message) for line in lines]) >= BIG_TEXT_CHARACTERS
         has_more = is_big or (count > 0 and count >= min(self._longest_page, MAX_PAGE_LINES))
         is_proven = not is_big and count <= self.proven_lines
         self._longest_page = max(self._longest_page, count)
         if not lines or (lines[0].timestamp_ns >= start_ns and lines[-1].timestamp_ns < end_ns):
-            return Page(lines, count, has_more, is_proven)
+            return CheckedPage(lines, count, has_more, is_proven)
         inside = [line for line in lines if start_ns <= line.timestamp_ns < end_ns]
         has_next_ms = any(end_ns <= line.timestamp_ns < end_ns + NS_PER_MS for line in lines)
         if not inside and not has_next_ms and count >= MAX_PAGE_LINES:
             raise PageRefused("it returns lines of other times only", may_narrow=False)
-        return Page(inside, count, has_more, is_proven, has_next_ms)
+        return CheckedPage(inside, count, has_more, is_proven, has_next_ms)
 
     async def newest_stamp_ns(self, start_ms: int, end_ms: int) -> int | None:
         """Return the timestamp of the newest line in the range; None if it is empty or the server refuses."""

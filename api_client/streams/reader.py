@@ -16,7 +16,7 @@ from operator import attrgetter
 
 from api_client.errors import BadRequest
 from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine, gap_with_lines, stamp_ns
-from api_client.streams.pages import Page, PageRefused, PageSource
+from api_client.streams.pages import CheckedPage, PageRefused, PageSource
 
 TOO_MANY = "the API can't return more lines of one millisecond"
 TOO_MANY_ALIKE = "the API can't return more lines of one timestamp"
@@ -143,13 +143,13 @@ class RangeReader:
         cut = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=_by_stamp)
         return list(lines[cut:]), (start_ms, first_ms + 1)
 
-    def _note(self, page: Page, *, has_only_the_seam: bool) -> None:
+    def _note(self, page: CheckedPage, *, has_only_the_seam: bool) -> None:
         """Record that the page before this one was complete, if this one has no other lines."""
         if has_only_the_seam and page.count < self._unproven_lines:
             self._pages.proven_lines = max(self._pages.proven_lines, self._unproven_lines)
         self._unproven_lines = page.count if page.has_more and not page.is_full else 0
 
-    async def _millisecond(self, ms: int, oldest: Page) -> list[LogEntry]:
+    async def _millisecond(self, ms: int, oldest: CheckedPage) -> list[LogEntry]:
         """Read one millisecond completely; it may hold more than its oldest page."""
         if not oldest.has_more or oldest.has_next_ms:
             return list(oldest.lines)
@@ -164,7 +164,7 @@ class RangeReader:
             return list(newest.lines)
         return merge_pages(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS)
 
-    async def _exclude_end_millisecond(self, ms: int, newest: Page) -> Page:
+    async def _exclude_end_millisecond(self, ms: int, newest: CheckedPage) -> CheckedPage:
         """Read the newest page of ``ms`` again, for a server whose inclusive end bound added later lines."""
         self.page_count += 1
         try:

@@ -1,4 +1,4 @@
-"""What a submission needs of a client."""
+"""The part of a client that a submission needs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tui.commands.support.catalogue import walk
 from tui.settings.loading import variable_of
 from tui.settings.model import PatternSettings
 from tui.settings.problems import fields_of
-from tui.settings.reference import Entry, descriptions, entries, one_line, section_text, toml_value
+from tui.settings.reference import SettingEntry, descriptions, entries, one_line, section_text, toml_value
 
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENTS = REPOSITORY / "docs"
@@ -205,7 +205,7 @@ def configuration_page(_page: str) -> str:
 _HEAD = "| Setting | Values | Default | Description |\n|---|---|---|---|\n"
 
 
-def _setting_row(entry: Entry) -> str:
+def _setting_row(entry: SettingEntry) -> str:
     default = f"`{toml_value(entry.default)}`" if entry.default is not None else ""
     text = f"{_cell(entry.text)} `{variable_of(entry.name)}`"
     return f"| `{entry.key}` | {_kind_words(entry.kind)} | {default} | {text} |\n"

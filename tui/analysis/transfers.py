@@ -64,7 +64,7 @@ class DownloadRequest:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What is downloaded: equal for a request that was made again."""
+        """Identity of a download: equal for a request that was made again."""
         files = tuple((file.node_rank, file.relative_file_name) for file in self.files)
         return (self.job.id, self.checkpoints, files, self.archive)
 

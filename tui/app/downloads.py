@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SEVERITIES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
 
 
-class Downloads:
+class DownloadStarter:
     """Asks for the folder of a download, starts it and reports its end; needs a session to start any."""
 
     def __init__(

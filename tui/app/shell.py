@@ -40,7 +40,7 @@ from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
 from tui.app.crash import crash_notice
-from tui.app.downloads import Downloads, quit_question, stop_words
+from tui.app.downloads import DownloadStarter, quit_question, stop_words
 from tui.app.files import SavedFiles
 from tui.app.history import Navigation
 from tui.app.job_changes import JobChanges
@@ -180,7 +180,7 @@ class BtTuiApp(App[WelcomeChoice]):
         """Create the services of a session; without one, they only ask and notify."""
         self.session = session
         self.teams = Teams(self, session, self._settings.configuration, self._memory, demo=demo)
-        self.downloads = Downloads(self, session, self._keys, self.outbox, self.files)
+        self.downloads = DownloadStarter(self, session, self._keys, self.outbox, self.files)
         self.jobs = JobChanges(self, session, share=partial(setattr, self, "stopping"))
         self.recorders = Recorders(self, session, share=partial(setattr, self, "recording"))
         self.navigation.services = PageServices(

@@ -173,7 +173,7 @@ CHECKPOINTS_AGE_S = 300.0
 
 
 class _PreviewedJob:
-    """What is known of one job, and when it is to be polled."""
+    """State of one job, and when it is to be polled."""
 
     def __init__(self, watcher: RunWatcher) -> None:
         self.watcher = watcher

@@ -1,1 +1,1 @@
-"""One-shot reads shared by feeds and commands, and the session of the dashboard."""
+"""Reads shared by feeds and commands, and the session of the dashboard."""

@@ -130,7 +130,7 @@ class RefreshSettings:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSettings:
-    """How to notify you when a run has a problem or ends."""
+    """Notifications of problems and ends of runs."""
 
     toast: bool = True
     """Show a notification in the corner of the dashboard; the job on screen has it in its header."""

@@ -18,7 +18,7 @@ LINE_CELLS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SettingEntry:
     """A setting: its dotted ``name``, type, default, and description."""
 
     name: str
@@ -40,9 +40,9 @@ class Entry:
         return isinstance(self.default, dict)
 
 
-def entries() -> Iterator[Entry]:
+def entries() -> Iterator[SettingEntry]:
     """Yield all settings except those of patterns, in file order: top-level settings first."""
-    tables: list[Entry] = []
+    tables: list[SettingEntry] = []
     for entry in _entries_of(Configuration):
         if entry.is_table or fields_of(entry.kind):
             tables.append(entry)
@@ -55,12 +55,12 @@ def entries() -> Iterator[Entry]:
             yield from _entries_of(table.kind, f"{table.name}.")
 
 
-def _entries_of(kind: Any, above: str = "") -> Iterator[Entry]:
+def _entries_of(kind: Any, above: str = "") -> Iterator[SettingEntry]:
     texts = descriptions(kind)
     for field in fields(kind):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         text = field.metadata.get("doc") or texts[field.name]
-        yield Entry(f"{above}{field.name}", fields_of(kind)[field.name], default, text)
+        yield SettingEntry(f"{above}{field.name}", fields_of(kind)[field.name], default, text)
 
 
 def descriptions(kind: type) -> dict[str, str]:

@@ -11,7 +11,7 @@ from tui.analysis.progress.lines.custom import ProgressPattern
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What users set for all runs, see ``docs/configuration.md``."""
+    """Settings that apply to all runs, see ``docs/configuration.md``."""
 
     rules: HealthRules = DEFAULT_RULES
     """The thresholds of the health checks."""

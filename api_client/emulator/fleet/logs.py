@@ -24,7 +24,7 @@ RunLog = Callable[[SimRun], Sequence[LineSource]]
 
 
 class Values(dict[str, Any]):
-    """What templates of a line about a step may name, as in ``{loss:.4f}``; computed when they do."""
+    """Values for the template of a step's line, as in ``{loss:.4f}``; computed when it names them."""
 
     def __init__(self, run: SimRun, step: int) -> None:
         super().__init__(run=run, step=step)

@@ -1,4 +1,4 @@
-"""What a job's processes find on this machine: the documented BT_ variables, and container paths.
+"""Environment of a job's processes on this machine: the documented BT_ variables, and container paths.
 
 The user's variables override inherited ones; the platform's override both. Nothing is created at absolute
 paths of this machine: every node has a ``mounts`` folder with links in place of the container's paths, and

@@ -59,7 +59,7 @@ class EndRequested(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """What all runs share."""
+    """State that all runs share."""
 
     stores: Stores
     clock: Clock
@@ -185,7 +185,7 @@ class JobRun(Thread):
             endpoint = environ.get(
                 "STORAGE_EMULATOR_HOST" if weights.scheme == "gs" else "AWS_ENDPOINT_URL", ""
             )
-            order = weights_program.Order(
+            order = weights_program.WeightsOrder(
                 scheme=weights.scheme,
                 location=weights.source.partition("://")[2],
                 allow_patterns=weights.allow_patterns,

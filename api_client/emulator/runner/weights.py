@@ -2,8 +2,8 @@
 
 It is a process so that it can be ended: a library's threads can't. It imports nothing of this package, so
 that it starts at once, and sees no variable that chooses an account. The secret comes in a variable; the
-rest is a JSON object in the first argument, the fields of ``Order``. Lines of its output are log lines, the
-last one of a failure is the reason.
+rest is a JSON object in the first argument, the fields of ``WeightsOrder``. Its output consists of log lines,
+the last one of a failure is the reason.
 
 Sources are listed each time with the job's own credentials; files that are in the mirror already are not
 fetched again. A job gets complete, write-protected files, inside its destination only.
@@ -56,7 +56,7 @@ Patterns = Iterable[str] | None
 
 
 @dataclass(frozen=True)
-class Order:
+class WeightsOrder:
     """A source with its patterns; where fetched files are kept; where the job gets them."""
 
     scheme: str
@@ -94,11 +94,11 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return False
 
 
-def _log(order: Order, level: str, text: str) -> None:
+def _log(order: WeightsOrder, level: str, text: str) -> None:
     print(f"[emulator] {level} weights {order.scheme}://{order.location}: {text}", flush=True)  # noqa: T201
 
 
-def _chosen(order: Order, names: Iterable[str]) -> list[str]:
+def _chosen(order: WeightsOrder, names: Iterable[str]) -> list[str]:
     """Return the names that the patterns let through; log a warning if ``*`` leaves out subfolders."""
     names, allow, ignore = list(names), order.allow_patterns or [], order.ignore_patterns
     chosen = [name for name in names if passes(name, allow, ignore)]
@@ -113,7 +113,7 @@ def _chosen(order: Order, names: Iterable[str]) -> list[str]:
     return chosen
 
 
-def fetch(order: Order, secret: str) -> None:
+def fetch(order: WeightsOrder, secret: str) -> None:
     """Fill the destination with write-protected hard links to files of the mirror."""
     if not secret and order.scheme in NEED_AUTH:
         _log(order, "WARNING", "without auth they can't be fetched on Baseten")
@@ -132,7 +132,7 @@ def fetch(order: Order, secret: str) -> None:
     _log(order, "INFO", f"{count}, delivered in {time.monotonic() - start_s:.1f} s")
 
 
-def _from_hub(order: Order, secret: str) -> dict[str, Path]:
+def _from_hub(order: WeightsOrder, secret: str) -> dict[str, Path]:
     """Fetch a snapshot. huggingface_hub's own patterns are not the platform's, so it gets names of files."""
     try:
         hub = importlib.import_module("huggingface_hub")
@@ -155,7 +155,7 @@ def _from_hub(order: Order, secret: str) -> dict[str, Path]:
     return {name: files[name] for name in files if passes(name, order.allow_patterns, order.ignore_patterns)}
 
 
-def _from_store(order: Order, secret: str) -> dict[str, Path]:
+def _from_store(order: WeightsOrder, secret: str) -> dict[str, Path]:
     """Fetch all objects below the source's path, or the single object that it names."""
     store, prefix = _open_store(order, secret)
     objects = _list_objects(store, prefix)
@@ -178,7 +178,7 @@ def _from_store(order: Order, secret: str) -> dict[str, Path]:
         return dict(zip(chosen, paths, strict=True))
 
 
-def _open_store(order: Order, secret: str) -> tuple[Any, str]:
+def _open_store(order: WeightsOrder, secret: str) -> tuple[Any, str]:
     """Return the source's object store and the path in it; raise ``FetchFailed`` for an unusable secret."""
     if order.scheme == "file":
         path = Path(unquote(order.location)).resolve()
@@ -258,7 +258,7 @@ def _list_objects(store: Any, prefix: str) -> dict[str, Meta]:
         raise FetchFailed(f"there is nothing at {prefix!r}") from None
 
 
-def _download(order: Order, store: Any, meta: Meta, report: Callable[[int], None]) -> Path:
+def _download(order: WeightsOrder, store: Any, meta: Meta, report: Callable[[int], None]) -> Path:
     """Return the object's file in the mirror, fetched piece by piece; fail if it changes meanwhile."""
     version = meta["e_tag"] or meta["last_modified"].isoformat()
     bucket = order.location.partition("/")[0]
@@ -295,7 +295,7 @@ def _reason(error: Exception, secret: str) -> str:
 def main() -> int:
     secret = os.environ.pop(SECRET_VARIABLE, "")
     try:
-        fetch(Order(**json.loads(sys.argv[1])), secret)
+        fetch(WeightsOrder(**json.loads(sys.argv[1])), secret)
     except Exception as error:  # noqa: BLE001 - libraries may fail in any way, and name secrets
         print(_reason(error, secret), flush=True)  # noqa: T201
         return 1

@@ -40,7 +40,7 @@ def bins_of(series: Series) -> Mapping[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How two nodes compare: whether they worked alike, and since when (epoch s) they no longer do."""
+    """Comparison of two nodes: whether they worked alike, and since when (epoch s) they no longer do."""
 
     worked_alike: bool
     never_alike: bool

@@ -20,7 +20,7 @@ class NoLimits:
 
 @dataclass(frozen=True)
 class HealthRules:
-    """What applies to all checks. The settings' own class, ``Thresholds``, adds the limits of each."""
+    """Rules that apply to all checks. The settings' own class, ``Thresholds``, adds the limits of each."""
 
     off: frozenset[str] = field(
         default=frozenset(), metadata={"doc": 'Kinds of findings to disable, as in `["queued"]`.'}

@@ -156,7 +156,7 @@ class Watched:
 
     @cached_property
     def work_per_step(self) -> list[Series]:
-        """What the log reports of a step's size: the length of its sequences, its batch."""
+        """Measures in the log of a step's size: the length of its sequences, its batch."""
         named = [series for name, series in self.progress.metrics.items() if _WORK.search(name)]
         sizes = [curve for curve in named if not all(b > a for a, b in pairwise(curve.values[-8:]))]
         return [self.progress.input_length_series, *sizes]

@@ -40,7 +40,7 @@ def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetim
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """One run as of ``at``.
+    """A run as of ``at``.
 
     - ``seen_at`` (of the status), ``metrics_at``, ``health_metrics_at``: times of the last successful
       responses by the local clock, which is ``clock_ahead_s`` ahead of the server's. The status is stale

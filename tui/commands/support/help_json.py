@@ -1,4 +1,4 @@
-"""What ``bt-tui --help-json`` prints: the commands, their parameters and the exit codes, for programs."""
+"""Output of ``bt-tui --help-json``: the commands, their parameters and the exit codes, for programs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _cached(document: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What an official phrase is in our words."""
+    """Translation of an official phrase."""
 
     ours: str
     shape: Shape | None = None

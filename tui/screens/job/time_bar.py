@@ -42,7 +42,7 @@ MIN_BAR_CELLS = 10
 
 
 class TimeBar(Widget):
-    """One row; a click or a drag goes to that moment."""
+    """A row; a click or a drag goes to that moment."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "TimeBar { height: 1; background: $surface; }"

@@ -1,4 +1,4 @@
-"""What a chart draws, as one list: its raster and its legend both follow it."""
+"""Parts of a chart, as one list: its raster and its legend both follow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tree of files shows: the files as filtered, sorted and opened. Made in a thread; no drawing."""
+"""Content of a tree of files: the files as filtered, sorted and opened. Made in a thread; no drawing."""
 
 from __future__ import annotations
 

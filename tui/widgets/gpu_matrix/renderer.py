@@ -124,7 +124,7 @@ GAP_CELLS = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MatrixShape:
     """Positions of the nodes.
 
     A line holds ``across`` nodes, each ``node_cells`` wide (gap included), after ``label_cells``;
@@ -147,9 +147,9 @@ class Shape:
         return line * self.across + position if 0 <= position < self.across else None
 
 
-def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) -> Shape:
+def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) -> MatrixShape:
     """Return the least dense layout in which all nodes, of up to ``gpus`` each, fit; else the densest."""
-    plain = Shape("lines", 1, width, 0, nodes)
+    plain = MatrixShape("lines", 1, width, 0, nodes)
     if nodes <= height or gpus == 0 or nodes == 0:
         return plain
     best = plain
@@ -159,7 +159,7 @@ def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) 
         across = _round(min(across, nodes))
         if not across:
             continue
-        best = Shape(density, across, node_cells, label_cells + LABEL_GAP, -(-nodes // across))  # type: ignore[arg-type]
+        best = MatrixShape(density, across, node_cells, label_cells + LABEL_GAP, -(-nodes // across))  # type: ignore[arg-type]
         if best.lines <= height:
             return best
     return best
@@ -192,7 +192,7 @@ class MatrixRenderer:
     def __init__(self) -> None:
         self.rows: tuple[MatrixRow, ...] = ()
         self.frame = Frame()
-        self.shape = Shape("lines", 1, 0, 0, 0)
+        self.shape = MatrixShape("lines", 1, 0, 0, 0)
         self._short: list[str] = []
         self._names: list[str] = []
         self._cut: tuple[tuple[list[str], int], dict[str, str]] = (([], 0), {})
@@ -422,15 +422,15 @@ class MatrixRenderer:
         return glyphs
 
 
-def _shape(frame: Frame, nodes: int, gpus: int, label: int, room: tuple[int, int]) -> Shape:
+def _shape(frame: Frame, nodes: int, gpus: int, label: int, room: tuple[int, int]) -> MatrixShape:
     width, height = room
     if frame.over_time:
-        return Shape("lines", 1, width, 0, nodes)
+        return MatrixShape("lines", 1, width, 0, nodes)
     shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES))
     if shape.density != "lines":  # the footer needs a line too
         shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES - 1))
     return shape
 
 
-def _has_footer(rows: Sequence[MatrixRow], frame: Frame, shape: Shape) -> bool:
+def _has_footer(rows: Sequence[MatrixRow], frame: Frame, shape: MatrixShape) -> bool:
     return bool(rows) and (shape.density != "lines" or frame.over_time)

@@ -1,1 +1,1 @@
-"""One module per check; each has a ``CHECK``. The registry finds them by themselves."""
+"""Checks, one module each with a ``CHECK``; the registry finds them by itself."""
