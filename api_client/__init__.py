@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.clock import Clock, SystemClock
     from api_client.errors import (
+        AnswerTooLarge,
         ApiClientError,
         ArchiveError,
         BadRequest,
@@ -55,6 +56,7 @@ _HOMES = (
 """Modules that define the public names, the light ones first."""
 
 __all__ = [
+    "AnswerTooLarge",
     "ApiClientError",
     "ArchiveError",
     "ArchivePlan",

@@ -81,6 +81,10 @@ class InvalidAnswer(RequestError):
     """The answer is not JSON, or does not have the expected structure."""
 
 
+class AnswerTooLarge(InvalidAnswer):
+    """The answer has more bytes or values than are accepted; it would have them again."""
+
+
 class UploadFailed(RequestError):
     """The object store rejected an archive. ``status`` and ``code`` are the store's, if it answered."""
 

@@ -48,6 +48,10 @@ class NotDecodable(ValueError):
     """The bytes are not JSON, or not of the expected structure. The message quotes no values."""
 
 
+class TooManyValues(NotDecodable):
+    """The bytes have more values than are accepted."""
+
+
 def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) -> T:
     """Parse and validate an answer. Raises NotDecodable, also for more than ``max_values`` values."""
     _check_value_count(content, max_values)
@@ -62,12 +66,12 @@ def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) 
 
 
 def _check_value_count(content: bytes, max_values: int) -> None:
-    """Raise NotDecodable if the document has more values, nested, empty and invalid ones included."""
+    """Raise TooManyValues if the document has more values, nested, empty and invalid ones included."""
     at_most = sum(
         map(content.count, (b",", b"{", b"["))
     )  # those in texts included: quick, and usually enough
     if at_most > max_values and any(match[1] for match in islice(_VALUE.finditer(content), max_values, None)):
-        raise NotDecodable(f"over {max_values:,} values")
+        raise TooManyValues(f"over {max_values:,} values")
 
 
 def read_json(content: bytes, max_values: int = LARGE.values) -> Any:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from api_client.errors import (
+    AnswerTooLarge,
     BadRequest,
     ErrorAnswer,
     InvalidAnswer,
@@ -32,8 +33,9 @@ from api_client.errors import (
     Unauthorized,
     Unreachable,
 )
-from api_client.http.decoding import NotDecodable, read_json
+from api_client.http.decoding import NotDecodable, TooManyValues, read_json
 from api_client.http.retry import parse_retry_after
+from api_client.http.unpacking import BodyTooLarge
 from api_client.remotes import Remote
 
 MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of a server's own text in a message, in characters
@@ -144,7 +146,8 @@ def from_exception(error: Exception, remote: Remote, host: str, line: RequestLin
         reason = clean(error, remote)
         return Failure(Unreachable(f"can't reach {host} through the proxy: {reason}", **details), False)
     if isinstance(error, httpx.DecodingError):
-        return Failure(InvalidAnswer(f"can't {line.words}: {host} {clean(error, remote)}", **details), True)
+        kind = AnswerTooLarge if isinstance(error, BodyTooLarge) else InvalidAnswer
+        return Failure(kind(f"can't {line.words}: {host} {clean(error, remote)}", **details), True)
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
         reason = _reason(error, remote)
         return Failure(Unreachable(f"{host} broke off its response: {reason}", **details), True)
@@ -170,15 +173,16 @@ def leave_open(error: RequestError) -> None:
 
 
 def not_decodable(
-    reason: str, content: bytes, content_type: str, remote: Remote, host: str, line: RequestLine
+    error: NotDecodable, content: bytes, content_type: str, remote: Remote, host: str, line: RequestLine
 ) -> InvalidAnswer:
     if not content.strip():
         reason = "an empty response"
     elif _is_html(content, content_type):
         reason = "HTML, not JSON (check the API URL)"
     else:
-        reason = f"unexpected data ({clean(reason, remote)})"
-    return InvalidAnswer(f"can't {line.words}: {host} returned {reason}", **line.details)
+        reason = f"unexpected data ({clean(error, remote)})"
+    kind = AnswerTooLarge if isinstance(error, TooManyValues) else InvalidAnswer
+    return kind(f"can't {line.words}: {host} returned {reason}", **line.details)
 
 
 def _refusal(remote: Remote, host: str) -> str:

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from random import Random
 from typing import TypeVar
 
-from api_client.errors import ErrorAnswer, InvalidAnswer, RedirectRefused, RequestError
+from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, RedirectRefused, RequestError
 
 T = TypeVar("T")
 
@@ -129,7 +129,7 @@ async def retrying(
 
 def is_not_api_answer(error: RequestError) -> bool:
     """Return True if the answer is not the API's: a maintenance page, or a redirect to one."""
-    return isinstance(error, InvalidAnswer | RedirectRefused)
+    return isinstance(error, InvalidAnswer | RedirectRefused) and not isinstance(error, AnswerTooLarge)
 
 
 def is_transient(error: RequestError) -> bool:

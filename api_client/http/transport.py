@@ -241,13 +241,13 @@ class Transport:
             else:
                 value = decode(answer.content, adapter, call.limit.values)
         except NotDecodable as error:
-            reason = str(error)
+            problem = error
         else:
             self._emit_event("answered", call)
             return value
         host = self._shown_host(call.route.site)
         raise failures.not_decodable(
-            reason, answer.content, answer.content_type, self._remote, host, call.line
+            problem, answer.content, answer.content_type, self._remote, host, call.line
         )
 
     async def _opened(self, line: RequestLine) -> httpx.AsyncClient:

@@ -21,11 +21,15 @@ _GZIP_WBITS = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 1024 * 1024
 
 
+class BodyTooLarge(httpx.DecodingError):
+    """The body has more bytes than the request accepts."""
+
+
 class UnpackingTransport(httpx.AsyncBaseTransport):
     """Sends requests through another transport, and unpacks the bodies of the answers.
 
-    Reading a body raises DecodingError if it is larger than the request's extension ``MAX_BYTES``, damaged,
-    or packed otherwise.
+    Reading a body raises BodyTooLarge if it is larger than the request's extension ``MAX_BYTES``, and
+    DecodingError if it is damaged or packed otherwise.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
@@ -69,7 +73,7 @@ class _Body(httpx.AsyncByteStream):
 
     def _check(self, size_bytes: int) -> None:
         if size_bytes > self._max_bytes:
-            raise httpx.DecodingError(f"returned over {self._max_bytes:,} bytes")
+            raise BodyTooLarge(f"returned over {self._max_bytes:,} bytes")
 
     async def aclose(self) -> None:
         await self._packed.aclose()

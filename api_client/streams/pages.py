@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Literal
 
 from api_client.clock import Clock
-from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
+from api_client.errors import AnswerTooLarge, ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models.base import LAST_MOMENT
 from api_client.models.logs import NS_PER_MS, NS_PER_S, FetchPage, LogGap, LogLine, LogsPage
@@ -34,12 +34,13 @@ _new_line = LogLine._make
 class PageRefused(Exception):
     """The server keeps failing on this page, though it may answer others; the message says how.
 
-    Unless ``may_narrow``, smaller pages would be the same.
+    Unless ``may_narrow``, smaller pages would be the same; unless ``may_repeat``, this one would be.
     """
 
-    def __init__(self, message: str, *, may_narrow: bool = True) -> None:
+    def __init__(self, message: str, *, may_narrow: bool = True, may_repeat: bool = True) -> None:
         super().__init__(message)
         self.may_narrow = may_narrow
+        self.may_repeat = may_repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class CheckedPage:
 class PageSource:
     """Fetches pages of one log, one at a time.
 
-    Transient errors are retried; a page that keeps failing while others work raises PageRefused. A page
+    Transient errors are retried; a page that keeps failing while others work, or is too large, raises
+    PageRefused. A page
     that is not full may still have been truncated, by a limit of the server, if no page was longer so far.
     ``proven_lines`` is the size of the longest page that was seen to be complete. Lines with equal
     timestamps keep the server's order.
@@ -111,6 +113,8 @@ class PageSource:
                 answer = await self._fetch(
                     start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit or MAX_PAGE_LINES
                 )
+            except AnswerTooLarge as error:
+                raise PageRefused(str(error), may_repeat=False) from error
             except (ServerFault, InvalidAnswer, TimedOut) as error:
                 failures.append(error)
                 raise

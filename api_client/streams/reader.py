@@ -178,7 +178,7 @@ class RangeReader:
         if not refused.may_narrow:
             self._record_gap(*self._todo.pop(), str(refused))
             return
-        if not await self._pages.is_answered_elsewhere():
+        if refused.may_repeat and not await self._pages.is_answered_elsewhere():
             return
         start_ms, end_ms = self._todo.pop()
         if end_ms - start_ms > self._smallest_ms:
@@ -186,7 +186,7 @@ class RangeReader:
             self._todo += pieces if self._newest_first else reversed(pieces)
             return
         self._refusals += 1
-        if self._refusals < MAX_REFUSALS and self._gap is None:
+        if refused.may_repeat and self._refusals < MAX_REFUSALS and self._gap is None:
             self._todo.append((start_ms, end_ms))
             return
         self._record_gap(start_ms, end_ms, str(refused))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.errors import BadRequest, ServerFault, Unreachable
-from api_client.http.retry import LASTING, RetryPolicy, parse_retry_after
+from api_client.errors import AnswerTooLarge, BadRequest, InvalidAnswer, ServerFault, Unreachable
+from api_client.http.retry import ENDLESS, LASTING, RetryPolicy, parse_retry_after
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -32,6 +32,11 @@ def test_what_the_server_refuses_is_final_except_for_what_a_screen_shows() -> No
     refusal = BadRequest("x", status=400)
     assert RetryPolicy().delay_s(refusal, attempt=1) is None
     assert LASTING.delay_s(refusal, attempt=1) == 10.0
+
+
+def test_answer_that_is_too_large_is_not_requested_again() -> None:
+    assert ENDLESS.delay_s(InvalidAnswer("html"), attempt=1) is not None
+    assert ENDLESS.delay_s(AnswerTooLarge("over 9 bytes"), attempt=1) is None
 
 
 @pytest.mark.parametrize(

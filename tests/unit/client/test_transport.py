@@ -11,6 +11,7 @@ from client_support import API_URL, APP_URL, KEY, Reply, World, json_reply, make
 from pydantic import SecretStr
 
 from api_client import (
+    AnswerTooLarge,
     ConfigurationError,
     InvalidAnswer,
     RedirectRefused,
@@ -178,7 +179,7 @@ def packed(*layers: str, content: bytes) -> Callable[[httpx.Request], httpx.Resp
 async def test_answer_over_limit_is_refused(layers: tuple[str, ...]) -> None:
     content = b"[" + b" " * USUAL.bytes
     world = World(packed(*layers, content=gzip.compress(content) if layers else content))
-    with pytest.raises(InvalidAnswer, match="over 16,777,216 bytes"):
+    with pytest.raises(AnswerTooLarge, match="over 16,777,216 bytes"):
         await world.client.projects.list()
 
 
@@ -218,7 +219,7 @@ async def test_number_of_values_is_limited_outside_of_texts(count: int) -> None:
     if count < USUAL.values:
         assert [project.name for project in await world.client.projects.list()] == [text]
         return
-    with pytest.raises(InvalidAnswer, match="over 400,000 values"):
+    with pytest.raises(AnswerTooLarge, match="over 400,000 values"):
         await world.client.projects.list()
 
 

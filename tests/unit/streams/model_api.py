@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
 
-from api_client.errors import BadRequest, InvalidAnswer, RateLimited, ServerFault, TimedOut, Unreachable
+from api_client.errors import (
+    AnswerTooLarge,
+    BadRequest,
+    InvalidAnswer,
+    RateLimited,
+    ServerFault,
+    TimedOut,
+    Unreachable,
+)
 from api_client.models import TrainingJob
 from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from api_client.streams.logs import read_logs
@@ -39,6 +47,7 @@ def at(seconds: float, message="line", *, delay_s=0.0, plus_ns=0, **more) -> Ser
 class ModelApi:
     """``end``, ``mirrored``: as in ``FakeLog``. ``cut``: pages have no more lines than that,
     ``cut_characters``: nor much more text. ``refuses_future``: windows that end after its present are a 400.
+    ``largest_characters``: pages with more text are too large.
     ``tells_complete``: pages say (``complete``) when the job has ended and no line will come any more.
     ``seems_over_s``: when the job looks finished though it runs on.
     """
@@ -58,10 +67,12 @@ class ModelApi:
     seems_over_s: range = range(0)
     cut: int | None = None
     cut_characters: int | None = None
+    largest_characters: int | None = None
     seed: int = 0
     poison: tuple[int, int] | None = None
     pages: int = 0
     looks: int = 0
+    requests: list[tuple[int, int, str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -71,6 +82,7 @@ class ModelApi:
 
     async def fetch(self, *, start_ms: int, end_ms: int, direction: str, limit: int) -> dict:
         self.pages += 1
+        self.requests.append((start_ms, end_ms, direction, limit))
         assert self.pages < MOST_PAGES, "it never ends"
         is_future = end_ms > self.clock.server_ns() // MS_NS
         if (self.refuses_future and is_future) or end_ms - start_ms > MAX_WINDOW_MS:
@@ -83,6 +95,8 @@ class ModelApi:
         is_complete = self.tells_complete and max(self._log.finishes_ns, self._last_arrival_ns) <= now_ns
         if self.poison and any(self.poison[0] <= line.stamp_ns < self.poison[1] for line in page):
             raise ServerFault("this page cannot be rendered", status=500)
+        if self.largest_characters and sum(len(line.message) for line in page) > self.largest_characters:
+            raise AnswerTooLarge("it returned too many bytes")
         if self.shuffles:
             self._random.shuffle(page)
         if self.leaks:

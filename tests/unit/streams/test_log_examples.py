@@ -333,6 +333,18 @@ async def test_a_long_stretch_that_cannot_be_had_costs_few_requests() -> None:
     assert api.pages < 500
 
 
+async def test_page_that_is_too_large_is_narrowed_at_once() -> None:
+    lines = [at(-300 + n, "x" * 1000) for n in range(200)]
+    lines[100] = at(-200, "x" * 90_000)
+    api = api_of(lines, largest_characters=50_000)
+    entries = await read(api, -310, 0)
+    assert multiset(entries) == world([*lines[:100], *lines[101:]])
+    [gap] = gaps_of(entries)
+    assert gap.start_ns <= lines[100].stamp_ns < gap.end_ns == gap.start_ns + 1_000_000
+    assert len(set(api.requests)) == len(api.requests)
+    assert all(end_ms > BEGIN_MS - HOUR_S * 1000 for _, end_ms, *_ in api.requests)
+
+
 def failing(call: Callable, clock: FastClock, *errors: Exception, from_s: float, until_s: float) -> Callable:
     left = cycle(errors)
 

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from api_client.client import TrainingClient
-from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, TimedOut
+from api_client.errors import RequestError, TimedOut, Unreachable
+from api_client.http.retry import is_transient
 from api_client.models import TrainingJob, short_status
 from api_client.models.logs import LogEnd
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
@@ -50,13 +51,13 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
 
 
 async def _retry_lookup(call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call`, repeating it after retryable errors, invalid answers and timeouts."""
+    """Await `call`, repeating it if that may help, except while the server cannot be reached."""
     for _ in range(ROUNDS - 1):
         try:
             return await call()
         except RequestError as error:
-            is_answer = isinstance(error, ErrorAnswer) and error.retryable
-            if not is_answer and not isinstance(error, InvalidAnswer | TimedOut):
+            is_offline = isinstance(error, Unreachable) and not isinstance(error, TimedOut)
+            if is_offline or not is_transient(error):
                 raise
     return await call()
 
