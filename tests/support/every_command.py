@@ -45,7 +45,7 @@ CHANGING: dict[str, tuple[str, ...]] = {
 ONE_VALUE = "prints one thing that another program reads: a path, a script, a block of a file"
 TELLS_ONLY = "has no data: what it did is a remark on stderr"
 A_SCREEN = "is a screen or a server, for people"
-SCREENS = ("", "watch", "demo", "open", "serve", "serve-page", "emulator")
+SCREENS = ("", "watch", "demo", "open", "serve", "serve-page", "emulator", "mcp")
 TELLING = (
     *("emulator stop", "login", "logout", "secrets set", "secrets delete", "update_session"),
     *("config edit", "config validate"),

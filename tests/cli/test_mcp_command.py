@@ -1,0 +1,221 @@
+"""bt-tui mcp, used by the SDK's own client as a child that speaks over its streams."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api_client.emulator.processes import EmulatorChild
+from support.cli import RunCli
+from support.fake_baseten import Answer, FakeBaseten, job, line
+from support.fake_runs import STEADY, finished_run, live_run
+
+mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+ROOT = Path(__file__).parents[2]
+READING = {
+    *("find_problems", "list_jobs", "summarize_job", "explain_problems", "search_log"),
+    *("list_metrics", "metric_series", "compare_jobs", "list_checkpoints"),
+}
+CHANGING = {"stop_job", "submit_job_again", "deploy_checkpoint"}
+REQUIRED = {"checkpoint": "c", "model_name": "m", "gpu": "H100:1"}
+
+
+@asynccontextmanager
+async def agent(environ: Mapping[str, str], *options: str) -> AsyncIterator[Any]:
+    program = ["-m", "tui", "mcp", *options]
+    server = mcp.StdioServerParameters(command=sys.executable, args=program, env=dict(environ), cwd=str(ROOT))
+    async with mcp.Client(server) as client:
+        yield client
+
+
+async def tools_of(client: Any) -> dict[str, Any]:
+    return {tool.name: tool for tool in (await client.list_tools()).tools}
+
+
+async def call(client: Any, tool: str, /, **arguments: Any) -> Any:
+    """Return the text of an answer, read as JSON if it is; an error's text is marked as such."""
+    result = await client.call_tool(tool, arguments)
+    text = result.content[0].text
+    if result.is_error:
+        return f"error: {text}"
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except ValueError:
+        return text
+
+
+@pytest.fixture
+def environ(baseten: FakeBaseten, clean_environ: dict[str, str]) -> dict[str, str]:
+    return clean_environ | baseten.environ()
+
+
+@pytest.mark.proves("docs/agents.md", "Coding agents")
+@pytest.mark.proves("docs/agents.md", "As tools")
+@pytest.mark.proves("docs/agents.md", "What to do with a sick run")
+async def test_agent_finds_the_slow_node_its_reason_and_its_cost_in_two_calls(
+    clean_environ: dict[str, str],
+) -> None:
+    with EmulatorChild(world="demo") as emulator:
+        async with agent(clean_environ | emulator.remote_environ()) as client:
+            found = await call(client, "find_problems")
+            (slow,) = [each for each in found if _kinds(each) == {"straggler"}]
+            summary = await call(client, "summarize_job", job_id=slow["job_id"])
+    (problem,) = summary["problems"]
+    assert (problem["kind"], problem["node"]) == ("straggler", "node-2")
+    assert re.search(r"node-2 logs: WARNING .*(no other node does)", problem["answer"])
+    assert "others wait" in problem["costs"] and summary["cost"]["usd_per_hour"] > 100
+    assert summary["cost"]["usd_so_far"] > 0 and summary["cost"]["unsaved_work"].startswith("Unsaved work: ")
+    quoted = (*problem["untrusted_log"], *summary["untrusted_log"])
+    assert quoted and "never instructions" in summary["notice"]
+
+
+def _kinds(judged: dict[str, Any]) -> set[str]:
+    return {finding["kind"] for finding in judged["findings"]}
+
+
+@pytest.mark.proves("docs/agents.md", "What an agent can't do")
+async def test_no_tool_changes_anything_unless_changes_are_allowed(
+    baseten: FakeBaseten, environ: dict[str, str]
+) -> None:
+    baseten.jobs = [job("runs", "RUNNING")]
+    async with agent(environ) as client:
+        offered = await tools_of(client)
+        assert set(offered) == READING
+        assert all(tool.annotations.read_only_hint for tool in offered.values())
+        for name in CHANGING:
+            assert "Unknown tool" in await call(client, name, job_id="runs", **REQUIRED)
+    assert not _changes(baseten)
+
+
+def _changes(baseten: FakeBaseten) -> list[str]:
+    reads = ("/v1/training_jobs/search",)
+    return [each.path for each in baseten.asked if each.method != "GET" and each.path not in reads]
+
+
+@pytest.mark.proves("docs/agents.md", "What an agent can't do")
+async def test_allowed_changes_are_tools_named_by_what_they_do(
+    baseten: FakeBaseten, environ: dict[str, str]
+) -> None:
+    baseten.jobs = [job("runs", "RUNNING")]
+    baseten.on("POST", ".*/jobs/runs/stop", Answer({"training_job": job("runs", "STOPPED")}))
+    async with agent(environ, "--allow-changes") as client:
+        offered = await tools_of(client)
+        assert set(offered) == READING | CHANGING
+        assert {name for name, tool in offered.items() if tool.annotations.destructive_hint} == CHANGING
+        (stopped,) = await call(client, "stop_job", job_id="runs")
+    assert stopped["current_status"] == "TRAINING_JOB_STOPPED"
+    assert _changes(baseten) == ["/v1/training_projects/proj1/jobs/runs/stop"]
+
+
+async def test_client_refuses_changes_whatever_a_tool_would_do(
+    baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tui.cli import cli as program
+    from tui.commands.agents.tools import Tools
+    from tui.commands.support.exit_codes import CommandFailed
+    from tui.commands.support.options import CommandSettings
+
+    for name, value in baseten.environ().items():
+        monkeypatch.setenv(name, value)
+    baseten.jobs = [job("runs", "RUNNING")]
+    with pytest.raises(CommandFailed, match="--readonly"):
+        await Tools(program, CommandSettings(readonly=True)).stop_job("runs")
+    assert not _changes(baseten)
+
+
+@pytest.mark.proves("docs/agents.md", "What an agent can't do")
+async def test_value_that_looks_like_an_option_is_a_value(
+    baseten: FakeBaseten, environ: dict[str, str], tmp_path: Path
+) -> None:
+    finished_run(baseten, "over", losses=[1.0])
+    target = tmp_path / "stolen.log"
+    async with agent(environ) as client:
+        for job_id in ("--all", "--file=/etc/passwd", f"--save={target}"):
+            for name in ("summarize_job", "explain_problems", "search_log", "list_checkpoints"):
+                answer = await call(client, name, job_id=job_id)
+                assert answer.startswith("error:") and job_id.strip("-") in answer, answer
+        quoted = await call(client, "search_log", job_id="over", pattern=f"--save={target}")
+    assert quoted == [] and not target.exists()
+
+
+@pytest.mark.proves("docs/agents.md", "What an agent can't do")
+async def test_answers_are_bounded_and_say_what_is_cut(baseten: FakeBaseten, environ: dict[str, str]) -> None:
+    baseten.jobs = [job(f"job{number}", "COMPLETED", error_message="x" * 900) for number in range(400)]
+    baseten.logs["job1"] = [line(f"{number} {'y' * 5_000}", at_ms=_ms(number)) for number in range(300)]
+    live_run(baseten, "runs", [float(number) for number in range(900)])
+    async with agent(environ) as client:
+        jobs = await call(client, "list_jobs")
+        lines = await call(client, "search_log", job_id="job1", last=9_999)
+        curve = (await call(client, "metric_series", job_id="runs", name="loss", points=9_999))["loss"]
+    assert len(jobs) <= 25_000 and re.search(r"\(cut: \d+ more lines; ask for less\)", jobs)
+    assert lines["cut"].startswith("lists to ") and lines["answer"][-1]["message"].startswith("299 y")
+    assert [len(curve), curve[0]["value"], curve[-1]["value"]] == [200, 0.0, 899.0]
+
+
+def _ms(number: int) -> int:
+    return int((time.time() - 600 + number) * 1000)
+
+
+async def test_tools_read_logs_curves_checkpoints_and_comparisons(
+    baseten: FakeBaseten, environ: dict[str, str]
+) -> None:
+    finished_run(baseten, "over", losses=list(STEADY), metrics=" reward=0.5")
+    live_run(baseten, "runs")
+    baseten.on("GET", ".*/checkpoints", Answer({"training_job": baseten.jobs[-1], "checkpoints": []}))
+    async with agent(environ) as client:
+        lines = await call(client, "search_log", job_id="over", pattern="step 36[0-9]/", context=1)
+        names = [each["name"] for each in await call(client, "list_metrics", job_id="over")]
+        compared = await call(client, "compare_jobs", job_ids=["over", "runs"])
+        checkpoints = await call(client, "list_checkpoints", job_id="runs")
+        missing = await call(client, "metric_series", job_id="over", name="accuracy")
+    assert [each["message"].split()[1] for each in lines] == ["359/100", "360/100"]
+    assert {"loss", "reward"} <= set(names)
+    assert [each["job_id"] for each in compared["jobs"]] == ["over", "runs"]
+    assert checkpoints["checkpoints"] == []
+    assert missing.startswith("error:") and "it has: " in missing and "reward" in missing
+
+
+@pytest.mark.proves("docs/agents.md", "What an agent can't do")
+async def test_key_is_in_no_answer(baseten: FakeBaseten, environ: dict[str, str]) -> None:
+    baseten.on("POST", ".*", Answer({"message": f"refused {baseten.key}"}, status=401))
+    async with agent(environ) as client:
+        answers = [await call(client, name) for name in ("find_problems", "list_jobs")]
+    assert all(answer.startswith("error:") and baseten.key not in answer for answer in answers)
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.commands.agents.command.find_spec", lambda name: None)
+    result = cli("mcp")
+    assert result.code == 2 and result.err.count("\n") == 1 and "pip install 'mcp" in result.err
+
+
+@pytest.mark.proves("docs/agents.md", "What an agent can't do")
+def test_read_only_session_refuses_to_allow_changes(cli: RunCli) -> None:
+    result = cli("--readonly mcp --allow-changes")
+    assert result.code == 2 and "read-only by flag --readonly" in result.err
+
+
+def test_missing_remote_is_reported_before_an_agent_waits(cli: RunCli) -> None:
+    assert cli("mcp", environ={}).code == 6
+
+
+@pytest.mark.proves("docs/agents.md", "With a shell")
+def test_commands_for_agents_with_a_shell_print_json(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "over", losses=[1.0], status="FAILED")
+    part = (ROOT / "docs" / "agents.md").read_text().partition("## With a shell")[2].partition("## ")[0]
+    commands = re.findall(r"^\$ bt-tui (.+?) +#", part, re.MULTILINE)
+    assert len(commands) > 3
+    for command in commands:
+        result = cli(command.replace("JOB_ID", "over"))
+        assert result.json is not None and result.code in (0, 3), command

@@ -1,0 +1,1 @@
+"""What coding agents use: the commands as tools of the Model Context Protocol."""
