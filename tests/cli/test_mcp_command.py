@@ -23,7 +23,7 @@ mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
 ROOT = Path(__file__).parents[2]
 READING = {
     *("find_problems", "list_jobs", "summarize_job", "explain_problems", "search_log"),
-    *("list_metrics", "metric_series", "compare_jobs", "list_checkpoints"),
+    *("list_metrics", "metric_series", "compare_jobs", "diff_jobs", "list_checkpoints"),
 }
 CHANGING = {"stop_job", "submit_job_again", "deploy_checkpoint"}
 REQUIRED = {"checkpoint": "c", "model_name": "m", "gpu": "H100:1"}
@@ -176,11 +176,15 @@ async def test_tools_read_logs_curves_checkpoints_and_comparisons(
         names = [each["name"] for each in await call(client, "list_metrics", job_id="over")]
         compared = await call(client, "compare_jobs", job_ids=["over", "runs"])
         checkpoints = await call(client, "list_checkpoints", job_id="runs")
+        differing = await call(client, "diff_jobs", job_a="over", job_b="runs")
         missing = await call(client, "metric_series", job_id="over", name="accuracy")
     assert [each["message"].split()[1] for each in lines] == ["359/100", "360/100"]
     assert {"loss", "reward"} <= set(names)
     assert [each["job_id"] for each in compared["jobs"]] == ["over", "runs"]
-    assert checkpoints["checkpoints"] == []
+    assert checkpoints["checkpoints"] == [] and {each["name"] for each in differing["job"]} == {
+        "nodes",
+        "total GPUs",
+    }
     assert missing.startswith("error:") and "it has: " in missing and "reward" in missing
 
 

@@ -109,6 +109,10 @@ class Tools:
         """Compare two or more jobs: outcome, duration, loss at the same step, speed, cost, checkpoints."""
         return await self._run("compare", "--output=json", "--", *job_ids)
 
+    async def diff_jobs(self, job_a: str, job_b: str) -> str:
+        """Show what differs between two jobs: code, config, names of variables, image, commands, hardware."""
+        return await self._run("diff", "--output=json", "--", job_a, job_b)
+
     async def list_checkpoints(self, job_id: str) -> str:
         """List a job's checkpoints: which are newest, best, uploading, or written after the loss broke."""
         return await self._run("checkpoints", "list", "--output=json", "--order=desc", "--", job_id)

@@ -1,0 +1,49 @@
+"""Read the code that a job was submitted with, to look at it; nothing of it is run or kept."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from api_client.archives import BadArchive, Unpacker
+from api_client.client import TrainingClient
+from api_client.errors import ApiClientError, NotFound
+from api_client.models import TrainingJob
+from tui.analysis.code import Files
+
+MAX_ARCHIVE_BYTES = 50_000_000
+MAX_UNPACKED_BYTES = 400_000_000
+
+
+class NoCode(ApiClientError):
+    """The code of a job cannot be read; the message says why."""
+
+
+async def read_code(client: TrainingClient, job: TrainingJob) -> Files:
+    """Return the files of a job's archive by path. Raises NoCode and RequestError."""
+    try:
+        urls = await client.jobs.download_urls(job.project_id, job.id)
+    except NotFound:
+        urls = []
+    if not urls:
+        raise NoCode(f"job {job.id} has no code archive")
+    packed = await client.objects.read(urls[0], length=MAX_ARCHIVE_BYTES + 1)
+    if len(packed) > MAX_ARCHIVE_BYTES:
+        raise NoCode(f"the archive of {job.id} is larger than {MAX_ARCHIVE_BYTES:,} bytes")
+    try:
+        return await asyncio.to_thread(_unpacked, packed)
+    except BadArchive as error:
+        raise NoCode(f"the archive of {job.id} can't be read: {error}") from None
+
+
+def _unpacked(packed: bytes) -> Files:
+    with TemporaryDirectory(prefix="bt-tui-code-") as name:
+        folder = Path(name)
+        archive, target = folder / "archive", folder / "files"
+        archive.write_bytes(packed)
+        target.mkdir()
+        with Unpacker(target, max_bytes=MAX_UNPACKED_BYTES) as unpacker:
+            unpacker.add(archive)
+        files = (path for path in target.rglob("*") if path.is_file() and not path.is_symlink())
+        return {path.relative_to(target).as_posix(): path.read_bytes() for path in files}
