@@ -8,6 +8,10 @@
     async for update in follow(client, result.model_id, result.version_id): ...
 """
 
+from api_client.deployment.engine_configs import ENGINE as ENGINE
+from api_client.deployment.engine_configs import VLLM as VLLM
+from api_client.deployment.engine_configs import checkpoint_address as checkpoint_address
+from api_client.deployment.engine_configs import engine_configs as engine_configs
 from api_client.deployment.following import DeploymentUpdate as DeploymentUpdate
 from api_client.deployment.following import follow as follow
 from api_client.deployment.generated_files import Calls as Calls

@@ -100,6 +100,15 @@ async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> 
     assert inside.page.checkpoint.checkpoint_id == "checkpoint-200"
 
 
+async def test_id_that_is_copied_is_the_address_of_the_checkpoint_on_its_tab() -> None:
+    app = tab(THREE)
+    async with opened(app) as pilot:
+        await pressed(pilot, "g", "y")
+        assert app.clipboard == "bt://llama-sft@llama70/checkpoint-300"
+        await pressed(pilot, "2", "y")
+        assert app.clipboard == "llama70"
+
+
 async def test_the_cursor_stays_where_it_was_put_and_else_is_on_the_newest() -> None:
     app = job_view(run(checkpoints=THREE[:1], progress=LOSSES))
     async with opened(app) as pilot:

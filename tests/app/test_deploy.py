@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from support.dashboard import StubDeployFeed, deploy_view, text_of
-from support.deploying_server import DeployingServer
+from support.deploying_server import DeployingServer, listed_checkpoint
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from support.wizard_facts import form_of, lora, to
@@ -102,6 +102,33 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await until(pilot, lambda: "✓ active" in text_of(app))
             await until(pilot, lambda: "curl" in text_of(app))
             await to_screen(pilot, HomeScreen, "escape")
+
+
+async def test_full_checkpoint_is_saved_as_a_config_for_an_engine_or_vllm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with DeployingServer() as server:
+        server.checkpoints = [listed_checkpoint("checkpoint-100", kind="full", base_model="org/tuned-8B")]
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=(100, 30), notifications=True) as pilot:
+            await until(pilot, lambda: "job1" in text_of(app))
+            await pilot.press("d")
+            await go_on(app, pilot, "model_name")
+            await pilot.press(*"served", "enter")
+            await go_on(app, pilot)
+            for name, downs in (("engine", 3), ("vllm", 1)):
+                await pilot.press(*["down"] * downs, "enter")
+                await until(pilot, partial(files, tmp_path, f"{name}_job1_*/config.yaml"))
+                (saved,) = files(tmp_path, f"{name}_job1_*/config.yaml")
+                await until(pilot, partial(_says, app, f"saved as {saved.relative_to(tmp_path)}"))
+                assert "truss push" in text_of(app)
+                assert "# Deploy it with: truss push" in saved.read_text(encoding="utf-8")
+            assert server.wet == []
+
+
+def _says(app: BtTuiApp, words: str) -> bool:
+    return words in text_of(app)
 
 
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:

@@ -243,6 +243,19 @@ def test_warnings_a_refusal_and_enter_alone_deploy_nothing_and_what_is_saved_can
     assert again.json["config"]["runtime"]["environment_variables"] == {"A": "its"}
 
 
+def test_full_checkpoint_is_saved_as_an_engine_config_with_the_command_that_deploys_it(
+    at_terminal: Start, baseten: DeployingServer, tmp_path: Path
+) -> None:
+    baseten.checkpoints = [listed_checkpoint("checkpoint-100", kind="full", base_model="org/tuned-8B")]
+    with at_terminal(*CHOSEN.split(), output_apart=True) as someone:
+        someone.answers((LAST_QUESTION, DOWN * 3 + ENTER), ("Save as engine/config.yaml", ENTER))
+        someone.sees("deploy it with: truss push engine")
+        someone.answers((LAST_QUESTION, ESCAPE), ("Leave without deploying?", b"y"))
+        assert someone.end() == 0
+    assert "source: BASETEN_TRAINING" in (tmp_path / "engine" / "config.yaml").read_text()
+    assert baseten.requests == []
+
+
 def test_a_dry_run_that_fails_stays_a_dry_run(at_terminal: Start, baseten: DeployingServer) -> None:
     baseten.trouble = "refused"
     baseten.checkpoints.append(listed_checkpoint("other", base="meta-llama/Another-Model-8B-Instruct"))

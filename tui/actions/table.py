@@ -164,7 +164,12 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("export", "E", "export", "Export the chart data as CSV or JSON.", RARE),
         ("snooze", "z", "snooze", "Snooze this job's alerts; press again to undo."),
         ("bookmark", "B", "bookmark", "Toggle a bookmark (a star on Home)."),
-        ("copy_id", "y", "copy id", "Copy the job id."),
+        (
+            "copy_id",
+            "y",
+            "copy id",
+            "Copy the job id; on Checkpoints the address bt://project@job/checkpoint.",
+        ),
         ("open_browser", "o", "browser", "Open the job in the browser."),
     ),
     Scope.LOGS: (

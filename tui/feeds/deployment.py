@@ -158,16 +158,19 @@ class DeployFeed:
             asks = form.asks if form.at else form.asks | {form.current}  # a person has begun to answer it
             self._change(form=replace(form, facts=facts, asks=asks))
 
-    def save(self, python: str, path: Path) -> None:
-        """Write the config to a Python file, never overwriting an existing one."""
+    def save(self, text: str, path: Path, command: str) -> None:
+        """Write a config to a file, never overwriting an existing one; ``command`` deploys it."""
         try:
-            write_file(path, python.encode(), replace=False)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, text.encode(), replace=False)
         except FileExistsError:
             self._change(error=f"{path} already exists; not overwritten")
         except OSError as error:
             self._change(error=f"can't write {path}: {why_not_written(error)}")
         else:
-            self._change(error="", note=f"saved as {path}")
+            self._change(
+                error="", note=f"saved as {path}" + (f"; deploy it with: {command}" if command else "")
+            )
 
     async def deploy(self, *, dry_run: bool) -> None:
         """Deploy and follow, or render the truss config and write it to a file, which creates nothing."""

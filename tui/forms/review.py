@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from api_client.definitions import (
     Checkpoint,
@@ -13,7 +15,16 @@ from api_client.definitions import (
     LoRACheckpoint,
     LoRADetails,
 )
-from api_client.deployment import DeployAnswers, build_config, equivalent_command, render_python, validate
+from api_client.deployment import (
+    ENGINE,
+    VLLM,
+    DeployAnswers,
+    build_config,
+    engine_configs,
+    equivalent_command,
+    render_python,
+    validate,
+)
 from api_client.errors import ConfigurationError
 from api_client.submission.findings import Finding, most_severe_first
 from tui.forms.draft import DeployDraft, config_ranks, parse_gpu
@@ -24,8 +35,14 @@ REVIEW = "review"
 DEPLOY = "deploy"
 DRY_RUN = "dry-run"
 SAVE = "save"
+SAVED_FORMS = {SAVE: "python", f"{SAVE} {ENGINE}": ENGINE, f"{SAVE} {VLLM}": VLLM}
+"""Actions that save a form of the config to a file."""
 SHOW = "show"
 LEAVE = "leave"
+ENGINES = {
+    ENGINE: ("Save an Engine-Builder config", "TensorRT-LLM, for truss push"),
+    VLLM: ("Save a Truss config with vLLM", "to change as you like, for truss push"),
+}
 CHANGE = "change:"
 """Prefix of an action that changes an answer; the question's id follows."""
 
@@ -41,7 +58,8 @@ class Review:
     """Problems and remarks about the config, errors first."""
     forms: Mapping[str, str]
     """The config as a file for the official SDK (``python``), as ``json`` and, if options can name all
-    of its checkpoints, as a ``command`` line."""
+    of its checkpoints, as a ``command`` line. For one full checkpoint also the configs of an ``engine`` and
+    of a Truss with ``vllm``."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -67,7 +85,21 @@ def _forms(draft: DeployDraft, config: DeployCheckpointsConfig) -> dict[str, str
     }
     if len(draft.job_ids) == 1:  # options name only one
         forms["command"] = equivalent_command(_deploy_answers(draft), draft.facts.command_options)
-    return forms
+    return forms | _engine_configs(draft)
+
+
+def _engine_configs(draft: DeployDraft) -> dict[str, str]:
+    gpu = parse_gpu(draft.gpu or "")
+    if draft.job is None or gpu is None or len(draft.job_ids) != 1 or len(draft.chosen) != 1:
+        return {}
+    return engine_configs(
+        draft.job, draft.chosen[0], model_name=draft.model_name, gpu_type=gpu[0], gpu_count=gpu[1]
+    )
+
+
+def save_command(action: str, path: PurePath, deploys_python: str) -> str:
+    """Return the command that deploys what an action saved; a config of a Truss by its folder."""
+    return deploys_python if action == SAVE else shlex.join(("truss", "push", str(path.parent)))
 
 
 def _deploy_answers(draft: DeployDraft) -> DeployAnswers:
@@ -181,6 +213,7 @@ def _actions(draft: DeployDraft, asked: tuple[Question, ...]) -> tuple[Option, .
         Option(DEPLOY, "Deploy", "asks to confirm", reason),
         Option(DRY_RUN, "Dry run", "shows the Truss config only", reason),
         Option(SAVE, "Save as a Python file", "for either CLI's --config"),
+        *(Option(f"{SAVE} {name}", *ENGINES[name]) for name in _engine_configs(draft)),
         Option(SHOW, "Show as Python, JSON and command line"),
         *(
             Option(f"{CHANGE}{question.id}", question.title, _described(draft, question))

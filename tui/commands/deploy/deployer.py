@@ -25,7 +25,7 @@ from tui.commands.support.questions import ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
 from tui.forms.deployment import DeployForm
-from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, Review
+from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SAVED_FORMS, Review, save_command
 from tui.readers.deployment import SentDeployment, read_checkpoints, send
 from tui.readers.deployments import read_startups
 from tui.system.saved_files import own_path
@@ -122,8 +122,8 @@ class Deployer:
             if action == DEPLOY:
                 if options.assume_yes or await ask_yes_no(_last_question(review)):
                     return await self._deploy(form, review)
-            elif action == SAVE:
-                await self._save(review)
+            elif action in SAVED_FORMS:
+                await self._save(review, action)
             else:
                 for text in review.forms.values():
                     click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
@@ -214,21 +214,23 @@ class Deployer:
             self._remark(str(failure))
         return sent
 
-    async def _save(self, review: Review) -> None:
-        typed = await ask_text("Save as", DEFAULT_FILE)
+    async def _save(self, review: Review, action: str) -> None:
+        name = SAVED_FORMS[action]
+        typed = await ask_text("Save as", DEFAULT_FILE if action == SAVE else f"{name}/config.yaml")
         if not typed:
             return
         path = own_path(typed)
         if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
             return
         try:
-            write_file(path, review.forms["python"].encode())
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, review.forms[name].encode())
         except OSError as error:
             self._remark(f"can't write {path}: {why_not_written(error)}")
             return
         self._done_something = True
         command = self._client.remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
-        self._remark(f"saved {path}; deploy it with: {command}")
+        self._remark(f"saved {path}; deploy it with: {save_command(action, path, command)}")
 
 
 def _answer_facts(review: Review) -> list[tuple[str, Cell]]:

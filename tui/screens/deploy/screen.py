@@ -28,7 +28,19 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.forms.deployment import DeployForm
 from tui.forms.draft import Answers
-from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, REVIEW, SAVE, SHOW, Review, answer_text
+from tui.forms.review import (
+    CHANGE,
+    DEPLOY,
+    DRY_RUN,
+    LEAVE,
+    REVIEW,
+    SAVE,
+    SAVED_FORMS,
+    SHOW,
+    Review,
+    answer_text,
+    save_command,
+)
 from tui.screens.base import AppScreen, Page, PageServices
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.deployment_pane import DeploymentPane
@@ -239,10 +251,13 @@ class DeployScreen(AppScreen):
             forms = list(review.forms)
             position = forms.index(self.config_form) + 1 if self.config_form else 0
             self.config_form = forms[position % len(forms)]
-        elif action == SAVE:
+        elif action in SAVED_FORMS:
             stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-            name = FILE_NAME.format(job_id=form.answers.job_id or "checkpoints", time=stamp)
-            self._feed.save(review.forms["python"], Path(name))
+            name, job_id = SAVED_FORMS[action], form.answers.job_id or "checkpoints"
+            path = Path(FILE_NAME.format(job_id=job_id, time=stamp))
+            if action != SAVE:
+                path = Path(f"{name}_{job_id}_{stamp}", "config.yaml")
+            self._feed.save(review.forms[name], path, save_command(action, path, ""))
         elif review.errors:
             self._refuse(form, review.errors[0].problem)
         elif action == DRY_RUN:

@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Static
 
+from api_client.deployment.engine_configs import checkpoint_address
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogGap
 from tui.actions import JOB_TABS, Scope
@@ -391,7 +392,10 @@ class JobScreen(AppScreen):
         self.post_message(messages.BookmarkRequested(self.job))
 
     def action_copy_id(self) -> None:
-        self.post_message(messages.CopyRequested(self.job.id, "job id"))
+        chosen = self.query_one(CheckpointPane).chosen if self.tab == "checkpoints" else None
+        address = checkpoint_address(self.job, chosen.name) if chosen is not None else ""
+        what = "checkpoint address" if address else "job id"
+        self.post_message(messages.CopyRequested(address or self.job.id, what))
 
     def action_copy_status(self) -> None:
         if self.snapshot is not None:
