@@ -79,6 +79,7 @@ def test_job_without_code_is_compared_by_its_hardware(cli: RunCli, store: FakeOb
     result = diff(cli, store, "none", "after")
     assert (result.code, "H100 → H200" in result.out) == (0, True)
     assert result.err == "bt-tui: code not compared: job none has no code archive\n"
+    assert diff(cli, store, "none", "none").err.endswith("bt-tui: the machines are the same\n")
     shown = diff(cli, store, "none", "after", "-o", "json").json
     assert (shown["files"], "no code archive" in shown["code_not_compared_because"]) == ([], True)
 

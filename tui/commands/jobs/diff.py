@@ -54,8 +54,8 @@ async def diff(
         output.data("\n".join(_markdown(before, after, job, code)) + "\n")
     else:
         _print(output, before, after, job, code)
-    if not (job or code.settings or code.environment or code.files or problem):
-        output.remark("no differences")
+    if not (job or code.settings or code.environment or code.files):
+        output.remark("the machines are the same" if problem else "no differences")
 
 
 def _of_jobs(before: TrainingJob, after: TrainingJob) -> list[Difference]:
