@@ -8,6 +8,7 @@ from typing import Protocol
 
 from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.checkpoints.facts import CheckpointFacts
+from tui.analysis.health.checks import checkpoint_overdue, gpu_idle
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_stuck
 from tui.text.sanitize import sanitize
@@ -58,7 +59,7 @@ def _suggestions(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> It
         yield ("wait", job, "--until", "running"), "wait until it runs", False
         if not run.job.is_spot:
             spot = ("update", job, "--availability-model", "spot")
-            yield spot, "wait for spot capacity instead; it can be reclaimed", True
+            yield spot, "change it to wait for spot capacity, which can be reclaimed", True
     elif run.job.is_finished:
         yield from _after_the_end(run, checkpoints)
     else:
@@ -74,10 +75,14 @@ def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     if node is not None and not node.startswith("-"):
         lines = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
         yield lines, "warnings of that node", False
-    if is_stuck(run) or any(finding.severity == "critical" for finding in bad):
+    is_idle = any(finding.kind is gpu_idle.CHECK.kind for finding in bad)
+    saves = bool(checkpoints) and all(
+        finding.kind is not checkpoint_overdue.CHECK.kind for finding in run.findings
+    )
+    if is_stuck(run) or is_idle or any(finding.severity == "critical" for finding in bad):
         yield ("stop", job), "stop it now: what is not saved is lost", True
         yield from _resuming(run, checkpoints)
-    elif bad and checkpoints:
+    elif bad and saves:
         yield ("stop", job, "--after-checkpoint"), "stop it once its next checkpoint is stored", True
     yield ("summary", job, "--follow"), "report what changes until it ends", False
 

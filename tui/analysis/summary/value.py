@@ -125,15 +125,6 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """A line of the log, on one line and cut."""
-
-    time: str
-    node: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     """What is known of a run at ``at``, in the order in which it matters."""
 
@@ -159,7 +150,7 @@ class Summary:
     best_checkpoint: Saved | None
     unread: tuple[str, ...]
     next: tuple[NextStep, ...]
-    untrusted_log: tuple[Quote, ...]
+    untrusted_log: tuple[str, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Numbers of items without room here."""
 
@@ -243,7 +234,9 @@ def summarize(
         best_checkpoint=_saved(best, at) if best is not None else None,
         unread=tuple(bounded(part, 60) for part in (*gaps, *unread)),
         next=next_steps(run, facts, command),
-        untrusted_log=tuple(_quote(line) for line in lines[-MAX_LINES:]),
+        untrusted_log=tuple(
+            _quoted(Clue(shown(line), line.timestamp_ns, line.replica)) for line in lines[-MAX_LINES:]
+        ),
         left_out={name: number for name, number in left_out.items() if number > 0},
     )
 
@@ -275,14 +268,14 @@ def _verdict(run: RunSnapshot) -> str:
 def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Problem]:
     explained = {each.finding.key: each for each in explanations if each.finding is not None}
     problems: list[Problem] = []
-    quoted: set[Clue] = set()
+    said: set[Clue | str] = set()
     for why in explanations:
         if why.finding is None:
             end = Problem("failed", "critical", bounded(why.problem, 60))
-            problems.append(_explained(end, why, quoted))
+            problems.append(_explained(end, why, said))
     for finding in run.findings:
         problem, reason = _problem(run, finding), explained.get(finding.key)
-        problems.append(problem if reason is None else _explained(problem, reason, quoted))
+        problems.append(problem if reason is None else _explained(problem, reason, said))
     return problems
 
 
@@ -294,29 +287,31 @@ def _problem(run: RunSnapshot, finding: HealthFinding) -> Problem:
         text=bounded(finding.text, 320),
         node=bounded(finding.node, 80) if finding.node else None,
         since=iso_time(since.replace(microsecond=0)) if since is not None else None,
-        for_s=figure(max(0.0, (run.server_now - since).total_seconds())) if since is not None else None,
+        for_s=None if finding.has_duration_in_text else _age(since, run.server_now),
         costs=_COSTS[str(finding.kind)],
     )
 
 
-def _explained(problem: Problem, why: Explanation, quoted: set[Clue]) -> Problem:
-    """Add what explains a problem: facts beyond the answer, and lines not ``quoted`` before."""
-    clues = [clue for section in why.sections for clue in section.clues if clue not in quoted]
-    quoted.update(clues)
-    facts = [fact for fact in why.facts if not why.answer or why.answer not in fact]
+def _explained(problem: Problem, why: Explanation, said: set[Clue | str]) -> Problem:
+    """Add what explains a problem: the answer, and facts and lines that were not ``said`` before."""
+    clues = [clue for section in why.sections for clue in section.clues if clue not in said]
+    facts = [fact for fact in why.facts if fact not in said and not (why.answer and why.answer in fact)]
+    said.update(clues, facts)
     return replace(
         problem,
         answer=bounded(why.answer, 320),
         facts=tuple(bounded(fact, 160) for fact in facts[:_MAX_FACTS]),
-        untrusted_log=tuple(bounded(_clue_text(clue), 220) for clue in clues[:_MAX_CLUES]),
+        untrusted_log=tuple(map(_quoted, clues[:_MAX_CLUES])),
     )
 
 
-def _clue_text(clue: Clue) -> str:
+def _quoted(clue: Clue) -> str:
     """Return a clue on one line; of many lines, such as a traceback, the last ones say most."""
     text = " / ".join(line.strip() for line in clue.text[-2000:].strip().splitlines()[-3:])
+    moment = moment_at(clue.at_ns, UTC)
+    time = f"{moment:{MONTH_DAY_AND_TIME}}" if moment is not None else ""
     times = f"{clue.count}×" if clue.count > 1 else ""
-    return " ".join(part for part in (clue.clock, clue.node, times, text) if part)
+    return bounded(" ".join(part for part in (time, bounded(clue.node, 40), times, text) if part), 220)
 
 
 def _progress(run: RunSnapshot) -> Progress:
@@ -418,9 +413,3 @@ def _saved(fact: CheckpointFacts, now: datetime) -> Saved:
 
 def _age(moment: datetime | None, now: datetime) -> Figure:
     return figure(max(0.0, (now - moment).total_seconds())) if moment is not None else None
-
-
-def _quote(line: LogLine) -> Quote:
-    moment = moment_at(line.timestamp_ns, UTC)
-    time = f"{moment:{MONTH_DAY_AND_TIME}}" if moment is not None else ""
-    return Quote(time, bounded(line.replica, 40), bounded(shown(line), 180))
