@@ -36,6 +36,7 @@ from tui.screens.cache import CachePage
 from tui.screens.capacity import CapacityPage
 from tui.screens.compare import ComparePage
 from tui.screens.deploy.screen import DeployPage
+from tui.screens.differences import DifferencesPage
 from tui.screens.downloads import DownloadsPage
 from tui.screens.files.compare import CompareCheckpointsPage
 from tui.screens.files.screen import FilesPage
@@ -180,6 +181,9 @@ WALKS: dict[type[Page], Walk] = {
         opens_asking=True,
     ),
     ComparePage: Walk("H100:8 208x1872", keys("space", "down", "space", "c")),
+    DifferencesPage: Walk(
+        "no code archive", opening(lambda job: DifferencesPage(job, job)), opens_asking=True
+    ),
     CapacityPage: Walk("16/96", keys("Q"), opens_asking=True),
     DownloadsPage: Walk("No downloads", keys("T"), asks=False),
     DeployPage: Walk("Which checkpoints?", keys("d"), asks=False, opens_asking=True),

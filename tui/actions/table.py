@@ -343,6 +343,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("pan_forward", "greater_than_sign,full_stop", "later", "Pan right."),
         ("next_base", "b", "baseline", "Use the next job as the baseline.", FOOTER),
         ("only_differing", "d", "diffs only", "Show only the rows that differ, or all.", FOOTER),
+        ("code", "C", "code", "Show what differs between the first two jobs in code and settings.", FOOTER),
         ("export", "E", "export", "Export the table or the curves as CSV or JSON.", FOOTER),
     ),
     Scope.CAPACITY: (

@@ -10,7 +10,9 @@ from api_client.archives import BadArchive, Unpacker
 from api_client.client import TrainingClient
 from api_client.errors import ApiClientError, NotFound
 from api_client.models import TrainingJob
-from tui.analysis.code import Files
+from tui.analysis.code import Files, code_differences
+from tui.analysis.differences import JobDifferences
+from tui.readers.run import together
 
 MAX_ARCHIVE_BYTES = 50_000_000
 MAX_UNPACKED_BYTES = 400_000_000
@@ -20,14 +22,25 @@ class NoCode(ApiClientError):
     """The code of a job cannot be read; the message says why."""
 
 
+async def read_differences(client: TrainingClient, before: TrainingJob, after: TrainingJob) -> JobDifferences:
+    """Compare two jobs; without their code, by their hardware only. Raises RequestError."""
+    try:
+        files = await together(read_code(client, before), read_code(client, after))
+    except NoCode as error:
+        return JobDifferences(before, after, not_compared=str(error))
+    code = await asyncio.to_thread(code_differences, *files)
+    return JobDifferences(before, after, code)
+
+
 async def read_code(client: TrainingClient, job: TrainingJob) -> Files:
     """Return the files of a job's archive by path. Raises NoCode and RequestError."""
+    missing = f"job {job.id} has no code archive"
     try:
         urls = await client.jobs.download_urls(job.project_id, job.id)
-    except NotFound:
-        urls = []
+    except NotFound as error:
+        raise NoCode(f"{missing}: {error}") from error
     if not urls:
-        raise NoCode(f"job {job.id} has no code archive")
+        raise NoCode(missing)
     packed = await client.objects.read(urls[0], length=MAX_ARCHIVE_BYTES + 1)
     if len(packed) > MAX_ARCHIVE_BYTES:
         raise NoCode(f"the archive of {job.id} is larger than {MAX_ARCHIVE_BYTES:,} bytes")

@@ -37,7 +37,8 @@ from tui.screens.charts.builder import LEAST_RANGE, METRIC, ChartData
 from tui.screens.charts.filter import ChartFilter
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.charts.view import ChartView, drawing_words
-from tui.screens.messages import ExportRequested
+from tui.screens.differences import DifferencesPage
+from tui.screens.messages import ExportRequested, OpenPage
 from tui.tables.column import Span
 from tui.tables.comparison import comparison_columns
 from tui.text.sanitize import sanitize
@@ -347,6 +348,12 @@ class CompareRunsScreen(AppScreen):
 
     def action_only_differing(self) -> None:
         self.differing_only = not self.differing_only
+
+    def action_code(self) -> None:
+        """Open what differs from the baseline to the job beside it."""
+        if len(self.ordered) > 1:
+            before, after = (one.job for one in self.ordered[:2])
+            self.post_message(OpenPage(DifferencesPage(before, after)))
 
     def action_export(self) -> None:
         tables = []
