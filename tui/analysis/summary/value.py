@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from math import isfinite
 
 from api_client.models import WAITING_STATUSES, JobStatus
-from api_client.models.logs import NS_PER_S, LogLine
+from api_client.models.logs import LogLine
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run, last_checkpoint
 from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.analysis.export import json_number
@@ -321,8 +321,7 @@ def _progress(run: RunSnapshot) -> Progress:
     if left is not None and not run.job.is_finished and not is_stuck(run) and not progress.is_done:
         low, high = seconds_left_range(progress, now) or (left, left)
         eta = Range(figure(low), figure(left), figure(high))
-    last_ns = progress.last_step_at_ns
-    is_running = last_ns is not None and not run.job.is_finished
+    last_ns = None if run.job.is_finished else progress.last_step_at_ns
     return Progress(
         step=figure(progress.step),
         total_steps=figure(progress.total_steps),
@@ -332,9 +331,7 @@ def _progress(run: RunSnapshot) -> Progress:
         steps_per_s_overall=figure(progress.rate_overall),
         tokens_per_s=figure(progress.tokens_per_s),
         samples_per_s=figure(progress.samples_per_s),
-        last_step_s_ago=figure(max(0.0, now.timestamp() - last_ns / NS_PER_S))
-        if is_running and last_ns is not None
-        else None,
+        last_step_s_ago=None if last_ns is None else _age(moment_at(last_ns, UTC), now),
         eta_s=eta,
     )
 
@@ -356,15 +353,15 @@ def _metrics(run: RunSnapshot) -> list[Metric]:
         series = curves.get(name)
         if series is None:
             continue
-        best = step = None
+        newest = series.values[-1]
+        trend = _TRENDS[loss_trend(progress)] if name == "loss" and isfinite(newest) else None
+        metric = Metric(bounded(name, 60), figure(newest), trend=trend)
         if name in best_of:
             over = over_steps(series, progress, whole=run.log_read)
-            points = [each for each in zip(over.values, over.times, strict=True) if isfinite(each[0])]
+            points = [point for point in zip(over.values, over.times, strict=True) if isfinite(point[0])]
             best, step = best_of[name](points) if points else (None, None)
-        is_trending = name == "loss" and isfinite(series.values[-1])
-        trend = _TRENDS[loss_trend(progress)] if is_trending else None
-        at_step = figure(round(step)) if step is not None else None
-        metrics.append(Metric(bounded(name, 60), figure(series.values[-1]), figure(best), at_step, trend))
+            metric = replace(metric, best=figure(best), best_at_step=figure(step and round(step)))
+        metrics.append(metric)
     return metrics
 
 
