@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import click
 
-from tui.commands.support.catalogue import PROGRAM, listed_commands
+from tui.commands.support.catalogue import PROGRAM
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import CommandSettings
 from tui.commands.support.output import Output
@@ -35,7 +35,7 @@ MOST_LINES, MOST_POINTS = 200, 200
 _FIRST_CUT = 200
 _LONGEST_TEXT = 500
 
-CHANGING = ("stop_job", "submit_job_again", "deploy_checkpoint", "resume_job")
+CHANGING = ("stop_job", "submit_job_again", "deploy_checkpoint")
 """The tools that change something, offered only if that is allowed."""
 
 
@@ -47,14 +47,9 @@ class Tools:
         self._settings = settings
 
     def offered(self, *, allow_changes: bool) -> Mapping[str, Tool]:
-        """Return the tools by name; one that resumes is there where its command is."""
+        """Return the tools by name."""
         names = [name for name in vars(Tools) if name[0] != "_" and name != "offered"]
-        return {
-            name: getattr(self, name)
-            for name in names
-            if name not in CHANGING
-            or (allow_changes and (name != "resume_job" or "resume" in listed_commands()))
-        }
+        return {name: getattr(self, name) for name in names if allow_changes or name not in CHANGING}
 
     async def find_problems(self) -> str:
         """Judge all running and queued jobs, the worst first: verdict and findings of each. Takes seconds."""
@@ -124,10 +119,6 @@ class Tools:
     async def submit_job_again(self, job_id: str) -> str:
         """Submit a job again, with the same code, from the beginning: a new job, which costs money."""
         return await self._run("recreate", "--output=json", "--", job_id)
-
-    async def resume_job(self, job_id: str, checkpoint: str = "latest") -> str:
-        """Submit a job again, to continue from a checkpoint: latest, best, or a name; costs money."""
-        return await self._run("resume", "--output=json", "--yes", f"--from={checkpoint}", "--", job_id)
 
     async def deploy_checkpoint(
         self, job_id: str, checkpoint: str, model_name: str, gpu: str, base_model: str = ""
