@@ -6,6 +6,7 @@ cases (``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``) and i
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -46,6 +47,10 @@ CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[["
 
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _HERE_DOCUMENT = "<<"
+_PUNCTUATION = "();<>|&\n"
+_BLANKS = " \t\r"
+READ_CHARACTERS = 64 * 1024
+"""Maximum number of characters to read of a command or a shell script."""
 REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", "<<<", ">|", _HERE_DOCUMENT})
 ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _PYTHON = re.compile(r"python[0-9.]*")
@@ -90,32 +95,41 @@ def script_uses(commands: tuple[str, ...]) -> list[ScriptUse]:
     return uses
 
 
+class _Source(io.StringIO):
+    """Text that a comment is skipped in up to the end of its line, which ends a command."""
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
+        while character := self.read(1):
+            if character == "\n":
+                self.seek(self.tell() - 1)
+                break
+        return ""
+
+
 def simple_commands(command: str) -> Iterator[list[str]]:
-    """Yield the words of each simple command, if the text is plain shell."""
-    pending = ""
-    for line in command.replace("\\\n", " ").split("\n"):
-        pending += line
-        try:
-            tokens = _tokens(pending)
-        except ValueError:  # a quote is still open and continues on the next line
-            pending += "\n"
-            continue
-        pending = ""
-        command_words: list[str] = []
-        for token in [*tokens, ";"]:
-            if token not in _SEPARATORS:
-                command_words.append(token)
-            elif command_words:
-                yield command_words
-                command_words = []
-        if _HERE_DOCUMENT in tokens:
-            return  # a heredoc's content follows, up to its end marker
-
-
-def _tokens(line: str) -> list[str]:
-    reader = shlex.shlex(line, posix=True, punctuation_chars=True)
+    """Yield the words of each simple command, if the text is plain shell; of a long text, its beginning."""
+    source = _Source(command[:READ_CHARACTERS].replace("\\\n", " "))
+    reader = shlex.shlex(source, posix=True, punctuation_chars=_PUNCTUATION)
+    reader.whitespace = _BLANKS
     reader.whitespace_split = True
-    return list(reader)
+    words: list[str] = []
+    reads_document = False
+    while True:
+        try:
+            token = reader.get_token()
+        except ValueError:  # a quote that is never closed
+            return
+        ends_line = token is None or ("\n" in token and not token.strip(_PUNCTUATION))
+        if not ends_line and token not in _SEPARATORS:
+            assert token is not None
+            words.append(token)
+            reads_document = reads_document or token == _HERE_DOCUMENT
+            continue
+        if words:
+            yield words
+        if token is None or (ends_line and reads_document):  # its content follows, up to its end marker
+            return
+        words = []
 
 
 def _read(words: list[str], place: _Place) -> Iterator[ScriptUse]:

@@ -10,6 +10,7 @@ which are fetched once and never changed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -76,7 +77,8 @@ async def preflight(
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     facts = await fetch_account_facts(client, request, project_name=project.name, team_name=project.team_name)
     on_emulator = await _is_emulator(client)
-    return check(project, plan, facts, now=(clock or SystemClock()).now(), on_emulator=on_emulator)
+    now = (clock or SystemClock()).now()
+    return await asyncio.to_thread(check, project, plan, facts, now=now, on_emulator=on_emulator)
 
 
 async def _is_emulator(client: SubmissionClient) -> bool | None:

@@ -15,6 +15,7 @@ from api_client.submission.archive import ArchivePlan
 from api_client.submission.archive_rules import (
     ASSIGNMENT,
     BRINGS_FILES,
+    READ_CHARACTERS,
     REDIRECTIONS,
     SHELL_SUFFIXES,
     WRAPPERS,
@@ -28,7 +29,6 @@ PUBLISHED_SCHEMES = ("hf", "s3", "gs", "r2", "cw")
 LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun", "srun"})
 """Commands that start a process per GPU."""
 COMMANDS = "runtime.start_commands"
-SCRIPT_BYTES = 64 * 1024
 PATHS_SHOWN = 3
 
 _UNMANAGED = re.compile(r"/(?:tmp|root)(?:/[^\s:]*)?")
@@ -79,7 +79,7 @@ def _shell_texts(request: JobRequest, plan: ArchivePlan) -> Iterator[str]:
 def _beginning(path: Path) -> str:
     try:
         with path.open("rb") as opened:
-            return opened.read(SCRIPT_BYTES).decode(errors="replace")
+            return opened.read(READ_CHARACTERS).decode(errors="replace")
     except OSError:
         return ""  # packing reports what is wrong with it
 

@@ -53,6 +53,8 @@ class Values(NamedTuple):
     text: str = HARM
     number: float = 1
     time: str = ""
+    id: str = ""
+    """Text of ids, if it is another: URLs have them."""
 
 
 HARMFUL = Values()
@@ -64,6 +66,8 @@ def harmful(kind: Any, name: str = "", values: Values = HARMFUL) -> Any:
     if kind is Any or kind is str or kind is SecretStr:
         if name in NOW_FIELDS:
             return moment
+        if values.id and (name == "id" or name.endswith("_id")):
+            return values.id
         return values.text + "x" * LONG if name in LONG_FIELDS and values.text == HARM else values.text
     if kind in (datetime, date):
         return moment[: 10 if kind is date else None]
@@ -119,7 +123,7 @@ class HostileServer(FakeBaseten):
         def hostile_job(status: str, **changes: object) -> dict[str, Any]:
             return harm(models.TrainingJob) | nodes | {"current_status": status} | changes
 
-        text = values.text
+        text = values.id or values.text
         job = hostile_job("TRAINING_JOB_RUNNING", id=f"live{text}")
         ended = hostile_job(text, id=f"odd{text}")
         waiting = hostile_job("TRAINING_JOB_PENDING", id=f"wait{text}")

@@ -10,8 +10,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from textual.geometry import Size
+
 from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.scrub import Scrubber
+from api_client.submission.archive_rules import simple_commands
 from support.expressions import limit_cpu
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.fleet.snapshot import short_reason
@@ -30,11 +33,14 @@ from tui.analysis.why.explain import explain, late_ranks
 from tui.analysis.why.failure import exit_code, failure_of
 from tui.analysis.why.lines import grouped, last_lines, only_on, shape, warnings
 from tui.text.names import natural_key
-from tui.text.sanitize import last_carriage_segment, sanitize, sanitize_multiline, strip_ansi
+from tui.text.sanitize import cell_width, last_carriage_segment, sanitize, sanitize_multiline, strip_ansi
 from tui.widgets.log_view.ansi import styled_spans
 from tui.widgets.log_view.gutter import NodeLabels
+from tui.widgets.status_line import StatusLine
+from tui.widgets.text_panel import WrappedText, break_line
 
 CHARACTERS = 2**20
+SCREEN = Size(80, 24)
 CPU_S = 10
 WORDS = """store store_ Rendezvous 0 0, 0. 0/ 0:00 a a. a.b: A [ [a] ( { " ' \\ / // = - _ ━ %| 0%| | ä
 ERROR error Error: Traceback( exitcode exit_code= loss loss= step step= train_ test_ epoch checkpoint- 0/0[0<a
@@ -71,6 +77,11 @@ def _explain(message: str) -> object:
     return explain(RunSnapshot(failed, ONE_O_CLOCK, ONE_O_CLOCK), None, _lines(message))
 
 
+def _break_line(text: str) -> object:
+    shown = sanitize(text)
+    return break_line(shown, 80, 2) if cell_width(shown) > 80 else None
+
+
 ENTRANCES: dict[str, Callable[[str], Any]] = {
     "explain": _explain,
     "failure_of": lambda text: failure_of(_lines(text), None, None, text),
@@ -105,6 +116,10 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
         sanitize_multiline(text),
     ],
     "styled_spans": styled_spans,
+    "simple_commands": lambda text: [list(simple_commands(quote + text)) for quote in ("", "'")],
+    "break_line": _break_line,
+    "WrappedText": lambda text: WrappedText(sanitize(text)).get_content_height(SCREEN, SCREEN, 80),
+    "StatusLine": lambda text: StatusLine().set_facts([[(sanitize(text), "plain")]] * 2),
     "scrub": Scrubber(["own-key-0123"], ["my_secret"]),
 }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from hostile_answers import HostileServer, Values
 
 from support.dashboard import text_of
 from support.fake_baseten import FakeBaseten, line
@@ -16,8 +18,24 @@ from support.remotes import remote_of
 from support.terminal import ROOT
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
+from tui.screens.deploy.screen import DeployScreen
+from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.screens.submit import SubmitScreen
 from tui.screens.why import WhyScreen
+
+LONG_CONFIG = """
+from truss_train import definitions
+
+training_project = definitions.TrainingProject(
+    name="long",
+    job=definitions.TrainingJob(
+        image=definitions.Image(base_image="python"),
+        compute=definitions.Compute(cpu_count=1),
+        runtime=definitions.Runtime(start_commands=["python -c '" + "print(1)\\n" * 100_000 + "'"]),
+    ),
+)
+"""
 
 
 def last_words(*command: str) -> str:
@@ -43,6 +61,46 @@ def test_no_expression_over_log_text_takes_more_than_linear_time(arguments: str)
 
 def test_no_entrance_of_the_analysis_is_slow_on_a_megabyte() -> None:
     assert last_words(str(Path(__file__).with_name("long_lines.py"))) == "all are fast"
+
+
+async def test_dashboard_opens_every_page_if_all_texts_are_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with HostileServer(Values(text="word " * 20_000, id="x")) as server:
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "3 jobs" in text_of(app))
+            await to_screen(pilot, JobScreen, "enter")
+            for key, word in (("2", "nodes"), ("3", "layout"), ("4", "1 checkpoint"), ("5", "livex")):
+                await pilot.press(key)
+                await until(pilot, partial(_shows, app, word))
+            await to_screen(pilot, HomeScreen, "escape")
+            await to_screen(pilot, DeployScreen, "d")
+            await to_screen(pilot, HomeScreen, "escape")
+
+
+def _shows(app: BtTuiApp, word: str) -> bool:
+    return word in text_of(app)
+
+
+async def test_new_job_shows_a_config_with_long_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.py").write_text(LONG_CONFIG, encoding="utf-8")
+    with FakeBaseten() as server:
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await to_screen(pilot, SubmitScreen, "n")
+            await until(pilot, lambda: "config.py" in text_of(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: "print(1)" in text_of(app))
+            app.screen.query_one("#job").focus()
+            await pilot.press("G")
+            await until(pilot, lambda: "more characters" in text_of(app))
+            await to_screen(pilot, HomeScreen, "escape", "escape")
 
 
 async def test_why_opens_in_the_dashboard_on_a_line_of_a_megabyte() -> None:

@@ -36,6 +36,7 @@ from tui.actions.keymap import key_signs, keys_of
 from tui.screens.base import AppScreen, PaletteItem
 from tui.settings.loading import Loaded
 from tui.settings.remembered import Memory, ThemeState
+from tui.text.sanitize import LONGEST_WRAPPED
 
 ITEMS_BETWEEN_YIELDS = 200
 """Number of names to match before yielding to other tasks: takes some milliseconds."""
@@ -69,7 +70,7 @@ class PaletteProvider(Provider):
         for number, item in enumerate(self._objects()):
             if number % ITEMS_BETWEEN_YIELDS == ITEMS_BETWEEN_YIELDS - 1:
                 await asyncio.sleep(0)
-            title = f"{item.kind} {item.name}"
+            title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
             score, offsets = matcher.fuzzy_search.match(query, title)
             if len(query) >= MIN_ID_PREFIX and query.lower() in item.id.lower():
                 score = max(score, matcher.fuzzy_search.match(query, item.id)[0])
@@ -79,7 +80,13 @@ class PaletteProvider(Provider):
             shown.stylize("dim", 0, len(item.kind))
             for offset in offsets:
                 shown.stylize("underline", offset, offset + 1)
-            yield Hit(score * BELOW_ACTIONS, shown, item.choose, text=title, help=escape(item.about))
+            yield Hit(
+                score * BELOW_ACTIONS,
+                shown,
+                item.choose,
+                text=title,
+                help=escape(item.about[:LONGEST_WRAPPED]),
+            )
 
     def _objects(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]

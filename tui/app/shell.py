@@ -76,7 +76,7 @@ from tui.system.external_programs import copy_through_tmux
 from tui.system.garbage import GarbageCollector, collect_by_hand
 from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
-from tui.text.sanitize import clip, sanitize, sanitize_multiline
+from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
 from tui.widgets.status_footer import DownloadBadge
@@ -428,8 +428,8 @@ class BtTuiApp(App[WelcomeChoice]):
     ) -> None:
         """Show a notice, always without markup, because it may contain names and text from servers."""
         super().notify(
-            sanitize_multiline(message),
-            title=sanitize_multiline(title),
+            sanitize_multiline(message[:LONGEST_WRAPPED]),
+            title=sanitize_multiline(title[:LONGEST_WRAPPED]),
             severity=severity,
             timeout=timeout,
             markup=False,

@@ -17,7 +17,7 @@ from api_client.submission.archive import ArchivePlan
 from api_client.submission.payload import Overrides
 from tui.forms.question import read_number
 from tui.text.names import listed
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_beginning
 from tui.text.units import bytes_iec, counted, of_nodes
 
 
@@ -71,7 +71,7 @@ SHOWN_NAMES = 4
 
 def summary(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
     """Return name and value of everything to check before spending money."""
-    return [(name, sanitize(value)) for name, value in _summary(project, plan) if value]
+    return [(name, sanitize_beginning(value)) for name, value in _summary(project, plan) if value]
 
 
 def _summary(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple[str, str]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import RenderableType
-from rich.table import Table
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on, work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.reactive import var
 from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, ProgressBar, Static
@@ -27,13 +26,14 @@ from tui.screens.job.page import JobPage
 from tui.screens.messages import OpenPage
 from tui.system.saved_files import own_path
 from tui.tables.column import Column
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import clip, sanitize, sanitize_beginning
 from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
-from tui.widgets.text_panel import WrappedText
-from tui.widgets.tones import tone_styles
+from tui.widgets.text_panel import Line, TextPanel, WrappedText
+
+PLACEHOLDER_CELLS = 200
 
 
 class OverrideInputs(Vertical):
@@ -52,7 +52,7 @@ class OverrideInputs(Vertical):
 
     def show(self, project: TrainingProject) -> None:
         for field in FIELDS:
-            own = sanitize(field.own(project.job))
+            own = clip(sanitize_beginning(field.own(project.job)), PLACEHOLDER_CELLS)
             self.query_one(f"#{field.name}", Input).placeholder = own or "from the config"
 
     def clear(self) -> None:
@@ -101,9 +101,7 @@ class SubmitScreen(AppScreen):
             yield RowTable(CHOICE_COLUMNS, lambda row: str(row.path), id="configs")
             yield WrappedText(id="no-configs")
         with Horizontal(id="reviewing"):
-            with VerticalScroll(id="job", can_focus=True):
-                yield Static(id="facts")
-                yield Static(id="findings")
+            yield TextPanel(id="job")
             with Vertical(id="change"):
                 yield Static(Text("Overrides"), id="change-title")
                 yield OverrideInputs(id="fields")
@@ -157,34 +155,9 @@ class SubmitScreen(AppScreen):
 
     def _show_review(self, snapshot: SubmissionSnapshot) -> None:
         assert snapshot.project is not None
-        self.query_one("#facts", Static).update(self._facts(summary(snapshot.project, snapshot.plan)))
-        self.query_one("#findings", Static).update(self._findings(snapshot))
+        lines = [*_fact_lines(summary(snapshot.project, snapshot.plan)), "", *_finding_lines(snapshot)]
+        self.query_one("#job", TextPanel).set_lines(lines, keep_place=True)
         self.query_one(OverrideInputs).show(snapshot.project)
-
-    def _facts(self, rows: list[tuple[str, str]]) -> RenderableType:
-        tones = tone_styles(self.app)
-        table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True, style=tones["muted"])
-        table.add_column(ratio=1, overflow="fold")
-        for name, value in rows:
-            table.add_row(Text(name), Text(value))
-        return table
-
-    def _findings(self, snapshot: SubmissionSnapshot) -> RenderableType:
-        tones = tone_styles(self.app)
-        text = Text()
-        for found in snapshot.findings:
-            sign, tone = SIGNS[found.severity]
-            text.append(f"\n{sign} ", tones[tone])
-            text.append(sanitize(found.problem))
-            if found.remedy:
-                text.append(f"\n  {sanitize(found.remedy)}", tones["muted"])
-        for warning in snapshot.warnings:
-            text.append("\n· ", tones["muted"])
-            text.append(sanitize(warning))
-        if not snapshot.findings:
-            text.append("\n✓ no problems found", tones["good"])
-        return text
 
     def _show_progress(self, snapshot: SubmissionSnapshot) -> None:
         progress = snapshot.progress
@@ -291,6 +264,24 @@ def _short(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def _fact_lines(facts: list[tuple[str, str]]) -> list[Line]:
+    name_cells = max((cell_len(name) for name, _ in facts), default=0)
+    return [[(f"{name:<{name_cells}} ", "muted"), (value, "plain")] for name, value in facts]
+
+
+def _finding_lines(snapshot: SubmissionSnapshot) -> list[Line]:
+    lines: list[Line] = []
+    for finding in snapshot.findings:
+        sign, tone = SIGNS[finding.severity]
+        lines.append([(f"{sign} ", tone), (sanitize_beginning(finding.problem), "plain")])
+        if finding.remedy:
+            lines.append([(f"  {sanitize_beginning(finding.remedy)}", "muted")])
+    lines += [[("· ", "muted"), (sanitize_beginning(warning), "plain")] for warning in snapshot.warnings]
+    if not snapshot.findings:
+        lines.append([("✓ no problems found", "good")])
+    return lines
 
 
 @dataclass(frozen=True, eq=False)

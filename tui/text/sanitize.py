@@ -15,6 +15,8 @@ from functools import lru_cache
 
 from rich.cells import cell_len, split_graphemes
 
+from api_client.words import counted
+
 REPLACEMENT = "\ufffd"
 """Replaces characters that have no glyph of their own."""
 
@@ -25,6 +27,9 @@ TAB_CELLS = 4
 
 MARKS_PER_CHARACTER = 2
 """Maximum number of combining marks to keep per character; more would only pile up."""
+
+LONGEST_WRAPPED = 4096
+"""Maximum number of characters to break into rows of a screen: more than any screen shows."""
 
 _CHARACTERS_PER_CELL = 16  # More than any script needs; the rest of such a text is ignored.
 _CONTROL_PICTURES = 0x2400  # Unicode block with a picture for each C0 control
@@ -151,6 +156,14 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
         if used > room:
             return head[:start] + ellipsis
     return head + ellipsis
+
+
+def sanitize_beginning(text: str) -> str:
+    """Sanitize a text of any length for a place that wraps it: of a long one, its beginning."""
+    rest = len(text) - LONGEST_WRAPPED
+    if rest <= 0:
+        return sanitize(text)
+    return f"{sanitize(text[:LONGEST_WRAPPED])} {ELLIPSIS} {counted(rest, 'more character')}"
 
 
 def sanitize_multiline(text: str) -> str:

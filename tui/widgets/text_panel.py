@@ -17,6 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.tables.column import Span
+from tui.text.sanitize import ELLIPSIS, LONGEST_WRAPPED
 from tui.widgets.tones import tone_styles
 
 HANGING_CELLS = 2
@@ -68,7 +69,7 @@ def _end_of_row(text: str, begin: int, end: int, half: int, next_cells: int) -> 
     part = max(text.rfind(sign, half, end) for sign in PARTS_OF_NAMES) + 1
     if part > begin:
         return part
-    word = text[space + 1 :].partition(" ")[0]
+    word = text[space + 1 : space + 2 + next_cells].partition(" ")[0]
     return space if space > begin and len(word) <= next_cells else end
 
 
@@ -221,6 +222,13 @@ def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
     return Text("\n", no_wrap=True, end="").join(shown)
 
 
+def beginning(text: str | Text) -> Text:
+    """Return a text of at most ``LONGEST_WRAPPED`` characters, with a sign if it was cut."""
+    if isinstance(text, str):
+        text = Text(text[: LONGEST_WRAPPED + 1])
+    return text if len(text) <= LONGEST_WRAPPED else Text.assemble(text[:LONGEST_WRAPPED], ELLIPSIS)
+
+
 class WrappedText(Widget):
     """Sanitized text in as many rows as it needs, up to ``MAX_SCREEN_SHARE``.
 
@@ -233,14 +241,14 @@ class WrappedText(Widget):
         """Create the text; set ``scrolls`` inside a scrolling container, so that it is never cut."""
         super().__init__(id=id)
         self._scrolls = scrolls
-        self._text = text if isinstance(text, Text) else Text(text)
+        self._text = beginning(text)
 
     @property
     def text(self) -> Text:
         return self._text
 
     def update(self, text: str | Text) -> None:
-        new = text if isinstance(text, Text) else Text(text)
+        new = beginning(text)
         if new != self._text or new.spans != self._text.spans:
             self._text = new
             self.refresh(layout=True)

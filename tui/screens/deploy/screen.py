@@ -46,7 +46,7 @@ from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.messages import CopyRequested
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -180,7 +180,7 @@ class DeployScreen(AppScreen):
             title_tone = "strong" if is_current else "plain" if is_done else "muted"
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (question.title, tones[title_tone])))
             if is_done:
-                lines.append(Text(f"  {sanitize(answer_text(form, question))}", tones["muted"]))
+                lines.append(Text(f"  {sanitize_beginning(answer_text(form, question))}", tones["muted"]))
         return Text("\n").join(lines)
 
     def _refuse(self, form: DeployForm, problem: str) -> None:
@@ -212,13 +212,13 @@ class DeployScreen(AppScreen):
         findings.update(Text("\n").join(map(self._finding_line, review.findings)))
         if self.config_form:
             lines = review.forms[self.config_form].splitlines()
-            self.query_one("#made", Static).update(Text("\n".join(map(sanitize, lines))))
+            self.query_one("#made", Static).update(Text("\n".join(map(sanitize_beginning, lines))))
 
     def _finding_line(self, finding: Finding) -> Text:
         signs = {"error": ("✗", "bad"), "warning": ("▲", "warn")}
         sign, tone = signs.get(finding.severity, ("·", "muted"))
         remedy = f"; {sanitize(finding.remedy)}" if finding.remedy else ""
-        return Text(f"{sign} {sanitize(finding.problem)}{remedy}", tone_styles(self.app)[tone])
+        return Text(f"{sign} {sanitize_beginning(finding.problem)}{remedy}", tone_styles(self.app)[tone])
 
     # Answers
 

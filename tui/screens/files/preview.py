@@ -23,7 +23,7 @@ from tui.analysis.series import Series
 from tui.feeds.files import FilePreview
 from tui.screens.base import key_on
 from tui.tables.column import Span
-from tui.text.sanitize import cell_width, clip, sanitize
+from tui.text.sanitize import cell_width, clip, sanitize, sanitize_beginning
 from tui.text.units import UNKNOWN, age, bytes_iec, count, counted, number
 from tui.widgets.background import run_in_background
 from tui.widgets.charts.line_chart import LineChart
@@ -35,7 +35,6 @@ from tui.widgets.tones import tone_styles
 HIGHLIGHTED_CHARACTERS = 128 * 1024
 """Show longer texts without syntax highlighting, which would take too long."""
 SHOWN_CHARACTERS = 1024 * 1024
-LONGEST_LINE = 4096
 LONGEST_VALUE_CELLS = 300
 MAX_SHOWN_PROBLEMS = 5
 ADAPTER_CONFIG = "adapter_config.json"
@@ -186,7 +185,7 @@ def state_lines(state: TrainerState) -> list[Line]:
 
 def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     """Split a text into sanitized lines, highlighted according to the file's name."""
-    safe = "\n".join(_shortened(line) for line in text[:SHOWN_CHARACTERS].splitlines())
+    safe = "\n".join(map(sanitize_beginning, text[:SHOWN_CHARACTERS].splitlines()))
     lexer = Syntax.guess_lexer(name, safe[:1000]) if len(safe) <= HIGHLIGHTED_CHARACTERS else ""
     if lexer in _PLAIN:
         return list(safe.split("\n"))
@@ -194,13 +193,6 @@ def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     colored = Syntax(safe, lexer, theme=theme).highlight(safe)
     colored.rstrip()
     return list(colored.split("\n", allow_blank=True))
-
-
-def _shortened(line: str) -> str:
-    rest = len(line) - LONGEST_LINE
-    if rest <= 0:
-        return sanitize(line)
-    return f"{sanitize(line[:LONGEST_LINE])} … {counted(rest, 'more character')}"
 
 
 def hex_lines(content: bytes) -> list[Line]:

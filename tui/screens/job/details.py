@@ -14,7 +14,7 @@ from tui.analysis.cost import Cost
 from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view, upload_text
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, count, hardware, money, significant
 from tui.widgets.tones import tone_styles
@@ -38,7 +38,7 @@ class Details(VerticalScroll, can_focus=True):
         table.add_column(no_wrap=True, style=tones["muted"])
         table.add_column(ratio=1, overflow="fold")
         for name, value in facts(run):
-            table.add_row(Text(name), Text(sanitize(value)))
+            table.add_row(Text(name), Text(sanitize_beginning(value)))
         if run.findings:
             table.add_row("", "")
             table.add_row(Text("findings", tones["strong"]), "")
@@ -54,14 +54,14 @@ class Details(VerticalScroll, can_focus=True):
                 if event.exit_code is not None:
                     event_text.append(f"  exit code {event.exit_code}")
                 if event.event_message:
-                    event_text.append(f"  {sanitize(event.event_message)}", tones["muted"])
+                    event_text.append(f"  {sanitize_beginning(event.event_message)}", tones["muted"])
                 table.add_row(Text(local_time(event.created)), event_text)
         return table
 
 
 def _finding_text(finding: HealthFinding) -> str:
     node = sanitize(finding.node) if finding.node is not None else ""
-    text = sanitize(finding.text)
+    text = sanitize_beginning(finding.text)
     return f"{SIGNS[finding.severity]} {text if not node or node in text else f'{node}: {text}'}"
 
 

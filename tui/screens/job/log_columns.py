@@ -13,7 +13,7 @@ from textual.widgets import Static
 from api_client.models.logs import NS_PER_S
 from tui.feeds.run_log import LogPart
 from tui.screens.job.log_bar import only_node
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_beginning
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView, Moved
 
@@ -48,7 +48,7 @@ class LogColumn(Vertical):
 
     def set_title(self, node: str | None) -> None:
         self.set_class(node is not None, "-titled")
-        self.query_one(Static).update(sanitize(node or ""))
+        self.query_one(Static).update(sanitize_beginning(node or ""))
 
 
 class LogColumns(Horizontal):
