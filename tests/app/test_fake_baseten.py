@@ -97,7 +97,7 @@ async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> 
         app = BtTuiApp(remote_of(server))
         async with app.run_test(size=SIZE) as pilot:
             # Of the 90 minutes 60 are billed, at a discount; 30 at $0.50 are not.
-            await until(pilot, lambda: "$24.00 billed + ≤ $15." in text_of(app))
+            await until(pilot, lambda: "≤ $39." in text_of(app))
             await to_screen(pilot, JobScreen, "enter")
             await until(pilot, lambda: "$24.00 billed + ≤ $15." in text_of(app))
             await pilot.press(str(1 + TAB_IDS.index("details")))

@@ -30,6 +30,7 @@ from tui.screens.home.columns import job_columns
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenPage
 from tui.settings.remembered import Memory
+from tui.tables.column import sortable
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)
@@ -68,6 +69,7 @@ async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> N
                 assert len(names(app)) > 1
         for typed, found in (
             ("status:running gpu:h100", ["llama-70b-sft-v3"]),
+            ("stalled", ["qwen3-grpo-7"]),
             *((part, ["bert"]) for part in ("vkcj4q7", "KCJ4", "id:vkcj", "p-wmt")),
             ("status:hiber", ["from-the-future"]),
         ):
@@ -143,20 +145,18 @@ async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> Non
 async def test_sort_key_walks_the_shown_columns_from_left_to_right(width) -> None:
     app = home()
     async with opened(app, (width, 24)) as pilot:
-        shown = table_of(app).columns_shown | {"status"}  # by status, even if only signs show it
-        while home_of(app).sort[0] != "name":
-            await pilot.press("S")
+        shown = table_of(app).columns_shown & sortable(job_columns(lambda: None)).keys()
         sorts, positions = [], []
         for _ in shown:
             sorts.append(home_of(app).sort[0])
             heading = table_of(app).render_line(0).text
             positions += [heading.index(arrow) for arrow in "▴▾" if arrow in heading]
             await pilot.press("S")
-        assert set(sorts) == shown and home_of(app).sort[0] == "name"
+        assert set(sorts) == shown and home_of(app).sort[0] == sorts[0] == "need"
         assert positions == sorted(positions)
 
 
-COLUMN_IDS = [column.id for column in job_columns(lambda: None)]
+COLUMN_IDS = [*sortable(job_columns(lambda: None))]
 
 
 @pytest.mark.parametrize("column", COLUMN_IDS)
@@ -185,8 +185,8 @@ async def test_rows_without_a_value_come_last_in_both_directions(column) -> None
             home_of(app).sort = (column, descending)
             await settle(pilot)
             cells = ["".join(text for text, _ in shown.cell(row)).strip("–") for row in table_of(app).rows]
-            if column == "note":
-                cells = [cell if "%" in cell or "step" in cell or "stalled" in cell else "" for cell in cells]
+            if column == "progress":
+                cells = ["done" if row.done is not None else "" for row in table_of(app).rows]
             assert cells == [cell for cell in cells if cell] + [cell for cell in cells if not cell]
 
 
@@ -208,7 +208,7 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
         await settle(pilot)
         await pressed(pilot, "s")
         assert isinstance(app.screen, StopScreen)
-        assert "Stop whisper-ft (whisper)?" in text_of(app)
+        assert "Stop qwen3-grpo-7 (grpo7)?" in text_of(app)
         await pressed(pilot, "enter")
         await pressed(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
@@ -217,14 +217,77 @@ async def test_stopping_asks_by_name_and_no_is_the_default_and_enter_opens_the_j
         await pilot.press("G", "s")  # it has ended: there is nothing to ask
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
-    assert [message.page.job.id for message in heard.messages] == ["grpo7"]
+    assert [message.page.job.id for message in heard.messages] == ["whisper"]
 
 
-async def test_the_worst_job_comes_first_however_the_list_is_sorted() -> None:
-    slow = (HealthFinding(KINDS["stalled"], "warning", "slow"),)
-    jobs = (row if row.alarmed else replace(row, alarmed=True, findings=slow) for row in fleet().jobs[:3])
-    app = home(replace(fleet(), jobs=tuple(jobs)))
+COSTS = {"H100:8": 0.5, "H200:8": 1.0, "A10G:1": 0.02}
+"""USD per minute and node."""
+
+
+def costly_fleet() -> FleetSnapshot:
+    """Runs that waste $120 (grpo7), $36 (llama70) and $1.20 (whisper) an hour, since 30 minutes."""
+    since = ONE_O_CLOCK - timedelta(minutes=30)
+    problems = {
+        "llama70": HealthFinding(KINDS["straggler"], "warning", "slow", "node-2", since, slowed_by=0.3),
+        "grpo7": HealthFinding(KINDS["stalled"], "warning", "no step", since=since),
+        "whisper": HealthFinding(KINDS["loss-not-finite"], "critical", "loss is NaN", since=since),
+    }
+    previews = {name: replace(JOB_PREVIEWS[name], findings=(found,)) for name, found in problems.items()}
+    return FleetFold().fold(PROJECTS, JOBS, previews, ONE_O_CLOCK, COSTS)
+
+
+async def test_jobs_that_need_attention_are_visited_by_the_money_they_waste() -> None:
+    app = home(costly_fleet())
     async with opened(app, SIZE) as pilot:
-        for key, worst in zip("SVSVG", ("grpo7", "whisper", "llama70", "grpo7", "grpo7"), strict=True):
+        assert table_of(app).cursor_key == "grpo7"
+        for key, job_id in zip("SVSVG", ("llama70", "whisper", "grpo7", "llama70", "grpo7"), strict=True):
             await pressed(pilot, key, "exclamation_mark")
-            assert table_of(app).cursor_key == worst
+            assert table_of(app).cursor_key == job_id
+
+
+async def test_groups_have_a_line_each_in_the_order_of_need_only() -> None:
+    app = home(costly_fleet())
+    async with opened(app, (140, 40)) as pilot:
+        titles = ("needs you 3  wasting ≈$157/h", "waiting 2  16 GPUs", "ended 5")
+        places = [text_of(app).index(title) for title in titles]
+        assert places == sorted(places)
+        await pressed(pilot, "S")
+        assert not any(title in text_of(app) for title in titles)
+
+
+async def test_a_finding_leaves_progress_and_time_left_in_place_and_says_what_it_cost() -> None:
+    app = home(costly_fleet())
+    async with opened(app, (140, 24)) as pilot:
+        line = next(line for line in text_of(app).splitlines() if "llama-70b-sft-v3" in line)
+        assert [part in line for part in ("46%", "7h 10m", "node-2 slow", "$18")] == [True] * 4
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        line = next(line for line in text_of(app).splitlines() if "llama-70b-sft-v3" in line)
+        assert [part in line for part in ("46%", "7h 10m", "node-2 slow")] == [True] * 3
+
+
+async def test_cursor_stays_on_the_costliest_job_until_it_is_moved() -> None:
+    app = home(FleetFold().fold(PROJECTS, JOBS, {}, ONE_O_CLOCK))
+    async with opened(app, SIZE) as pilot:
+        assert table_of(app).cursor_key == "whisper"
+        assert "⋯" in text_of(app), "what is still being read looks so"
+        some = {"grpo7": JOB_PREVIEWS["grpo7"]}
+        home_of(app).snapshot = FleetFold().fold(PROJECTS, JOBS, some, ONE_O_CLOCK)
+        await settle(pilot)
+        assert table_of(app).cursor_key == "grpo7"
+        await pressed(pilot, "j")
+        assert table_of(app).cursor_key == "whisper"
+        home_of(app).snapshot = costly_fleet()
+        await settle(pilot)
+        assert table_of(app).cursor_key == "whisper"
+
+
+async def test_tall_screens_show_what_is_wrong_with_the_selected_job() -> None:
+    app = home(costly_fleet())
+    async with opened(app, (120, 40)) as pilot:
+        assert "no step, since" in text_of(app) and "≈$60.00 lost so far, $120 an hour" in text_of(app)
+        await pressed(pilot, "j", "j")
+        assert "loss is NaN, since" in text_of(app)
+        await pilot.resize_terminal(120, 14)
+        await settle(pilot)
+        assert not app.screen.query_one("#preview").display

@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isinf, log10, nan
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
@@ -276,6 +277,15 @@ def latest(series: Series) -> float | None:
         if value == value:
             return value
     return None
+
+
+def even_means(series: Series, count: int) -> tuple[float | None, ...]:
+    """Return the means of equal parts of the time range, None for those without values; () without any."""
+    if not series.times:
+        return ()
+    start, end = series.times[0], series.times[-1]
+    edges = [start + (end - start) * place / count for place in range(count + 1)]
+    return tuple(mean_between(series, *part) for part in pairwise(edges))
 
 
 def mean_between(series: Series, start: float, end: float) -> float | None:

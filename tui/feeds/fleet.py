@@ -14,7 +14,7 @@ from api_client.errors import InvalidAnswer, NotFound, RequestError, Unauthorize
 from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
-from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
 from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
@@ -45,6 +45,8 @@ PREVIEW_PAUSE_S = 0.25
 FIRST_PREVIEW_PAUSE_S = 0.05
 """The same for jobs without a preview, because users who open Home wait for these."""
 PREVIEWS_IN_FLIGHT = 2
+ENDED_INTERVAL_S = 30.0
+"""Interval for noticing that more jobs have ended: this looks through all jobs."""
 PREVIEW_IDLE_S = 1.0
 """Pause while no preview is due."""
 
@@ -108,6 +110,7 @@ class FleetFeed:
             for _ in range(PREVIEWS_IN_FLIGHT):
                 tasks.create_task(self._poll_previews())
             tasks.create_task(self._backfill_previews())
+            tasks.create_task(self._read_ends())
             tasks.create_task(self._read_prices())
             tasks.create_task(self._poll_bill())
 
@@ -255,6 +258,22 @@ class FleetFeed:
                     self._job_previews[job.id] = await self._preview_feed.preview(job)
                     self._throttle.request()
             await clock.sleep(pause_s)
+
+    async def _read_ends(self) -> None:
+        """Read the end of the log of each of the newest ended jobs once, after the running ones."""
+        await self._may_preview.wait()
+        assert self._preview_feed is not None
+        while True:
+            await self._watched.wait()
+            pause_s = PREVIEW_IDLE_S
+            if all(job.id in self._job_previews for job in self._preview_feed.running):
+                job = self._preview_feed.next_ended(self._jobs.values(), self._job_previews)
+                pause_s = ENDED_INTERVAL_S if job is None else PREVIEW_PAUSE_S
+                if job is not None:
+                    self._job_previews[job.id] = NO_PREVIEW  # also if it cannot be read
+                    with suppress(RequestError):
+                        self._job_previews[job.id] = await self._preview_feed.end_of(job)
+            await self._session.clock.sleep(pause_s)
 
     async def _backfill_previews(self) -> None:
         await self._may_preview.wait()

@@ -1,15 +1,17 @@
 """Previews of the running jobs for Home: progress from the log, recent GPU use, last checkpoint.
 
-A job's newest log page is read first, the rest in the background. Only the progress found in the lines is
-kept, never the lines; each counts once.
+A job's newest log page is read first, the rest in the background. Only the progress found in the lines and
+the newest lines are kept; each counts once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Container, Iterable, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
+from heapq import nlargest
 from time import thread_time
 
 from api_client.client import TrainingClient
@@ -20,13 +22,16 @@ from api_client.models.logs import NS_PER_MS, LogBatch, LogEntry, LogLine
 from api_client.streams.logs import LATENESS_MS, LogIncrements
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
+from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.series import even_means
 from tui.readers.health_metrics import HEALTH_STEP_S
 from tui.readers.run import LINES_AT_ONCE
 from tui.readers.session import Session
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
+from tui.text.sanitize import last_carriage_segment, sanitize, strip_ansi
 from tui.text.times import time_key
 
 PREVIEW_POINTS = 2000
@@ -42,6 +47,8 @@ FLOOD_LINES = 5_000
 POLL_EVERY_S = 30.0
 POLLED_SPAN_S = POLL_EVERY_S + LATENESS_MS / 1000
 """Length of the time range that a poll reads, since late lines may arrive."""
+LAST_LINES = 8
+"""The newest lines of a log that Home can show."""
 FULL_PAGE_LINES = 500
 """A first batch with more lines than this is a page of a longer log."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,6 +67,7 @@ class LogTail:
         self._clock = clock = client.clock
         self._job = job
         self._floods = False
+        self._last_lines: deque[LogLine] = deque(maxlen=LAST_LINES)
         self._newest: LogIncrements | None = None
         self._newest_seen = self._older_until = job.earliest_time(clock.now())
 
@@ -138,7 +146,14 @@ class LogTail:
             # A line from a wrong clock must not hide the later ones of the others.
             newest = min(_moment(lines[-1]), self._clock.now() + CLOCK_SKEW)
             self._newest_seen = max(self._newest_seen, newest + MILLISECOND)
+            self._last_lines.extend(lines[-LAST_LINES:])
         return len(lines)
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """The newest lines, as text for one row each."""
+        texts = (last_carriage_segment(strip_ansi(excerpt(line.message))) for line in self._last_lines)
+        return tuple(sanitize(text).rstrip() for text in texts)
 
     async def _fold(self, entries: Sequence[LogEntry]) -> float:
         """Fold a log in slices, yielding to the event loop between them; return the CPU seconds spent."""
@@ -165,7 +180,9 @@ PREVIEW_TIME_SHARE = 1 / 60
 FAILED_PREVIEW_AGE_S = 5.0
 """Retry interval after a failed poll."""
 MAX_PREVIEWED_JOBS = 24
-"""Maximum number of running jobs to poll, the newest first."""
+"""Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
+CURVE_POINTS = 16
+"""Points of the small curve of a job's loss."""
 TRACE_SPAN_S = 1800.0
 """Time range of the GPU utilization curve next to a job."""
 CHECKPOINTS_AGE_S = 300.0
@@ -223,24 +240,31 @@ class PreviewFeed:
         self._settings = settings
         self._clock_offset = ClockOffset()
         self._watched: dict[str, _PreviewedJob] = {}
-        self._running: list[TrainingJob] = []
+        self.running: list[TrainingJob] = []
+        """The jobs that are polled."""
 
     def watch(self, jobs: Iterable[TrainingJob]) -> None:
         """Poll the running jobs among these from now on, and drop the data of all others."""
         running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
         running.sort(key=lambda job: time_key(job.created_at), reverse=True)
-        self._running = running[:MAX_PREVIEWED_JOBS]
+        self.running = running[:MAX_PREVIEWED_JOBS]
         running_ids = {job.id for job in running}
         self._watched = {
             job_id: preview for job_id, preview in self._watched.items() if job_id in running_ids
         }
+
+    def next_ended(self, jobs: Iterable[TrainingJob], known: Container[str]) -> TrainingJob | None:
+        """Return the newest of the ended jobs to read that is not ``known`` by its id."""
+        ended = (job for job in jobs if job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED)
+        newest = nlargest(MAX_PREVIEWED_JOBS, ended, key=lambda job: time_key(job.created_at))
+        return next((job for job in newest if job.id not in known), None)
 
     def next_due(self) -> TrainingJob | None:
         """Return the running job whose poll has been due longest; None if none is due."""
         now = self._session.clock.monotonic()
         chosen: TrainingJob | None = None
         longest_s = 0.0
-        for job in self._running:
+        for job in self.running:
             watched = self._watched.get(job.id)
             if watched is None or watched.due_at is None:
                 return job
@@ -253,12 +277,12 @@ class PreviewFeed:
         """Return the next job whose older log to read, at first those silent longest: they may be stalled."""
         newest_ns = {
             job.id: progress.last_line_at_ns or 0
-            for job in self._running
+            for job in self.running
             if (watched := self._watched.get(job.id)) is not None
             and (progress := watched.watcher.snapshot.progress) is not None
             and not watched.log.is_read
         }
-        unread = [job for job in self._running if job.id in newest_ns]
+        unread = [job for job in self.running if job.id in newest_ns]
         return min(unread, key=lambda job: newest_ns[job.id], default=None)
 
     async def read_older(self, job: TrainingJob, resume: asyncio.Event) -> None:
@@ -288,12 +312,21 @@ class PreviewFeed:
         await watcher.check()
         apart_s = max(
             PREVIEW_MIN_AGE_S,
-            PREVIEW_INTERVAL_S * len(self._running),
+            PREVIEW_INTERVAL_S * len(self.running),
             watched.log.spent_s / PREVIEW_TIME_SHARE,
         )
         watched.due_at = clock.monotonic() + apart_s
         run = watcher.snapshot
-        return JobPreview(run.progress, _trace(watcher.health_metrics.snapshot), run.findings)
+        curve = even_means(run.progress.loss_series, CURVE_POINTS) if run.progress is not None else ()
+        use = _trace(watcher.health_metrics.snapshot)
+        return JobPreview(run.progress, use, run.findings, curve, watched.log.last_lines)
+
+    async def end_of(self, job: TrainingJob) -> JobPreview:
+        """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
+        watcher = RunWatcher(self._session.client, job, self._settings, max_points=PREVIEW_POINTS)
+        log = LogTail(watcher.client, job, watcher.progress)
+        await log.read_newest()
+        return JobPreview(log.fold.snapshot(), last_lines=log.last_lines)
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

@@ -16,6 +16,9 @@ Whole = TypeVar("Whole")
 Span = tuple[str, str]
 """Text with the name of its tone."""
 
+Heading = tuple[int, Sequence[Span]]
+"""A line above a group of rows: the index of its first row, and a text."""
+
 GAP = 1
 MARGIN = 1
 """Cells left of the first column and right of the last."""

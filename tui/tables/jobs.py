@@ -87,7 +87,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
     Column(
         "priority",
         "prio",
-        text_cell(lambda job: str(job.priority or 0), "muted"),
+        text_cell(lambda job: str(job.priority or ""), "muted"),
         width=4,
         align="right",
         keep=1,

@@ -16,6 +16,7 @@ DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 DATE_AND_MINUTE = "%Y-%m-%d %H:%M"
 MONTH_DAY_AND_TIME = "%m-%d %H:%M:%S"
 TIME_OF_DAY = "%H:%M:%S"
+HOUR_AND_MINUTE = "%H:%M"
 
 
 def moment_at(time_ns: int, timezone: tzinfo | None = None) -> datetime | None:

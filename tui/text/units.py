@@ -191,6 +191,14 @@ def share_bar(fraction: float, cells: int, *, empty: str = _EMPTY) -> str:
     return bar + empty * (cells - len(bar))
 
 
+def thin_bar(fraction: float, cells: int) -> tuple[str, str]:
+    """Return the two parts of a bar as thin as a line: what is done, and the rest."""
+    halves = round(max(0.0, min(1.0, fraction)) * cells * 2)
+    full, half = divmod(halves, 2)
+    done = "━" * full + "╸" * half
+    return done, "─" * (cells - full - half)
+
+
 def hardware(job: TrainingJob) -> str:
     """Return ``4×8 H100``; ``8 H100`` for one node or an unknown number."""
     machine = job.instance_type

@@ -96,7 +96,15 @@ class CursorRows(ScrollView, can_focus=True):
         return "hover" if index == self._hover else ""
 
     def _refresh_row(self, index: int) -> None:
-        self.refresh_line(index + HEADING_LINES)
+        self.refresh_line(self._line_of(index) + HEADING_LINES)
+
+    def _line_of(self, index: int) -> int:
+        """Return the line of a row, below the heading."""
+        return index
+
+    def _index_of_line(self, line: int) -> int | None:
+        """Return the row on a line, which may be out of range; None on a line between rows."""
+        return line
 
     # The cursor
 
@@ -111,7 +119,9 @@ class CursorRows(ScrollView, can_focus=True):
         self._cursor_moved()
 
     def _scroll_to_cursor(self) -> None:
-        region = Region(0, self._cursor, 1, 1 + HEADING_LINES)
+        line = self._line_of(self._cursor)
+        above = 1 if line and self._index_of_line(line - 1) is None else 0  # the heading of its group
+        region = Region(0, line - above, 1, 1 + above + HEADING_LINES)
         self.scroll_to_region(region, animate=False, force=True, x_axis=False)
 
     def action_cursor_by(self, lines: int) -> None:
@@ -126,8 +136,8 @@ class CursorRows(ScrollView, can_focus=True):
     # The mouse
 
     def _row_at(self, y: int) -> int | None:
-        index = y - HEADING_LINES + self.scroll_offset.y
-        return index if y >= HEADING_LINES and index < self.row_count else None
+        index = self._index_of_line(y - HEADING_LINES + self.scroll_offset.y)
+        return index if index is not None and y >= HEADING_LINES and index < self.row_count else None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         self._hover_over(self._row_at(event.y))

@@ -15,7 +15,17 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from tui.tables.column import GAP, MARGIN, Column, Row, Sort, Span, fitted_columns, sized_columns
+from tui.tables.column import (
+    GAP,
+    MARGIN,
+    Column,
+    Heading,
+    Row,
+    Sort,
+    Span,
+    fitted_columns,
+    sized_columns,
+)
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
@@ -84,13 +94,18 @@ class RowTable(CursorRows, Generic[Row]):
         self._opens = opens
         self._sized = sized
         self._rows: Sequence[Row] = ()
+        self.headings_of: Callable[[Sequence[Row]], Sequence[Heading]] = lambda _rows: ()
+        """Returns the lines between the rows, above groups of them."""
+        self._headings: Sequence[Heading] = ()
+        self.stays_on_top = False
+        """True to leave the cursor on the first row until somebody moves it, whichever row that is."""
         self._index_of: dict[str, int] = {}
         self._chosen: str | None = None
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
         self._lines: dict[tuple[str, str], tuple[Cells, Strip]] = {}
-        self._seen: tuple[list[Cells], int, int, int] = ([], 0, 0, 0)
+        self._seen: tuple[list[Cells | Heading], int, int, int] = ([], 0, 0, 0)
 
     @property
     def row_count(self) -> int:
@@ -118,20 +133,21 @@ class RowTable(CursorRows, Generic[Row]):
 
         Without records only the heading is left. The table is not hidden, so that it keeps the focus.
         """
-        before, top = self.cursor_key, self._cursor - self.scroll_offset.y
+        before, top = self.cursor_key, self._line_of(self._cursor) - self.scroll_offset.y
         (seen, *where), cursor = self._seen, self._cursor
-        self._rows = rows
+        self._rows, self._headings = rows, self.headings_of(rows)
         if self._sized:
             self._layout_width = -1
             self.refresh()
         self._index_of = {self._key(row): index for index, row in enumerate(rows)}
         self.set_class(not rows, "-empty")
         chosen = next((key for key in (self._chosen, before) if key in self._index_of), None)
-        number = self._index_of[chosen] if chosen is not None else None
+        stays = self.stays_on_top and self._chosen is None
+        number = self._index_of[chosen] if chosen is not None and not stays else None
         self._cursor = number if number is not None else max(0, min(self._cursor, len(rows) - 1))
-        self.virtual_size = Size(0, len(rows) + HEADING_LINES)
+        self.virtual_size = Size(0, len(rows) + len(self._headings) + HEADING_LINES)
         if number is not None and self.scroll_offset.y:
-            self.scroll_to(y=max(0, self._cursor - top), animate=False, force=True)
+            self.scroll_to(y=max(0, self._line_of(self._cursor) - top), animate=False, force=True)
         self._seen = self._visible()
         now_seen, *now_where = self._seen
         if self._cursor != cursor or now_where != where:
@@ -139,16 +155,31 @@ class RowTable(CursorRows, Generic[Row]):
         else:
             for line, (was, now) in enumerate(zip(seen, now_seen, strict=True)):
                 if was != now:
-                    self._refresh_row(line + self.scroll_offset.y)
+                    self.refresh_line(line + self.scroll_offset.y + HEADING_LINES)
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
 
-    def _visible(self) -> tuple[list[Cells], int, int, int]:
+    def _visible(self) -> tuple[list[Cells | Heading], int, int, int]:
         """Return everything that affects the lines on screen: their cells, place and number of rows."""
         self._fit(self.scrollable_content_region.width)
         top = self.scroll_offset.y
-        shown = self._rows[top : top + self.size.height]
-        return [self._cells(row) for row in shown], top, len(shown), len(self._rows)
+        count = len(self._rows) + len(self._headings)
+        lines: list[Cells | Heading] = []
+        for line in range(top, min(top + self.size.height, count)):
+            index = self._index_of_line(line)
+            lines.append(self._cells(self._rows[index]) if index is not None else self._heading_on(line))
+        return lines, top, len(lines), count
+
+    def _line_of(self, index: int) -> int:
+        return index + sum(first <= index for first, _ in self._headings)
+
+    def _index_of_line(self, line: int) -> int | None:
+        above = sum(first + place < line for place, (first, _) in enumerate(self._headings))
+        is_heading = above < len(self._headings) and self._headings[above][0] + above == line
+        return None if is_heading else line - above
+
+    def _heading_on(self, line: int) -> Heading:
+        return next(each for place, each in enumerate(self._headings) if each[0] + place == line)
 
     def move_to(self, key: str) -> None:
         index = self._index_of.get(key)
@@ -169,7 +200,13 @@ class RowTable(CursorRows, Generic[Row]):
         self._fit(width)
         if y == 0:
             return self._heading_strip(width)
-        index = y - HEADING_LINES + self.scroll_offset.y
+        line = y - HEADING_LINES + self.scroll_offset.y
+        index = self._index_of_line(line)
+        if index is None:
+            spans = [(sanitize(text), tone) for text, tone in self._heading_on(line)[1]]
+            cell = self._cell_segments(self._layout[0][0], spans, width - 2 * MARGIN, self.rich_style)
+            strip = Strip([Segment(" " * MARGIN, self.rich_style), *cell])
+            return strip.adjust_cell_length(width, self.rich_style)
         if not 0 <= index < len(self._rows):
             return Strip.blank(width, self.rich_style)
         return self._row_strip(index, width)

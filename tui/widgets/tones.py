@@ -62,6 +62,10 @@ _VARIABLE_OF_TONE = {
     "plain": "foreground",
     "strong": "foreground",
     "muted": "text-muted",
+    "faint": "border",
+    "bar": "primary",
+    "curve": "secondary",
+    "heading": "foreground",
     "title": "text-muted",
     "key": "primary",
     "accent": "accent",
@@ -75,7 +79,7 @@ _VARIABLE_OF_TONE = {
     "caution": "warning",
     "unknown": "warning",
 }
-_BOLD = frozenset({"strong", "key"})
+_BOLD = frozenset({"strong", "key", "heading"})
 
 
 def tone_styles(app: App[object]) -> Mapping[str, Style]:
@@ -85,9 +89,9 @@ def tone_styles(app: App[object]) -> Mapping[str, Style]:
         styles[tone] = Style(color=_rich_color(variables.get(variable)), bold=True if tone in _BOLD else None)
     if app.native_ansi_color:
         # The terminal palette has no spare gray: use dim text for muted tones.
-        styles["muted"] = styles["title"] = styles["waiting"] = Style(dim=True)
+        styles |= dict.fromkeys(("muted", "faint", "curve", "title", "waiting"), Style(dim=True))
         styles["plain"] = Style()
-        styles["strong"] = Style(bold=True)
+        styles["strong"] = styles["heading"] = Style(bold=True)
     return styles
 
 

@@ -43,9 +43,9 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
 @pytest.mark.parametrize(
     ("of_jobs", "why_not", "shown"),
     [
-        ({}, "", "≤ 64 GPU·h ≤ $240"),
-        ({"runs": Billed(150.0, 300)}, "", "≤ 64 GPU·h $150 billed + ≤ $90.00"),
-        ({}, "no right\x1b[31m", "≤ 64 GPU·h ≤ $240 · estimate: no right"),
+        ({}, "", "$120/h · ≤ $240"),
+        ({"runs": Billed(150.0, 300)}, "", "$120/h · ≤ $240"),
+        ({}, "no right\x1b[31m", "≤ $240 · estimate: no right"),
     ],
 )
 def test_home_tells_what_is_billed_and_estimated(

@@ -178,7 +178,7 @@ def _loosely(row: JobRow, word: str) -> bool:
     name = (row.name or "").lower()
     if word in name:
         return True
-    texts = (row.project, row.user, row.gpu, short_status(row.status.name))
+    texts = (row.project, row.user, row.gpu, short_status(row.status.name), row.note)
     if any(word in (text or "").lower() for text in texts):
         return True
     if len(word) < _MIN_FUZZY_LENGTH:

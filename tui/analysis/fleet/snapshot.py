@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import IntEnum
 from itertools import takewhile
 from operator import attrgetter
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
+from api_client.models.logs import NS_PER_S
 from tui.analysis.billing import Bill
-from tui.analysis.cost import Charge, charge, total_cost
+from tui.analysis.cost import Charge, charge, price_of, total_cost
+from tui.analysis.fleet.capacity import gpu_allocations
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import (
@@ -31,7 +34,7 @@ from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
-from tui.text.units import UNKNOWN, age, count, counted, duration, hardware, percent
+from tui.text.units import HOUR_S, MINUTE_S, UNKNOWN, age, count, counted, duration, hardware, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +82,35 @@ _EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class JobPreview:
-    """A preview of a running job: its progress, and its recent GPU utilization (0–1, oldest first)."""
+    """A preview of a running job: its progress, and its recent GPU utilization (0–1, oldest first).
+
+    ``curve`` is the loss over the run, reduced to evenly spaced means; None where there is none.
+    """
 
     progress: ProgressSnapshot | None = None
     trace: tuple[float | None, ...] = ()
     findings: tuple[HealthFinding, ...] = ()
+    curve: tuple[float | None, ...] = ()
+    last_lines: tuple[str, ...] = ()
+    """The newest lines of the log."""
 
 
 NO_PREVIEW = JobPreview()
 """The preview of a job that has not been polled yet."""
+
+
+class Need(IntEnum):
+    """The groups of the job list, in their order."""
+
+    ATTENTION = 0
+    RUNNING = 1
+    WAITING = 2
+    ENDED = 3
+
+
+Rank = tuple[Need, float, float, float, float, float]
+"""Of jobs that need attention, the money and GPUs that are wasted, severity, and the money and GPUs at
+stake; of others, the status. Then the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +123,8 @@ class JobRow:
     job: TrainingJob
     id: str
     project_id: str
-    rank: tuple[int, float]
-    """Running jobs first, then the newest."""
+    rank: Rank
+    """The order of the list: jobs that need attention first, the most wasteful on top."""
     name: str
     project: str
     status: StatusView
@@ -109,19 +132,25 @@ class JobRow:
     gpu_count: int
     charge: Charge | None
     """The usage that counts toward its cost so far; None if it has not run."""
+    sign: str
+    """Of the worst finding, else of the status."""
+    tone: str
     note: str
-    note_tone: str
-    progress: tuple[float, int] | None
-    """The fraction done (0 if the total is unknown) and the step; None for a job that reports no step."""
-    steps: str
-    loss: float | None
-    trace: tuple[float | None, ...]
+    """The worst finding, the reason of a failure, or what a waiting job waits for."""
+    saved: str
+    """The newest checkpoint that the log names, and its age."""
+    preview: JobPreview
     age: str
     age_s: float
     running: bool
     user: str
     spot: bool
     alarmed: bool
+    usd_per_hour: float | None = None
+    wasted: float = 0.0
+    """The share of its cost that is wasted now, as far as it is known."""
+    lost_usd: float = 0.0
+    """What its problem has cost so far; an estimate."""
     findings: tuple[HealthFinding, ...] = ()
     judged: bool = False
     """True once the job has been checked for findings."""
@@ -129,6 +158,51 @@ class JobRow:
     bookmarked: bool = False
     stopping: bool = False
     """It will be stopped after its next checkpoint."""
+
+    @property
+    def need(self) -> Need:
+        return self.rank[0]
+
+    @property
+    def wasted_usd_per_hour(self) -> float:
+        return self.wasted * (self.usd_per_hour or 0.0)
+
+    @property
+    def progress(self) -> ProgressSnapshot | None:
+        return self.preview.progress
+
+    @property
+    def loss(self) -> float | None:
+        return self.progress.loss if self.progress is not None else None
+
+    @property
+    def done(self) -> tuple[float, int] | None:
+        """The fraction done (0 if the total is unknown) and the step; None for a job that reports no step."""
+        progress = self.progress
+        if progress is None or progress.step is None:
+            return None
+        return progress.fraction or 0.0, progress.step
+
+    @property
+    def steps(self) -> str:
+        progress = self.progress
+        if progress is None or progress.step is None:
+            return ""
+        return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
+
+    @property
+    def took_s(self) -> float:
+        """Seconds from creation to last change, queue time included: the list has no start times."""
+        if self.job.created_at is None or self.job.updated_at is None:
+            return 0.0
+        return max(0.0, (self.job.updated_at - self.job.created_at).total_seconds())
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds left, at least one; None if it is not known, or the run makes no progress."""
+        left_s = self.progress.eta_s if self.running and self.progress is not None else None
+        stuck = any(finding.kind.halts or finding.kind.loss for finding in self.findings)
+        return None if left_s is None or left_s < 1 or stuck else left_s
 
     @property
     def created_at(self) -> datetime:
@@ -143,6 +217,7 @@ class ProjectRow:
     team: str
     jobs: int
     running: int
+    alarmed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,44 +243,79 @@ class FleetSnapshot:
         return (usd, bool(cost.usd)) if usd and not cost.unpriced else None
 
 
-def job_row(job: TrainingJob, job_preview: JobPreview, now: datetime) -> JobRow:
+def job_row(
+    job: TrainingJob, preview: JobPreview, now: datetime, usd_per_hour: float | None = None, place: int = 0
+) -> JobRow:
+    """Return a job's row; ``usd_per_hour`` is its price, ``place`` that in the queue for its GPUs, from 1."""
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
-    note, tone = _note(job, job_preview, age_s, now)
     status = status_view(job.current_status)
-    return JobRow(
+    running = job.current_status == JobStatus.RUNNING
+    findings = () if job.is_finished else preview.findings
+    alarms = [finding for finding in findings if finding.severity != "info"]
+    costliest = max(alarms, key=lambda finding: finding.wasted, default=None)
+    wasted = costliest.wasted if costliest is not None else 0.0
+    since = costliest.since if costliest is not None else None
+    wasted_h = (now - since).total_seconds() / HOUR_S if since is not None else 0.0
+    row = JobRow(
         job=job,
         id=job.id,
         project_id=job.project_id,
-        rank=(status.order, -time_key(job.created_at)),
+        rank=_rank(job, status),
         name=sanitize(job.name or job.id),
         project=sanitize(job.project_name),
         status=status,
         gpu=hardware(job),
         gpu_count=job.total_gpus,
         charge=charge(job, now),
-        note=note,
-        note_tone=tone,
-        progress=_done(job_preview.progress),
-        steps=_steps(job_preview.progress),
-        loss=job_preview.progress.loss if job_preview.progress else None,
-        trace=job_preview.trace,
+        sign=SIGNS[alarms[0].severity] if alarms else status.sign,
+        tone=TONES[alarms[0].severity] if alarms else status.tone,
+        note=brief(alarms[0], now) if alarms else _note(job, place),
+        saved=_saved(preview.progress, now),
+        preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
-        running=job.current_status == JobStatus.RUNNING,
+        running=running,
         user=sanitize(job.user_email or ""),
         spot=job.is_spot,
-        alarmed=any(found.severity != "info" for found in job_preview.findings) and not job.is_finished,
-        findings=() if job.is_finished else job_preview.findings,
-        judged=job_preview is not NO_PREVIEW,
+        alarmed=bool(alarms),
+        usd_per_hour=usd_per_hour,
+        wasted=wasted,
+        lost_usd=wasted * (usd_per_hour or 0.0) * max(0.0, wasted_h),
+        findings=findings,
+        judged=preview is not NO_PREVIEW,
     )
+    if not alarms:
+        return row
+    lost = (-row.wasted_usd_per_hour, -wasted * job.total_gpus)
+    at_stake = (-(usd_per_hour or 0.0) or -float(job.total_gpus), row.rank[-1])
+    return replace(row, rank=(Need.ATTENTION, *lost, float(SEVERITIES.index(alarms[0].severity)), *at_stake))
+
+
+def _rank(job: TrainingJob, status: StatusView) -> Rank:
+    """Return the place of a job without findings."""
+    waits = status.order > 0 and not job.is_finished
+    need = Need.WAITING if waits else Need.ENDED if status.order else Need.RUNNING
+    return need, status.order, 0.0, 0.0, 0.0, -time_key(job.created_at)
 
 
 def status_line(row: JobRow) -> str:
     """Return the row as an item of a Markdown list."""
-    note = " ".join(row.note.split())
-    submitted = f"submitted {row.age} ago"
-    facts = (row.status.word, row.gpu, note, submitted, row.project, f"`{sanitize(row.id)}`")
-    return f"- {row.status.sign} **{row.name}** {' · '.join(filter(None, facts))}"
+    problem = f"{row.sign} {row.note}" if row.alarmed else row.note
+    done = progress_words(row) if row.running else ""
+    facts = (row.status.word, " ".join(problem.split()), done, row.gpu, f"submitted {row.age} ago")
+    texts = filter(None, (*facts, row.project, f"`{sanitize(row.id)}`"))
+    return f"- {row.status.sign} **{row.name}** {' · '.join(texts)}"
+
+
+def progress_words(row: JobRow) -> str:
+    """Return ``46%, 7h 21m left``; the step of a run whose total is not known; "" without either."""
+    progress = row.progress
+    if progress is None or progress.step is None:
+        return ""
+    if progress.fraction is None:
+        return f"step {count(progress.step)}"
+    left = f", {duration(row.eta_s)} left" if row.eta_s is not None else ""
+    return f"{percent(progress.fraction)}{left}"
 
 
 def older_row(row: JobRow, now: datetime) -> JobRow:
@@ -221,56 +331,34 @@ def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
     """Clear the row's alarm if all findings of its job are snoozed."""
     if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
         return row
-    return replace(row, alarmed=False, note=f"z {row.note.partition(' ')[2]}", note_tone="muted")
+    rank = _rank(row.job, row.status)
+    return replace(row, alarmed=False, sign="z", tone="muted", rank=rank, wasted=0.0, lost_usd=0.0)
 
 
 def attention(rows: Iterable[JobRow]) -> str:
     """Return ``✗ 1 ▲ 2 need attention``: the jobs with findings, by the sign of the worst; "" for none."""
-    counts = Counter(row.note[:1] for row in rows if row.alarmed)
+    counts = Counter(row.sign for row in rows if row.alarmed)
     signs = " ".join(f"{sign} {counts[sign]}" for one in SEVERITIES if counts[sign := SIGNS[one]])
     return signs and f"{signs} {'needs' if counts.total() == 1 else 'need'} attention"
 
 
 def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:
-    """Return the jobs that need attention by severity; the order of ``rows`` does not matter."""
-
-    def key(row: JobRow) -> tuple[int, tuple[int, float], str]:
-        return min(SEVERITIES.index(found.severity) for found in row.findings), row.rank, row.id
-
-    return sorted((row for row in rows if row.alarmed), key=key)
+    """Return the jobs that need attention, the most wasteful first, whatever the order of ``rows``."""
+    return sorted((row for row in rows if row.alarmed), key=attrgetter("rank"))
 
 
-def _note(job: TrainingJob, job_preview: JobPreview, age_s: float, now: datetime) -> tuple[str, str]:
-    if job.current_status in WAITING_STATUSES:
-        return f"waiting {duration(age_s)}", "muted"
-    if job.is_finished:
-        if job.current_status == JobStatus.COMPLETED:
-            return f"took ≤ {duration(_lifetime_s(job))}", "muted"
-        words = short_reason(sanitize(job.error_message or ""))
-        lifetime_s = _lifetime_s(job)
-        return words or (f"after {duration(lifetime_s)}" if lifetime_s else ""), "muted"
-    worst = next((found for found in job_preview.findings if found.severity != "info"), None)
-    if worst is not None:
-        return f"{SIGNS[worst.severity]} {brief(worst, now)}", TONES[worst.severity]
-    progress = job_preview.progress
-    if progress is None or progress.step is None:
-        return "", "muted"
-    if progress.fraction is None:
-        return f"step {count(progress.step)}", "plain"
-    left = f"  {duration(progress.eta_s)} left" if (progress.eta_s or 0) >= 1 else ""
-    return f"{percent(progress.fraction)}{left}", "plain"
-
-
-def _done(progress: ProgressSnapshot | None) -> tuple[float, int] | None:
-    if progress is None or progress.step is None:
-        return None
-    return progress.fraction or 0.0, progress.step
-
-
-def _steps(progress: ProgressSnapshot | None) -> str:
-    if progress is None or progress.step is None:
+def _saved(progress: ProgressSnapshot | None, now: datetime) -> str:
+    if progress is None or progress.last_checkpoint is None:
         return ""
-    return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
+    name, at_ns = progress.last_checkpoint
+    return f"{sanitize(name)} {age(now.timestamp() - at_ns / NS_PER_S)} ago"
+
+
+def _note(job: TrainingJob, place: int) -> str:
+    if job.current_status in WAITING_STATUSES:
+        gpus = f"needs {job.total_gpus} {sanitize(job.instance_type.gpu_type or 'GPU')}"
+        return f"{gpus}, place {place} in line" if place else ""
+    return short_reason(sanitize(job.error_message or "")) if job.is_finished else ""
 
 
 def brief(finding: HealthFinding, now: datetime) -> str:
@@ -292,13 +380,6 @@ def short_reason(message: str) -> str:
         exit_code = _EXIT_CODE.search(text)
         return "CUDA out of memory" + (f", exit {exit_code[1]}" if exit_code else "")
     return message
-
-
-def _lifetime_s(job: TrainingJob) -> float:
-    """Return the seconds from creation to last change, queue time included: the list has no start times."""
-    if job.created_at is None or job.updated_at is None:
-        return 0.0
-    return max(0.0, (job.updated_at - job.created_at).total_seconds())
 
 
 _RANK = attrgetter("rank")
@@ -343,20 +424,28 @@ class FleetFold:
         prices: Mapping[str, float] | None = None,
         bill: Bill | None = None,
     ) -> FleetSnapshot:
-        """Build a snapshot from both lists; running jobs first, then the newest.
+        """Build a snapshot from both lists, in the order of ``Need``.
 
         ``jobs`` are added to the ended ones known since ``warm``, or replace them.
         """
-        rows = [job_row(job, job_previews.get(job.id, NO_PREVIEW), now) for job in jobs]
+        prices, live = prices or {}, list(jobs)
+        places = {each.job.id: each.place for each in gpu_allocations(live, now)[0]}
+        rows = []
+        for job in live:
+            price = price_of(job, prices)
+            usd_per_hour = None if price is None else price * (job.node_count or 1) * HOUR_S / MINUTE_S
+            preview = job_previews.get(job.id, NO_PREVIEW)
+            rows.append(job_row(job, preview, now, usd_per_hour, places.get(job.id, 0)))
         changed = {row.id for row in rows}
         rows += [row for row in self._ended_rows if row.id not in changed]
         rows.sort(key=_RANK)
-        return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {}, bill)
+        return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices, bill)
 
 
 def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:
     total = Counter([row.project_id for row in rows])
     running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
+    alarmed = Counter([row.project_id for row in takewhile(lambda row: row.alarmed, rows)])
     found = [
         ProjectRow(
             project.id,
@@ -364,7 +453,9 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
             sanitize(project.team_name or ""),
             total[project.id],
             running[project.id],
+            alarmed[project.id],
         )
         for project in projects
     ]
-    return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
+    found.sort(key=lambda project: (-project.alarmed, -project.running, project.name.lower()))
+    return tuple(found)

@@ -79,9 +79,10 @@ class Watched:
         short: str = "",
         node: str | None = None,
         since_s: float | None = None,
+        slowed_by: float = 0.0,
     ) -> HealthFinding:
         since = None if since_s is None else datetime.fromtimestamp(since_s, UTC)
-        return HealthFinding(self.kind, severity, text, node, since, short)
+        return HealthFinding(self.kind, severity, text, node, since, short, slowed_by)
 
     def eased(self, threshold: float, healthy: float, *, held: bool) -> float:
         """Return the threshold; for a held finding, it is moved toward the healthy value (hysteresis)."""

@@ -40,6 +40,8 @@ class FindingKind:
     """True if the run makes no steps: it has no ETA, and nothing is sure before the whole log is read."""
     loss: Literal["", "not finite", "diverged"] = ""
     """What is wrong with the loss; checkpoints that are written meanwhile are of no use."""
+    wastes_all: bool = False
+    """True if the run does no useful work meanwhile, unless it is about a node: all it costs is wasted."""
     quotes_log: bool = False
     """True if the text is a line of the log, whose beginning says more than a count."""
     lines: Lines = "newest"
@@ -81,6 +83,8 @@ class HealthFinding:
     node: str | None = None
     since: datetime | None = None
     short: str = ""
+    slowed_by: float = 0.0
+    """The share of its speed that the run loses, if the finding knows it."""
 
     def __post_init__(self) -> None:
         short = self.short or self.text
@@ -93,6 +97,11 @@ class HealthFinding:
     def has_duration_in_text(self) -> bool:
         """True if ``text`` states the duration itself, so that ``since`` need not be shown next to it."""
         return self.kind.states_duration
+
+    @property
+    def wasted(self) -> float:
+        """The share of the run's cost that is wasted while the problem lasts; 0 if it is not known."""
+        return 1.0 if self.kind.wastes_all and self.node is None else self.slowed_by
 
     @property
     def key(self) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from api_client.models import JobStatus
 from tui.analysis.cost import total_cost
 from tui.analysis.export import ExportTable
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, attention
-from tui.tables.column import Column, Sort, Span, exported, text_cell
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, attention
+from tui.tables.column import GAP, MARGIN, Column, Heading, Sort, Span, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
-from tui.text.sanitize import sanitize
-from tui.text.units import UNKNOWN, count, counted, money, number
-from tui.widgets.charts.spec import trace
+from tui.text.sanitize import cell_width, sanitize
+from tui.text.units import UNKNOWN, counted, duration, money, number, percent, thin_bar
+from tui.widgets.charts.spec import small_curve
 
-MIN_GPU_HOURS = 1.0
 ATTENTION = "warn"
 """Tone of the number of jobs that need attention; no other fact of the header has it."""
 
@@ -52,91 +53,163 @@ def header_facts(
         if not (query or project):
             facts.append([(counted(total, "job"), "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])
-        busy = sum(row.gpu_count for row in running)
-        if busy:
+        if busy := sum(row.gpu_count for row in running):
             facts.append([(f"{counted(busy, 'GPU')} busy", "muted")])
-        if spent := _total(rows, snapshot):
-            facts.append(spent)
+        if usd_per_hour := sum(row.usd_per_hour or 0.0 for row in running):
+            facts.append([(f"{money(usd_per_hour)}/h", "muted")])
+        charges = ((row.job, row.charge) for row in rows)
+        cost = total_cost(charges, snapshot.prices, snapshot.bill, snapshot.at)
+        if usd := cost.billed.usd + (cost.usd or 0.0):
+            unpriced = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
+            facts.append([(f"{'≤ ' if cost.usd else ''}{money(usd)}{unpriced}", "muted")])
             if snapshot.bill is not None and snapshot.bill.why_not:
                 facts.append([(f"estimate: {sanitize(snapshot.bill.why_not)}", "muted")])
     return facts, priority_count
 
 
-def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
-    """Return an upper bound of the listed jobs' GPU-hours, what is billed, and an upper bound of the rest."""
-    cost = total_cost(((row.job, row.charge) for row in rows), snapshot.prices, snapshot.bill, snapshot.at)
-    spans: list[Span] = []
-    if cost.gpu_hours >= MIN_GPU_HOURS:
-        spans.append((f"≤ {count(cost.gpu_hours)} GPU·h", "muted"))
-    if cost.billed.minutes:
-        spans.append((f"{' ' if spans else ''}{money(cost.billed.usd)} billed", "muted"))
-    if spans and cost.usd:
-        plus = " +" if cost.billed.minutes else ""
-        more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
-        spans.append((f"{plus} ≤ {money(cost.usd)}{more}", "muted"))
-    return spans
+TITLES = {
+    Need.ATTENTION: "needs you",
+    Need.RUNNING: "running",
+    Need.WAITING: "waiting",
+    Need.ENDED: "ended",
+}
 
 
-TRACE_CELLS = 8
+def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
+    """Return the line above the first job of each group of ``rows``, which are in the order of ``Need``."""
+    headings: list[Heading] = []
+    for need, title in TITLES.items():
+        first = bisect_left(rows, need, key=lambda row: row.need)
+        group = rows[first : bisect_right(rows, need, key=lambda row: row.need)]
+        if not group:
+            continue
+        gpus = sum(row.gpu_count for row in group)
+        words = f"{counted(gpus, 'GPU')}" if gpus and need in (Need.RUNNING, Need.WAITING) else ""
+        if need is Need.ATTENTION and (wasted := sum(row.wasted_usd_per_hour for row in group)) >= 1:
+            words = f"wasting ≈{money(wasted)}/h"
+        headings.append((first, [(f"{title} {len(group)}", "heading"), (f"  {words}", "muted")]))
+    return headings
+
+
+BAR_CELLS = 10
+CURVE_CELLS = 8
+READING = [("⋯", "muted")]
+"""What is still being read of a running job."""
+
+
+def _sign(row: JobRow) -> list[Span]:
+    mark = ("◆", "key") if row.marked else ("★", "caution") if row.bookmarked else (" ", "plain")
+    mark = ("■", "caution") if row.stopping and not row.marked else mark
+    return [(row.sign, "muted" if row.tone == "good" else row.tone), mark]
 
 
 def _name(row: JobRow) -> list[Span]:
-    mark = ("◆", "key") if row.marked else ("★", "caution") if row.bookmarked else (" ", "plain")
-    mark = ("■", "caution") if row.stopping and not row.marked else mark
-    return [(row.status.sign, row.status.tone), mark, (row.name, "plain")]
+    return [(row.name, _WEIGHTS[row.need])]
+
+
+_WEIGHTS = {Need.ATTENTION: "strong", Need.RUNNING: "plain", Need.WAITING: "plain", Need.ENDED: "muted"}
+"""The tone of a job's name."""
 
 
 def _note(row: JobRow) -> list[Span]:
-    later = [(" ■ stops after next checkpoint", "caution")] if row.stopping else []
-    return [(row.note, row.note_tone), *later]
+    note = [(row.note, row.tone) if row.alarmed else (row.note or row.saved, "muted")]
+    return [*note, (" ■ stops after next checkpoint", "caution")] if row.stopping else note
 
 
-def _note_without_status(row: JobRow) -> list[Span]:
-    """Return the note, after the word for the status unless the note implies it: only the sign shows it."""
-    if row.running or (row.note and not row.note.startswith("after ")):
-        return _note(row)
-    return [(f"{row.status.word} {row.note}".rstrip(), row.status.tone)]
+def _note_or_loss(row: JobRow) -> list[Span]:
+    """Return the note; of a healthy run, its loss, where that has no column."""
+    return _note(row) if row.note or row.stopping else _loss(row)
 
 
-def _trace(row: JobRow) -> list[Span]:
-    return [(trace(row.trace, TRACE_CELLS, low=0.0, high=1.0), "running")] if row.trace else []
+def _lost(row: JobRow) -> list[Span]:
+    return [(f"${row.lost_usd:,.0f}", "plain")] if row.lost_usd >= 1 else []
 
 
-def _mean_use(row: JobRow) -> float | None:
-    known = [value for value in row.trace if value is not None]
-    return sum(known) / len(known) if known else None
+def _progress(row: JobRow) -> list[Span]:
+    """Return a bar and percents of a job that has made steps; else its status, and for how long."""
+    fraction = row.progress.fraction if row.progress is not None else None
+    if fraction is not None and row.status.name != JobStatus.COMPLETED:
+        done, rest = thin_bar(fraction, BAR_CELLS)
+        bar, number_tone = ("muted", "muted") if row.need is Need.ENDED else ("bar", "plain")
+        return [(done, bar), (rest, "faint"), (f"{percent(fraction):>5}", number_tone)]
+    if row.running and row.steps:
+        return [(f"step {row.steps}", "plain")]
+    if row.running and not row.judged:
+        return READING
+    if row.running:
+        return [("no step yet", "muted")]
+    took = f"≤ {duration(row.took_s)}" if row.took_s else ""
+    return [(f"{row.status.word} {took if row.need is Need.ENDED else row.age}".rstrip(), "muted")]
 
 
-# Problems of a job take precedence over other columns; where the status word does not fit, sign and note show
-# the status.
+def _left(row: JobRow) -> list[Span]:
+    return [(duration(row.eta_s), "muted")] if row.eta_s is not None else []
+
+
+def _loss(row: JobRow) -> list[Span]:
+    """Return the loss behind its curve."""
+    if row.loss is None:
+        return []
+    bad = any(finding.kind.loss for finding in row.findings)
+    tone = "bad" if bad else "muted" if row.need is Need.ENDED else "plain"
+    return [(small_curve(row.preview.curve, CURVE_CELLS), "curve"), (f"{number(row.loss):>8}", tone)]
+
+
+def _use_now(row: JobRow) -> float | None:
+    return next((use for use in reversed(row.preview.trace) if use is not None), None)
+
+
+def _gpu_use(row: JobRow) -> list[Span]:
+    use = _use_now(row) if row.running else None
+    return [(percent(use), "plain" if row.alarmed else "muted")] if use is not None else []
+
+
 _OF_JOB: dict[str, Column[JobRow]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
+_NEED: Column[JobRow] = Column("need", "", _sign, width=2, keep=10, value=lambda row: row.rank)
+_GPUS = replace(
+    _OF_JOB["gpus"],
+    cell=lambda row: [(row.gpu, "muted" if row.need is Need.ENDED else "plain")],
+)
 _NAME = replace(
     _OF_JOB["name"],
-    title="  job",
+    title="job",
     cell=_name,
-    width=22,
-    flex=4,
+    width=18,
+    flex=12,
+    most=32,
     keep=9,
     clip="middle",
     value=lambda row: row.name.lower(),
 )
-_STATUS = replace(
-    _OF_JOB["status"],
-    cell=lambda row: [(row.status.word, row.status.tone)],
-    width=13,
-    keep=5,
-    value=lambda row: row.rank,
-)
 _PROGRESS: Column[JobRow] = Column(
-    "note",
     "progress",
+    "progress",
+    _progress,
+    width=BAR_CELLS + 5,
+    keep=7,
+    value=lambda row: row.done,
+    descending=True,
+    export=lambda row: row.progress.fraction if row.progress is not None else None,
+)
+_LEFT: Column[JobRow] = Column(
+    "left",
+    "left",
+    _left,
+    width=7,
+    align="right",
+    keep=6,
+    value=lambda row: row.eta_s,
+    export=lambda row: row.eta_s,
+    field="eta_s",
+)
+_NOTE: Column[JobRow] = Column(
+    "note",
+    "",
     _note,
-    width=21,
+    width=19,
     flex=4,
     keep=8,
-    without={"status": _note_without_status},
-    value=lambda row: row.progress,
-    descending=True,
+    without={"loss": _note_or_loss},
     export=lambda row: row.note,
 )
 _STEP: Column[JobRow] = Column(
@@ -145,23 +218,43 @@ _STEP: Column[JobRow] = Column(
     text_cell(lambda row: row.steps, "muted"),
     width=13,
     align="right",
-    keep=3,
-    value=lambda row: row.progress[1] if row.progress is not None else None,
+    keep=1,
+    value=lambda row: row.done[1] if row.done is not None else None,
     descending=True,
     export=lambda row: row.steps,
 )
 _LOSS: Column[JobRow] = Column(
     "loss",
     "loss",
-    text_cell(lambda row: number(row.loss) if row.loss is not None else "", "muted"),
-    width=7,
+    _loss,
+    width=CURVE_CELLS + 8,
     align="right",
     keep=4,
     value=lambda row: row.loss,
     export=lambda row: row.loss,
 )
+_LOST: Column[JobRow] = Column(
+    "lost",
+    "≈ lost",
+    _lost,
+    width=6,
+    align="right",
+    keep=5,
+    value=lambda row: row.lost_usd or None,
+    descending=True,
+    export=lambda row: row.lost_usd,
+    field="lost_usd",
+)
 _GPU_USE: Column[JobRow] = Column(
-    "trace", "gpu use", _trace, width=TRACE_CELLS, keep=4, value=_mean_use, export=_mean_use, field="gpu_use"
+    "use",
+    "gpu",
+    _gpu_use,
+    width=4,
+    align="right",
+    keep=3,
+    value=_use_now,
+    export=_use_now,
+    field="gpu_use",
 )
 _PROJECT = replace(
     _OF_JOB["project"],
@@ -172,6 +265,7 @@ _AGE = replace(
     _OF_JOB["age"],
     cell=text_cell(lambda row: row.age, "muted"),
     width=3,
+    keep=3,
     value=lambda row: row.age_s if row.age != UNKNOWN else None,
 )
 
@@ -189,13 +283,13 @@ def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRo
 
     def cost(row: JobRow) -> list[Span]:
         known = cost_of(row)
-        return [(f"{'≤' if known[1] else ''}{money(known[0])}", "muted")] if known is not None else []
+        return [(money(known[0]), "muted")] if known is not None else []
 
     cost_column = Column(
         "cost",
-        "cost",
+        "≤ cost",
         cost,
-        width=8,
+        width=7,
         align="right",
         keep=4,
         value=usd,
@@ -204,10 +298,13 @@ def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRo
         field="cost_usd",
     )
     return (
+        _NEED,
         _NAME,
-        _STATUS,
-        _OF_JOB["gpus"],
+        _GPUS,
         _PROGRESS,
+        _LEFT,
+        _NOTE,
+        _LOST,
         _STEP,
         _LOSS,
         _GPU_USE,
@@ -225,18 +322,31 @@ def jobs_table(columns: Iterable[Column[JobRow]], rows: Iterable[JobRow]) -> Exp
     return exported("jobs", (*_OF_JOB.values(), *columns), rows)
 
 
-FIRST_SORT: Sort = ("status", False)
+FIRST_SORT: Sort = ("need", False)
 
 ALL_PROJECTS = ""
 """Row key of the line that selects all projects."""
 
 
 def _jobs(row: ProjectRow) -> list[Span]:
+    alarmed = [(f"▲{row.alarmed} ", "caution")] if row.alarmed else []
     running = [(f"●{row.running} ", "running")] if row.running else []
-    return [*running, (str(row.jobs), "muted")]
+    return [*alarmed, *running, (str(row.jobs), "muted")]
+
+
+MOST_PROJECT_CELLS = 40
+"""Maximum width of the list of projects."""
+
+
+def projects_cells(projects: Sequence[ProjectRow]) -> int:
+    """Return the width that the list of projects needs."""
+    name, jobs = PROJECT_COLUMNS
+    names = max((cell_width(project.name) for project in projects), default=name.width)
+    border = 1
+    return min(MOST_PROJECT_CELLS, max(name.title_cells, names) + GAP + jobs.width + 2 * MARGIN + border)
 
 
 PROJECT_COLUMNS: tuple[Column[ProjectRow], ...] = (
     Column("name", "projects", text_cell(lambda row: row.name), width=8, flex=1, keep=2),
-    Column("jobs", "", _jobs, width=6, align="right", keep=1),
+    Column("jobs", "", _jobs, width=10, align="right", keep=1),
 )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, partialmethod
 
-from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -15,7 +14,7 @@ from textual.widgets import Input
 
 from api_client.models import TrainingJob
 from api_client.words import command_line
-from tui.actions import Scope
+from tui.actions import Scope, actions_of
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
 from tui.analysis.cost import price_of
@@ -24,6 +23,7 @@ from tui.analysis.fleet.query import Query, filtered, parse
 from tui.analysis.fleet.snapshot import (
     FleetSnapshot,
     JobRow,
+    Need,
     ProjectRow,
     status_line,
     without_snoozed,
@@ -38,16 +38,18 @@ from tui.screens.home.columns import (
     ATTENTION,
     FIRST_SORT,
     PROJECT_COLUMNS,
+    group_headings,
     header_facts,
     job_columns,
     jobs_table,
+    projects_cells,
 )
+from tui.screens.home.preview import JobPreviewPane
 from tui.screens.job.page import JobPage
 from tui.settings.remembered import Bookmarks, HomeState, Memory
-from tui.tables.column import Sort, next_sort, pressed_sort, sortable, sorted_rows
+from tui.tables.column import Sort, Span, next_sort, pressed_sort, sortable, sorted_rows
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
-from tui.widgets.cursor_rows import HEADING_LINES
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import FACT, StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -56,8 +58,11 @@ NO_JOBS = (
     f"No training jobs here yet.\n\n{{key}} submits one; {command_line('init')} creates a starter config."
 )
 NO_MATCH = "No matching jobs.\n\n{key} clears the filter; choose “all” to see every project.\n"
-FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
+FILTER_HINT = "words, is:alarmed status:running gpu:h100 user:ada age<2d"
 
+PREVIEW_LINES = 9
+TALL = 30
+"""From this height on, the preview is always there."""
 MAX_BOOKMARKS = 200
 MAX_FILTER_CHARACTERS = 200
 
@@ -70,7 +75,7 @@ class HomeScreen(AppScreen):
     SCOPES = (Scope.HOME,)
     SHOWN_RESOURCES = frozenset({LISTS})
     _feed: FleetFeed
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-normal"), (120, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]
 
     snapshot: var[FleetSnapshot | None] = var(None)
     marked: var[tuple[str, ...]] = var((), init=False)
@@ -98,9 +103,9 @@ class HomeScreen(AppScreen):
                 yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
                 yield WrappedText(id="problem")
                 yield RowTable(self._columns, lambda row: row.id, id="jobs")
-                yield WrappedText(id="cut")
                 yield WrappedText(id="empty")
                 yield WrappedText("Loading projects and jobs…", id="loading")
+                yield JobPreviewPane(id="preview")
 
     @property
     def _jobs(self) -> RowTable[JobRow]:
@@ -154,6 +159,7 @@ class HomeScreen(AppScreen):
             return
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
+        self._projects.styles.width = projects_cells(snapshot.projects)
         self._show_jobs()
         self.post_message(messages.FleetChecked(snapshot))
 
@@ -241,12 +247,12 @@ class HomeScreen(AppScreen):
                 jobs = [replace(row, stopping=True) if row.id in self.stopping else row for row in jobs]
             kept = filtered(jobs, project_id=project_id, query=self._query)
             rows = tuple(sorted_rows(self._columns, kept, self.sort))
-            marked = frozenset(self.marked)
-            self._jobs.set_rows(
-                tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
-                if marked
-                else rows
-            )
+            if self.marked:
+                marked = frozenset(self.marked)
+                rows = tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
+            self._jobs.stays_on_top = any(row.running and not row.judged for row in rows)
+            self._jobs.headings_of = group_headings if self.sort == FIRST_SORT else lambda _rows: ()
+            self._jobs.set_rows(rows)
         self._show_header()
         self._show_emptiness()
 
@@ -279,20 +285,29 @@ class HomeScreen(AppScreen):
             "recreate_job": not jobs or len(ended) < len(jobs),
         }
         self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
-        self._show_cut_texts()
+        self._show_preview()
 
-    def _show_cut_texts(self) -> None:
-        """Show what does not fit into the row of the cursor, if rows below the list are empty."""
-        row, cut = self._jobs.cursor_row, self.query_one("#cut", WrappedText)
-        dropped = [row.note] if row is not None and "note" not in self._jobs.columns_shown else []
-        words = " · ".join(filter(None, (*self._jobs.cut_texts(), *dropped)))
-        free = self.query_one("#jobs-pane").size.height - HEADING_LINES - self._jobs.row_count
-        cut.display = bool(words) and free > cell_len(words) // max(1, self._jobs.size.width - 2) + 1
-        if cut.display:
-            cut.update(words)
+    def _show_preview(self) -> None:
+        """Show more about the job under the cursor on tall screens, and where the list leaves room."""
+        row, pane = self._jobs.cursor_row, self.query_one(JobPreviewPane)
+        free = self.query_one("#jobs-pane").size.height - self._jobs.virtual_size.height
+        pane.display = row is not None and (self.size.height >= TALL or free >= PREVIEW_LINES)
+        if row is not None and pane.display:
+            pane.styles.height = max(PREVIEW_LINES, free)
+            pane.show(row, self._keys_for(row))
+
+    def _keys_for(self, row: JobRow) -> list[Span]:
+        """Return the keys that help with a job, each with its label."""
+        helpful = {"open_job", "recreate_job"} if row.need is Need.ENDED else {"open_job", "stop_job"}
+        helpful |= {"snooze", "next_alarmed"} if row.alarmed else set()
+        keys: list[Span] = []
+        for action in actions_of(Scope.HOME):
+            if action.id in helpful:
+                keys += [(self.key_for(f"home.{action.id}"), "key"), (f" {action.label}   ", "muted")]
+        return keys
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._show_cut_texts)
+        self.call_after_refresh(self._show_preview)
 
     def _show_emptiness(self) -> None:
         """Distinguish loading, unreachable, no jobs, and no matching jobs."""
@@ -505,8 +520,7 @@ class HomeScreen(AppScreen):
         self.type_into(field)
 
     def action_sort(self) -> None:
-        shown = self._jobs.columns_shown | {"status"}  # sign and note show the status where it has no column
-        self.sort = next_sort(self._columns, self.sort, shown)
+        self.sort = next_sort(self._columns, self.sort, self._jobs.columns_shown)
 
     def action_reverse_sort(self) -> None:
         column, descending = self.sort

@@ -5,11 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan
+from functools import lru_cache
+from math import isfinite, isnan, nan
 from typing import Literal
 
 from tui.analysis.series import Series, latest
-from tui.widgets.charts.braille import finite_range
+from tui.widgets.charts.braille import (
+    DOTS_PER_CELL_X,
+    DOTS_PER_CELL_Y,
+    Grid,
+    dot_columns,
+    finite_range,
+    reduce_to_spans,
+)
+from tui.widgets.charts.braille import cells as braille_cells
 from tui.widgets.charts.ticks import XAxis
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -47,6 +56,26 @@ def trace(
         share = values[column * count // columns : (column + 1) * count // columns]
         present = [value for value in share if value is not None and not isnan(value)]
         row.append(block(sum(present) / len(present) if present else None, bottom, top))
+    return "".join(row)
+
+
+SETTLED_SHARE = 8
+"""The first eighth may leave the range of a small curve: losses fall steeply at first."""
+
+
+@lru_cache(maxsize=256)
+def small_curve(values: tuple[float | None, ...], cells: int) -> str:
+    """Return the values as a line of braille dots in one row of ``cells``, scaled to their range."""
+    settled = values[len(values) // SETTLED_SHARE :] or values
+    known = [value for value in settled if value is not None and isfinite(value)]
+    points = tuple(nan if value is None else value for value in values)
+    series = Series("", tuple(map(float, range(len(points)))), points)
+    columns = cells * DOTS_PER_CELL_X
+    spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(points))))
+    bits = dot_columns(spans, columns, DOTS_PER_CELL_Y, min(known, default=0.0), max(known, default=0.0))
+    row = [" "] * cells
+    for _, column, character in braille_cells(bits, 1):
+        row[column] = character
     return "".join(row)
 
 

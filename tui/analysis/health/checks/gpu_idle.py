@@ -207,7 +207,14 @@ def _is_dead(use: Series, limits: Limits, at: float) -> bool:
 
 CHECK = Check(
     FindingKind(
-        "gpu-idle", 40, "", note="▽ idle", states_duration=True, lines="quiet", figures=("GPU use", "CPU")
+        "gpu-idle",
+        40,
+        "",
+        note="▽ idle",
+        states_duration=True,
+        wastes_all=True,
+        lines="quiet",
+        figures=("GPU use", "CPU"),
     ),
     "Idle GPUs",
     "warning",

@@ -162,6 +162,7 @@ CHECK = Check(
         30,
         "loss diverging{since}",
         loss="diverged",
+        wastes_all=True,
         lines="onset",
         figures=("loss", "gradient norm"),
     ),

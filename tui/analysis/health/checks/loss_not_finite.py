@@ -51,6 +51,7 @@ CHECK = Check(
         20,
         "loss is NaN{since}",
         loss="not finite",
+        wastes_all=True,
         lines="onset",
         figures=("loss", "gradient norm"),
     ),

@@ -67,7 +67,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     cause = _cause(run, began, limits.slowdown_window_s, in_tokens=unit == "tok/s")
     if cause is not None:
         short = f"{percent(1 - now / usual)} slower: {number(now)} {unit}, was {number(usual)}"
-        yield run.finding("warning", f"{short}; {cause}", short=short, since_s=began)
+        slowed_by = 1 - now / usual
+        yield run.finding("warning", f"{short}; {cause}", short=short, since_s=began, slowed_by=slowed_by)
 
 
 def _paced(marks: Series) -> Series:

@@ -128,6 +128,7 @@ CHECK = Check(
         "stalled{since}",
         states_duration=True,
         halts=True,
+        wastes_all=True,
         lines="quiet",
         figures=("GPU use",),
     ),

@@ -56,7 +56,14 @@ def find(run: Watched, limits: Limits) -> Findings:
         uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
         short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
-        yield run.finding("warning", f"{name} {how}: {uses}", short=short, node=name, since_s=lag.since)
+        yield run.finding(
+            "warning",
+            f"{name} {how}: {uses}",
+            short=short,
+            node=name,
+            since_s=lag.since,
+            slowed_by=1 - min(lag.own, lag.others) / max(lag.own, lag.others),
+        )
     if not comparable:  # A pause ends no finding.
         yield from (
             finding for finding in run.held.values() if finding.kind == run.kind and finding.node not in slow

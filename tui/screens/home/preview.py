@@ -1,0 +1,78 @@
+"""The job under the cursor below the list: its loss, what is wrong with it, and the end of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from tui.analysis.fleet.snapshot import JobRow
+from tui.analysis.run.finding import SIGNS, TONES, Severity
+from tui.tables.column import Span
+from tui.text.sanitize import sanitize
+from tui.text.times import HOUR_AND_MINUTE, local_time
+from tui.text.units import money, number
+from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.spec import ChartSpec, Mark, Tone
+from tui.widgets.text_panel import TextPanel
+
+MARK_TONES: dict[Severity, Tone] = {"critical": "bad", "warning": "caution", "info": "good"}
+
+
+class JobPreviewPane(Horizontal):
+    """Shows a row of the list; nothing is read for it."""
+
+    def compose(self) -> ComposeResult:
+        yield LineChart(id="preview-loss")
+        with Vertical():
+            for panel in (TextPanel(id="preview-text"), TextPanel(id="preview-log")):
+                panel.can_focus = False
+                yield panel
+
+    def show(self, row: JobRow, keys: Sequence[Span]) -> None:
+        """Show the row; ``keys`` are those that help now."""
+        self.border_title = row.name
+        self.border_subtitle = row.project
+        progress = row.preview.progress
+        losses = progress.loss_series if progress is not None else None
+        chart = self.query_one(LineChart)
+        chart.display = bool(losses)
+        if losses:
+            marks = tuple(
+                Mark(finding.since.timestamp(), SIGNS[finding.severity], MARK_TONES[finding.severity])
+                for finding in row.findings
+                if finding.since is not None
+            )
+            spec = ChartSpec(
+                title="loss",
+                start=losses.times[0],
+                end=max(losses.times[0] + 1, losses.times[-1], *(mark.at for mark in marks)),
+                unit=number,
+                x_axis="clock",
+                marks=marks,
+            )
+            chart.show((losses,), spec)
+        log = [[(line, "muted")] for line in row.preview.last_lines]
+        for name, lines in (("text", [*_problems(row), keys]), ("log", log)):
+            panel = self.query_one(f"#preview-{name}", TextPanel)
+            if lines != panel.lines:
+                panel.set_lines(lines)
+                if name == "log":
+                    self.call_after_refresh(panel.scroll_end, animate=False, force=True)
+
+
+def _problems(row: JobRow) -> list[Sequence[Span]]:
+    """Return what is wrong, since when, and what that has cost; without a finding, the row's own words."""
+    lines: list[Sequence[Span]] = []
+    for finding in row.findings:
+        sign = (f"{SIGNS[finding.severity]} ", TONES[finding.severity])
+        since = f", since {local_time(finding.since, HOUR_AND_MINUTE)}" if finding.since is not None else ""
+        lines.append([sign, (sanitize(finding.text), "plain"), (since, "muted")])
+    if row.lost_usd >= 1:
+        rate = f", {money(row.wasted_usd_per_hour)} an hour"
+        lines.append([(f"  ≈{money(row.lost_usd)} lost so far{rate}", "strong")])
+    if not row.findings:
+        error = sanitize(row.job.error_message or "")
+        lines.append([(error or row.note or row.saved or row.status.word, "plain")])
+    return lines
