@@ -175,7 +175,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
         assert app.titles[-1] == "✗ 1 ▲ 1 need attention – bt-tui"
         screen._jobs.move_to("grpo7")
         await pressed(pilot, "z")
-        assert "z stalled" in text_of(app)
+        assert "z  qwen3-grpo-7" in text_of(app)
         assert "1 needs attention" in text_of(app)
 
 

@@ -84,7 +84,7 @@ async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
     session = RecordingSession(refused=("grpo7",))
     app = dashboard(session)
     async with opened(app, (100, 30), notifications=True) as pilot:
-        await to_screen(pilot, ConfirmScreen, "space", "down", "space", "R")
+        await to_screen(pilot, ConfirmScreen, "down", "space", "up", "space", "R")
         await pilot.press("y")
         await until(pilot, lambda: "Not run again: 1 of 2" in text_of(app))
         assert "qwen3-grpo-7: the server said no" in text_of(app)

@@ -28,9 +28,9 @@ async def test_bookmarks_of_two_dashboards_open_at_once_are_kept(tmp_path: Path)
     path = tmp_path / "layout.json"
     first, second = dashboard(path), dashboard(path)
     async with opened(first, (80, 24)) as one, opened(second, (80, 24)) as other:
-        await one.press("down", "B")
-        await other.press("down", "down", "B")
-        await until(one, lambda: "★qwen3-grpo-7" in text_of(first))
+        await one.press("B")
+        await other.press("down", "B")
+        await until(one, lambda: "★ qwen3-grpo-7" in text_of(first))
         await until(other, lambda: text_of(second).count("★") == 1)
     again = dashboard(path)
     async with opened(again, (80, 24)) as pilot:
@@ -43,12 +43,12 @@ async def test_a_bookmark_is_shown_found_and_kept_and_a_damaged_memory_has_none(
     app = dashboard(path)
     async with opened(app, (80, 24), notifications=True) as pilot:
         assert "10 jobs" in text_of(app) and "★" not in text_of(app)
-        await pilot.press("down", "B")
+        await pilot.press("B")
         await until(pilot, lambda: "★ qwen3-grpo-7 bookmarked" in text_of(app))
-        assert "★qwen3-grpo-7" in text_of(app)
+        assert "★ qwen3-grpo-7" in text_of(app)
     app = dashboard(path)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: "★qwen3-grpo-7" in text_of(app))
+        await until(pilot, lambda: "★ qwen3-grpo-7" in text_of(app))
         await pilot.press("slash", *"is", "colon", *"bookmarked", "enter")
         await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
         await pilot.press("B")

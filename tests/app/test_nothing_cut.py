@@ -168,7 +168,8 @@ async def test_a_tip_and_a_notification() -> None:
             app.notify(saved, timeout=1000)
             await until(pilot, lambda: "▌" in text_of(app))
             await settle(pilot)
-            toast = [row.split("▌", 1)[1] for row in text_of(app).splitlines() if "▌" in row]
+            right = app.screen.query_one("Toast").region.right
+            toast = [row[:right].split("▌", 1)[1] for row in text_of(app).splitlines() if "▌" in row]
             assert flowing(saved) == flowing("".join(toast)), size
             app.clear_notifications()
 

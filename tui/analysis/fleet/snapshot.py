@@ -356,8 +356,8 @@ def _saved(progress: ProgressSnapshot | None, now: datetime) -> str:
 
 def _note(job: TrainingJob, place: int) -> str:
     if job.current_status in WAITING_STATUSES:
-        gpus = f"needs {job.total_gpus} {sanitize(job.instance_type.gpu_type or 'GPU')}"
-        return f"{gpus}, place {place} in line" if place else ""
+        gpu_type = sanitize(job.instance_type.gpu_type or "GPUs")
+        return f"place {place} in line for {gpu_type}" if place else ""
     return short_reason(sanitize(job.error_message or "")) if job.is_finished else ""
 
 

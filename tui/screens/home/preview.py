@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from tui.analysis.fleet.snapshot import JobRow
+from tui.analysis.fleet.snapshot import JobRow, progress_words
 from tui.analysis.run.finding import SIGNS, TONES, Severity
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
@@ -37,7 +37,7 @@ class JobPreviewPane(Horizontal):
         progress = row.preview.progress
         losses = progress.loss_series if progress is not None else None
         chart = self.query_one(LineChart)
-        chart.display = bool(losses)
+        chart.display = bool(losses) and not self.screen.has_class("-slim")
         if losses:
             marks = tuple(
                 Mark(finding.since.timestamp(), SIGNS[finding.severity], MARK_TONES[finding.severity])
@@ -73,6 +73,6 @@ def _problems(row: JobRow) -> list[Sequence[Span]]:
         rate = f", {money(row.wasted_usd_per_hour)} an hour"
         lines.append([(f"  ≈{money(row.lost_usd)} lost so far{rate}", "strong")])
     if not row.findings:
-        error = sanitize(row.job.error_message or "")
-        lines.append([(error or row.note or row.saved or row.status.word, "plain")])
+        about = sanitize(row.job.error_message or "") or row.note or progress_words(row) or row.status.word
+        lines.append([(about, "plain"), (f"  {row.saved}" if row.running else "", "muted")])
     return lines

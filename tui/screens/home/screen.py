@@ -60,7 +60,7 @@ NO_JOBS = (
 NO_MATCH = "No matching jobs.\n\n{key} clears the filter; choose “all” to see every project.\n"
 FILTER_HINT = "words, is:alarmed status:running gpu:h100 user:ada age<2d"
 
-PREVIEW_LINES = 9
+PREVIEW_LINES, LEAST_PREVIEW_LINES = 9, 4
 TALL = 30
 """From this height on, the preview is always there."""
 MAX_BOOKMARKS = 200
@@ -75,7 +75,7 @@ class HomeScreen(AppScreen):
     SCOPES = (Scope.HOME,)
     SHOWN_RESOURCES = frozenset({LISTS})
     _feed: FleetFeed
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (70, "-narrow"), (140, "-wide")]
 
     snapshot: var[FleetSnapshot | None] = var(None)
     marked: var[tuple[str, ...]] = var((), init=False)
@@ -291,9 +291,10 @@ class HomeScreen(AppScreen):
         """Show more about the job under the cursor on tall screens, and where the list leaves room."""
         row, pane = self._jobs.cursor_row, self.query_one(JobPreviewPane)
         free = self.query_one("#jobs-pane").size.height - self._jobs.virtual_size.height
-        pane.display = row is not None and (self.size.height >= TALL or free >= PREVIEW_LINES)
+        lines = max(free, PREVIEW_LINES if self.size.height >= TALL else 0)
+        pane.display = row is not None and lines >= LEAST_PREVIEW_LINES
         if row is not None and pane.display:
-            pane.styles.height = max(PREVIEW_LINES, free)
+            pane.styles.height = lines
             pane.show(row, self._keys_for(row))
 
     def _keys_for(self, row: JobRow) -> list[Span]:
