@@ -52,7 +52,7 @@ async def test_a_bookmark_is_shown_found_and_kept_and_a_damaged_memory_has_none(
         await pilot.press("slash", *"is", "colon", *"bookmarked", "enter")
         await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
         await pilot.press("B")
-        await until(pilot, lambda: "No matching jobs" in text_of(app))
+        await until(pilot, lambda: "No job matches" in text_of(app))
 
 
 async def test_bookmark_of_a_home_that_opens_is_kept_without_a_crash(tmp_path: Path) -> None:

@@ -66,17 +66,18 @@ async def test_marks_are_signs_counted_in_the_header_taken_away_and_compared() -
     app, asked = home(), Heard(OpenPage)
     async with opened(app, message_hook=asked) as pilot:
         text = await pressed(pilot, "space", "j", "space")
-        assert "◆ 2 marked" in text and text.count("●◆") == 2
+        assert "◆ 2 marked" in text and text.count("◆") == 3
         assert "◆ 1 marked" in await pressed(pilot, "space")
         assert "◆" not in await pressed(pilot, "escape")
         await pressed(pilot, "c")
         assert not asked.messages
         await pressed(pilot, "k", "space", "j", "c")
-    assert [message.page.ids for message in asked.messages] == [("whisper", "grpo7")]
+    assert [message.page.ids for message in asked.messages] == [("grpo7", "whisper")]
 
 
 async def test_marked_jobs_are_read_and_compared(baseten: FakeBaseten) -> None:
     async with on_home(baseten) as (app, pilot):
+        await until(pilot, lambda: all(row.judged for row in app.screen.snapshot.jobs))  # type: ignore[attr-defined]
         await to_screen(pilot, CompareRunsScreen, "space", "j", "space", "j", "space", "c")
         await until(pilot, lambda: all(one.state == "read" for one in app.screen.runs))  # type: ignore[attr-defined]
         await until(pilot, lambda: all(one in text_of(app) for one in ("loss  ━ first", "tok/s  ━ first")))

@@ -154,8 +154,8 @@ async def test_a_job_has_its_thresholds_prices_patterns_log_and_keys(feeds: list
 
         text = await pressed(pilot, "2")
         assert screen.query_one(LogPane).options.max_lines == 5_000
-        # The job was made 24 minutes before one o'clock, the lines are of 12:55.
-        for words in ("0:19:00 n0", "its end", "10/100", "20/100", "loader.py"):
+        # The job was made 3 hours before one o'clock, the lines are of 12:55.
+        for words in ("2:55:00 n0", "its end", "10/100", "20/100", "loader.py"):
             assert words in text
         for words in ("12:55:00 n0", "small talk"):
             assert words not in text

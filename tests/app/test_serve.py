@@ -108,7 +108,7 @@ async def test_in_a_browser_home_is_shown_a_job_opened_and_files_downloaded(
         serving(emulator.remote_environ(), tmp_path) as served,
         browsing(program, tmp_path, served.address) as page,
     ):
-        await page.until_drawn("llama-70b-sft-v3", "running")
+        await page.until_drawn("whisper-ft", "running")
         assert emulator.key not in served.address + served.command_lines() + page.raw
         await page.type("/", *"products", ENTER, ENTER)
         await page.until_drawn("· complete ·")
@@ -330,7 +330,7 @@ async def test_no_keys_end_a_page_its_files_are_its_own_and_what_is_killed_leave
         visitor(served) as session,
         session.ws_connect(served.page + size) as first,
     ):
-        await drawn(first, "llama-70b-sft-v3", "running")
+        await drawn(first, "whisper-ft", "running")
         for envelope in (*(["stdin", keys] for keys in NO_KEYS), *NO_ENVELOPES):
             await first.send_json(envelope)
         await first.send_str("no JSON")
@@ -339,7 +339,7 @@ async def test_no_keys_end_a_page_its_files_are_its_own_and_what_is_killed_leave
         await first.send_json(["stdin", "?"])
         (page,) = served.pages()
         async with session.ws_connect(served.page + size) as second:
-            await drawn(second, "llama-70b-sft-v3", "running")
+            await drawn(second, "whisper-ft", "running")
             fetched, left = await save_jobs(first), await save_jobs(second)
             async with session.get(served.page + fetched) as answer:
                 rows = (await answer.text()).splitlines()

@@ -64,7 +64,7 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
             await pilot.press("c")
             await until(pilot, lambda: "stops after next checkpoint" in text_of(app))
             await to_screen(pilot, HomeScreen, "escape")
-            await until(pilot, lambda: "●■job1" in text_of(app))
+            await until(pilot, lambda: "●■ job1" in text_of(app))
             await to_screen(pilot, JobScreen, "enter")
 
             await to_screen(pilot, ConfirmScreen, "q")

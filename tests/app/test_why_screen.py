@@ -40,7 +40,7 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
         home = app.screen
         assert isinstance(home, HomeScreen)
         jobs = home.query_one("#jobs", RowTable)
-        assert jobs.cursor_row.note.startswith("✗")
+        assert jobs.cursor_row.alarmed
         while jobs.cursor_row.name != "llama-70b-longctx-v1":
             await pilot.press("exclamation_mark")
         await pilot.press("enter")

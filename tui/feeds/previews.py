@@ -67,7 +67,7 @@ class LogTail:
         self._clock = clock = client.clock
         self._job = job
         self._floods = False
-        self._last_lines: deque[LogLine] = deque(maxlen=LAST_LINES)
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self._newest: LogIncrements | None = None
         self._newest_seen = self._older_until = job.earliest_time(clock.now())
 
@@ -146,13 +146,13 @@ class LogTail:
             # A line from a wrong clock must not hide the later ones of the others.
             newest = min(_moment(lines[-1]), self._clock.now() + CLOCK_SKEW)
             self._newest_seen = max(self._newest_seen, newest + MILLISECOND)
-            self._last_lines.extend(lines[-LAST_LINES:])
+            self._last_lines.extend(excerpt(line.message) for line in lines[-LAST_LINES:])
         return len(lines)
 
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The newest lines, as text for one row each."""
-        texts = (last_carriage_segment(strip_ansi(excerpt(line.message))) for line in self._last_lines)
+        texts = (last_carriage_segment(strip_ansi(text)) for text in self._last_lines)
         return tuple(sanitize(text).rstrip() for text in texts)
 
     async def _fold(self, entries: Sequence[LogEntry]) -> float:
@@ -317,7 +317,8 @@ class PreviewFeed:
         )
         watched.due_at = clock.monotonic() + apart_s
         run = watcher.snapshot
-        curve = even_means(run.progress.loss_series, CURVE_POINTS) if run.progress is not None else ()
+        losses = run.progress.loss_series if run.progress is not None and watched.log.is_read else None
+        curve = even_means(losses, CURVE_POINTS) if losses is not None else ()
         use = _trace(watcher.health_metrics.snapshot)
         return JobPreview(run.progress, use, run.findings, curve, watched.log.last_lines)
 

@@ -106,6 +106,7 @@ class RowTable(CursorRows, Generic[Row]):
         self._layout_width = -1
         self._lines: dict[tuple[str, str], tuple[Cells, Strip]] = {}
         self._seen: tuple[list[Cells | Heading], int, int, int] = ([], 0, 0, 0)
+        self.add_class("-empty")
 
     @property
     def row_count(self) -> int:

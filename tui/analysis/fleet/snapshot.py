@@ -84,7 +84,8 @@ _EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
 class JobPreview:
     """A preview of a running job: its progress, and its recent GPU utilization (0–1, oldest first).
 
-    ``curve`` is the loss over the run, reduced to evenly spaced means; None where there is none.
+    ``curve`` is the loss over the run, reduced to evenly spaced means, None where there is none; () until
+    the whole log has been read.
     """
 
     progress: ProgressSnapshot | None = None
@@ -189,13 +190,6 @@ class JobRow:
         if progress is None or progress.step is None:
             return ""
         return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
-
-    @property
-    def took_s(self) -> float:
-        """Seconds from creation to last change, queue time included: the list has no start times."""
-        if self.job.created_at is None or self.job.updated_at is None:
-            return 0.0
-        return max(0.0, (self.job.updated_at - self.job.created_at).total_seconds())
 
     @property
     def eta_s(self) -> float | None:

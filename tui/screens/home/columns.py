@@ -91,7 +91,7 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
     return headings
 
 
-BAR_CELLS = 10
+BAR_CELLS = 9
 CURVE_CELLS = 8
 READING = [("⋯", "muted")]
 """What is still being read of a running job."""
@@ -126,20 +126,21 @@ def _lost(row: JobRow) -> list[Span]:
 
 
 def _progress(row: JobRow) -> list[Span]:
-    """Return a bar and percents of a job that has made steps; else its status, and for how long."""
+    """Return a bar and percents of a running job that has made steps; else the status, and how far or long."""
     fraction = row.progress.fraction if row.progress is not None else None
-    if fraction is not None and row.status.name != JobStatus.COMPLETED:
+    if row.need is Need.ENDED:
+        done_part = f" {percent(fraction)}" if fraction and row.status.name != JobStatus.COMPLETED else ""
+        return [(f"{row.status.word}{done_part}", "muted")]
+    if fraction is not None:
         done, rest = thin_bar(fraction, BAR_CELLS)
-        bar, number_tone = ("muted", "muted") if row.need is Need.ENDED else ("bar", "plain")
-        return [(done, bar), (rest, "faint"), (f"{percent(fraction):>5}", number_tone)]
+        return [(done, "bar"), (rest, "faint"), (f"{percent(fraction):>5}", "plain")]
     if row.running and row.steps:
         return [(f"step {row.steps}", "plain")]
     if row.running and not row.judged:
         return READING
     if row.running:
         return [("no step yet", "muted")]
-    took = f"≤ {duration(row.took_s)}" if row.took_s else ""
-    return [(f"{row.status.word} {took if row.need is Need.ENDED else row.age}".rstrip(), "muted")]
+    return [(f"{row.status.word} {row.age}", "muted")]
 
 
 def _left(row: JobRow) -> list[Span]:
@@ -174,7 +175,7 @@ _NAME = replace(
     _OF_JOB["name"],
     title="job",
     cell=_name,
-    width=18,
+    width=19,
     flex=12,
     most=32,
     keep=9,
@@ -206,7 +207,7 @@ _NOTE: Column[JobRow] = Column(
     "note",
     "",
     _note,
-    width=19,
+    width=18,
     flex=4,
     keep=8,
     without={"loss": _note_or_loss},

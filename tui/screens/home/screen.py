@@ -57,7 +57,6 @@ from tui.widgets.text_panel import WrappedText
 NO_JOBS = (
     f"No training jobs here yet.\n\n{{key}} submits one; {command_line('init')} creates a starter config."
 )
-NO_MATCH = "No matching jobs.\n\n{key} clears the filter; choose “all” to see every project.\n"
 FILTER_HINT = "words, is:alarmed status:running gpu:h100 user:ada age<2d"
 
 PREVIEW_LINES, LEAST_PREVIEW_LINES = 9, 4
@@ -250,8 +249,8 @@ class HomeScreen(AppScreen):
             if self.marked:
                 marked = frozenset(self.marked)
                 rows = tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
-            self._jobs.stays_on_top = any(row.running and not row.judged for row in rows)
-            self._jobs.headings_of = group_headings if self.sort == FIRST_SORT else lambda _rows: ()
+            self._jobs.stays_on_top = by_need = self.sort == FIRST_SORT
+            self._jobs.headings_of = group_headings if by_need else lambda _rows: ()
             self._jobs.set_rows(rows)
         self._show_header()
         self._show_emptiness()
@@ -328,8 +327,14 @@ class HomeScreen(AppScreen):
         elif not snapshot.jobs:
             empty.update(NO_JOBS.format(key=self.key_for("home.new_job")))
         else:
-            problems = "".join(f"\n{problem}" for problem in self._query.problems)
-            empty.update(f"{NO_MATCH.format(key=self.key_for('screen.back'))}{problems}")
+            empty.update("\n".join((self._no_match(), *self._query.problems)))
+
+    def _no_match(self) -> str:
+        query, project = sanitize(self.query_text.strip()), self._projects.cursor_row
+        jobs = f"No job matches “{query}”" if query else "No jobs"
+        place = f" in {project.name}" if project is not None and project.id != ALL_PROJECTS else ""
+        undo = "clears the filter" if query else "shows every project"
+        return f"{jobs}{place}.\n\n{self.key_for('screen.back')} {undo}.\n"
 
     # Navigation
 

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isfinite, isnan, nan
+from math import isfinite, isnan
 from typing import Literal
 
 from tui.analysis.series import Series, latest
@@ -68,10 +68,10 @@ def small_curve(values: tuple[float | None, ...], cells: int) -> str:
     """Return the values as a line of braille dots in one row of ``cells``, scaled to their range."""
     settled = values[len(values) // SETTLED_SHARE :] or values
     known = [value for value in settled if value is not None and isfinite(value)]
-    points = tuple(nan if value is None else value for value in values)
-    series = Series("", tuple(map(float, range(len(points)))), points)
+    points = [(float(place), value) for place, value in enumerate(values) if value is not None]
+    series = Series("", tuple(place for place, _ in points), tuple(value for _, value in points))
     columns = cells * DOTS_PER_CELL_X
-    spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(points))))
+    spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(values))))
     bits = dot_columns(spans, columns, DOTS_PER_CELL_Y, min(known, default=0.0), max(known, default=0.0))
     row = [" "] * cells
     for _, column, character in braille_cells(bits, 1):
