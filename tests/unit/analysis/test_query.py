@@ -20,17 +20,18 @@ class Row:
     gpu: str = "4×8 H100"
     user: str = "ada@demo.example"
     age_s: float = 6 * 3600.0
+    note: str = "node-2 lags"
 
 
 ROW = Row()
 
 
-FOUND = """|   |llama|LLAMA|llama sft|lsv3|l7sft|ada@|h100|running|"llama-70b"|'70b-sft'|-whisper|!whisper|
+FOUND = """|   |llama|LLAMA|node-2|"node-2 lags"|llama sft|lsv3|l7sft|ada@|h100|running|"llama-70b"|'70b-sft'|-whisper|!whisper|
 status:running|status:RUNNING|status:run|status:TRAINING_JOB_RUNNING|status:failed,running|status:active|status=running|
 gpu:h100|gpu:h200,h100|!gpu:h200|project:llama|project:"llama-sft"|user:ada|name:70b|project:qx9z|
 age<7h|age<=6h|age>30m|age<1w|age:1d|age<21601s|age<0.5d|vkcj4q7|VKCJ|cj4|qx9z|id:vkcj|id:q7|
 llama status:running gpu:h100 age<2d"""
-OTHER = """whisper|llama whisper|vs|3v7|l3|"70b llama"|-llama|-"llama-70b"|status:failed|status:waiting|status:finished|
+OTHER = """whisper|-node-2|llama whisper|vs|3v7|l3|"70b llama"|-llama|-"llama-70b"|status:failed|status:waiting|status:finished|
 -status:running|gpu:h200|project:"llama sft"|user:bob|name:lsv3|age<6h|age>=2d|age:1h|-age<1d|kc|-vkcj|id:9zr|project:vkcj|
 llama status:running gpu:h200"""
 

@@ -126,7 +126,7 @@ def _lost(row: JobRow) -> list[Span]:
 
 
 def _progress(row: JobRow) -> list[Span]:
-    """Return a bar and percents of a running job that has made steps; else the status, and how far or long."""
+    """Return a bar and percents of a running job that has made steps; else its status."""
     fraction = row.progress.fraction if row.progress is not None else None
     if row.need is Need.ENDED:
         done_part = f" {percent(fraction)}" if fraction and row.status.name != JobStatus.COMPLETED else ""
