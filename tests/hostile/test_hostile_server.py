@@ -20,7 +20,7 @@ SHOWN = f"[blink]{MARK}"
 """What is left of the harm where it is shown: markup, as text."""
 
 ESCAPE = "\x1b"
-HOME = "gpu use"
+HOME = "needs you"
 DETAILS = "TRAINING_JOB_RUNNING"
 """The status as only Details spells it; what follows an endless message there is out of sight."""
 

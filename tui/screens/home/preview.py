@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 
 from tui.analysis.fleet.snapshot import JobRow, progress_words
 from tui.analysis.run.finding import SIGNS, TONES, Severity
@@ -32,8 +33,9 @@ class JobPreviewPane(Horizontal):
 
     def show(self, row: JobRow, keys: Sequence[Span]) -> None:
         """Show the row; ``keys`` are those that help now."""
-        self.border_title = row.name
-        self.border_subtitle = row.project
+        # A plain text would be read as markup.
+        self.border_title = Content(row.name)
+        self.border_subtitle = Content(row.project)
         progress = row.preview.progress
         losses = progress.loss_series if progress is not None else None
         chart = self.query_one(LineChart)
