@@ -285,7 +285,7 @@ async def test_cursor_stays_on_the_costliest_job_until_it_is_moved() -> None:
 async def test_tall_screens_show_what_is_wrong_with_the_selected_job() -> None:
     app = home(costly_fleet())
     async with opened(app, (120, 40)) as pilot:
-        assert "no step, since" in text_of(app) and "≈$60.00 lost so far, $120 an hour" in text_of(app)
+        assert "no step, since" in text_of(app) and "≈$60 lost so far, $120 an hour" in text_of(app)
         await pressed(pilot, "j", "j")
         assert "loss is NaN, since" in text_of(app)
         await pilot.resize_terminal(120, 14)

@@ -73,7 +73,7 @@ def _problems(row: JobRow) -> list[Sequence[Span]]:
         lines.append([sign, (sanitize(finding.text), "plain"), (since, "muted")])
     if row.lost_usd >= 1:
         rate = f", {money(row.wasted_usd_per_hour)} an hour"
-        lines.append([(f"  ≈{money(row.lost_usd)} lost so far{rate}", "strong")])
+        lines.append([(f"  ≈${row.lost_usd:,.0f} lost so far{rate}", "strong")])  # cents would flicker
     if not row.findings:
         about = sanitize(row.job.error_message or "") or row.note or progress_words(row) or row.status.word
         lines.append([(about, "plain"), (f"  {row.saved}" if row.running else "", "muted")])
