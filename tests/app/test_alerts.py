@@ -208,6 +208,16 @@ async def test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tri
     assert has_key == "False"
 
 
+@pytest.mark.setting("notifications.webhook_format")
+async def test_webhook_of_the_dashboard_gets_the_chosen_format() -> None:
+    with webhook() as hook:
+        app = watched(notifications={"webhook": hook.url, "webhook_format": "slack"})
+        async with opened(app, SIZE) as pilot:
+            await show(pilot, STALLED)
+            await until(pilot, lambda: bool(hook.heard))
+    assert hook.heard[0][1] == {"text": f"✗ llama-70b-sft-v3: {TOLD}"}
+
+
 async def test_a_way_that_fails_is_told_once_without_its_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,14 @@
-"""Alerts as text and as JSON, the terminal's title, and a tracker of which findings are new.
+"""Alerts as text and as JSON objects, the terminal's title, and a tracker of which findings are new.
 
 ``AlertTracker`` remembers what was reported, so that nothing is reported twice.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.fleet.snapshot import JobRow, attention, brief
@@ -23,31 +22,56 @@ if TYPE_CHECKING:
 
 NAME_CELLS = 48
 TEXT_CELLS = 160
+MESSAGE_CELLS = 500
+PROGRAM = "bt-tui"
+
+
+Event = Literal[
+    "finding", "finding-ended", "job-ended", "status", "blind", "sighted",
+    "stop-planned", "stop-withdrawn", "would-stop", "stopped", "not-stopped",
+    "resumed", "not-resumed", "heartbeat", "test",
+]  # fmt: skip
+"""What an alert is about, as programs read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A job event worth reporting: a new ``finding``, or the job's end if there is none. ``at`` is UTC."""
+    """A job event worth reporting: a new ``finding``, or the job's end if there is none. ``at`` is UTC.
 
-    job: TrainingJob
+    ``about`` and ``message`` are for other events, those of ``bt-tui guard``; the ones that concern no single
+    job have none.
+    """
+
+    job: TrainingJob | None
     severity: Severity
     at: datetime
     finding: HealthFinding | None = None
+    about: Event | None = None
+    message: str = ""
 
     @property
-    def event(self) -> Literal["finding", "job-ended"]:
-        return "finding" if self.finding is not None else "job-ended"
+    def event(self) -> Event:
+        return self.about or ("finding" if self.finding is not None else "job-ended")
 
     @property
     def title(self) -> str:
-        sign = status_view(self.job.current_status).sign if self.finding is None else SIGNS[self.severity]
+        if self.job is None:
+            return f"{SIGNS[self.severity]} {PROGRAM}"
+        sign = SIGNS[self.severity]
+        if self.event in ("job-ended", "status"):
+            sign = status_view(self.job.current_status).sign
+        elif self.event in ("finding-ended", "sighted"):
+            sign = "✓"
         return f"{sign} {job_name(self.job)}"
 
     @property
     def text(self) -> str:
+        if self.message or self.job is None:
+            return clip(sanitize(self.message), MESSAGE_CELLS)
         if self.finding is not None:
             text, node = sanitize(self.finding.text), sanitize(self.finding.node or "")
-            return clip(f"{node}: {text}" if node and node not in text else text, TEXT_CELLS)
+            text = clip(f"{node}: {text}" if node and node not in text else text, TEXT_CELLS)
+            return f"over: {text}" if self.event == "finding-ended" else text
         word = status_view(self.job.current_status).word
         reason = sanitize(self.job.error_message or "")
         completed = self.job.current_status == JobStatus.COMPLETED
@@ -61,15 +85,17 @@ class Alert:
         text, node = sanitize(self.finding.short), sanitize(self.finding.node or "")
         return f"{node}: {text}" if node and node not in text else text
 
-    def as_json(self) -> bytes:
-        """Return the alert as an ASCII JSON object, for a command's standard input and for webhooks."""
+    def record(self) -> dict[str, Any]:
+        """Return the alert as a JSON object, for programs, webhooks and files."""
         job, finding = self.job, self.finding
-        body = {
+        return {
             "event": self.event,
             "severity": self.severity,
             "text": f"{self.title}: {self.text}",
             "at": self.at.isoformat(),
-            "job": {
+            "job": None
+            if job is None
+            else {
                 "id": job.id,
                 "name": job.name,
                 "status": job.current_status,
@@ -85,7 +111,6 @@ class Alert:
                 "since": finding.since.isoformat() if finding.since else None,
             },
         }
-        return json.dumps(body).encode("ascii")
 
 
 def job_name(job: TrainingJob) -> str:
@@ -96,9 +121,6 @@ def severity_of_end(job: TrainingJob) -> Severity:
     if job.current_status == JobStatus.COMPLETED:
         return "info"
     return "warning" if job.current_status in (JobStatus.STOPPED, JobStatus.EXPIRED) else "critical"
-
-
-PROGRAM = "bt-tui"
 
 
 def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
@@ -125,6 +147,11 @@ AWAY = timedelta(minutes=30)
 """Minimum absence after which a returning finding counts as new."""
 SETTLING = timedelta(minutes=2)
 """Time after the first update from a source in which it still finds what was there before."""
+
+
+def is_news(last_seen: datetime | None, now: datetime) -> bool:
+    """Return True for a finding that nobody has seen, or that was away for so long that it counts as new."""
+    return last_seen is None or now - last_seen >= AWAY
 
 
 class AlertTracker:
@@ -170,7 +197,7 @@ class AlertTracker:
                 return False
             del self._snoozed[key]
             return True  # a snoozed finding that is still present counts as new
-        if seen is not None and now - seen < AWAY:
+        if not is_news(seen, now):
             return False
         if found.since is None:
             return now > first_at

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
 from api_client.addresses import is_loopback
 from api_client.errors import BadRequest, RequestError, ServerFault, Unreachable
 from api_client.http.retry import RetryPolicy, retrying
+from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from tui.alerts.alert import Alert
+from tui.alerts.payloads import Form, Record, form_of, payload
 from tui.system.external_programs import scrubbed_environment
 from tui.text.sanitize import clip, sanitize
 
@@ -88,8 +90,14 @@ class AlertNotDelivered(Exception):
     """An alert could not be delivered; the message is the reason."""
 
 
+Way = Literal["command", "webhook"]
+
+
 class AlertDelivery:
-    """Delivers alerts to a command and a URL in order; ``fail`` is called once per failing destination."""
+    """Delivers alerts to a command and a URL in order, without what looks like a secret.
+
+    ``fail`` is called once per failing destination, ``done`` after each delivery. ``secrets`` are known ones.
+    """
 
     def __init__(
         self,
@@ -97,41 +105,78 @@ class AlertDelivery:
         webhook: str | None,
         fail: Callable[[str], object],
         environ: Mapping[str, str],
+        *,
+        form: Form | Literal["auto"] = "auto",
+        secrets: Iterable[str] = (),
+        done: Callable[[Way, Record], object] = lambda _way, _record: None,
     ) -> None:
         self._command = command
         self._webhook = webhook or ""
+        self._form = form_of(self._webhook, form)
         self._fail = fail
+        self._done = done
         self._environ = scrubbed_environment(environ)
-        ways = {"command": command, "webhook": webhook}
-        self._waiting: dict[str, asyncio.Queue[bytes]] = {
+        self._scrub = Scrubber([*secrets, *secrets_of_environment(environ)])
+        ways: dict[Way, object] = {"command": command, "webhook": webhook}
+        self._waiting: dict[Way, asyncio.Queue[Record]] = {
             way: asyncio.Queue(MAX_QUEUED_ALERTS) for way, target in ways.items() if target
         }
         self._reported_failures: set[str] = set()
 
-    def send(self, alert: Alert) -> None:
-        """Queue the alert for delivery; never blocks."""
-        for queue in self._waiting.values():
-            if queue.full():
-                queue.get_nowait()
-            queue.put_nowait(alert.as_json())
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        return tuple(self._waiting)
+
+    def send(self, alert: Alert) -> Record:
+        """Queue the alert for delivery, and return it as it is delivered; never blocks."""
+        record: Record = self._scrub.document(alert.record())
+        for way in self._waiting:
+            self.send_again(way, record)
+        return record
+
+    def send_again(self, way: Way, record: Record) -> None:
+        """Queue an alert for one destination."""
+        queue = self._waiting.get(way)
+        if queue is None:
+            return
+        if queue.full():
+            queue.get_nowait()
+            queue.task_done()
+        queue.put_nowait(record)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             for way, queue in self._waiting.items():
-                tasks.create_task(self._deliver(way, queue))
+                tasks.create_task(self._deliver_all(way, queue))
 
-    async def _deliver(self, way: str, queue: asyncio.Queue[bytes]) -> None:
+    async def drain(self, timeout_s: float) -> int:
+        """Wait until the queues are empty, or for that long; return the number of alerts that are left."""
+        queues = self._waiting.values()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await asyncio.gather(*(queue.join() for queue in queues))
+        return sum(queue.qsize() for queue in queues)
+
+    async def _deliver_all(self, way: Way, queue: asyncio.Queue[Record]) -> None:
         while True:
-            body = await queue.get()
+            record = await queue.get()
             try:
-                if way == "command":
-                    await run_command(self._command, body, self._environ)
-                else:
-                    await post(self._webhook, body, RETRY_PAUSE_S)
+                await self.deliver(way, record)
             except AlertNotDelivered as problem:
                 if way not in self._reported_failures:
                     self._reported_failures.add(way)
                     self._fail(f"Notification {way} failed: {clip(sanitize(str(problem)), REASON_CELLS)}")
+            else:
+                self._done(way, record)
+            finally:
+                queue.task_done()
+
+    async def deliver(self, way: Way, record: Record) -> None:
+        """Deliver an alert now. Raises AlertNotDelivered."""
+        if way == "command":
+            await run_command(self._command, payload(record, "json"), self._environ)
+        else:
+            await post(self._webhook, payload(record, self._form), RETRY_PAUSE_S)
 
 
 async def run_command(

@@ -73,7 +73,11 @@ class Alerts:
         wanted = self._settings
         if wanted.command or wanted.webhook:
             self._delivery = AlertDelivery(
-                wanted.command, wanted.webhook, self._report_delivery_failure, os.environ
+                wanted.command,
+                wanted.webhook,
+                self._report_delivery_failure,
+                os.environ,
+                form=wanted.webhook_format,
             )
             run_in_background(self._app, self._delivery.run, "notifications outside", group="alerts")
         if wanted.title:
@@ -156,7 +160,7 @@ class Alerts:
         wanted = self._settings
         front = self._front
         shown = front.job if front is not None and Scope.JOB in front.SCOPES else None
-        if wanted.toast and (shown is None or shown.id != alert.job.id):  # its header shows it
+        if wanted.toast and (shown is None or alert.job is None or shown.id != alert.job.id):
             self._app.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
         if self._is_unattended or not wanted.only_when_unfocused:
             if wanted.bell:

@@ -165,6 +165,10 @@ class NotificationSettings:
     webhook: Annotated[str | None, AfterValidator(_check_webhook)] = None
     """HTTPS URL to which every notification is posted as a JSON object (http only for this machine)."""
 
+    webhook_format: Literal["auto", "json", "slack", "discord", "teams"] = "auto"
+    """Form of what is posted: our JSON object, or a message for Slack, Discord or Microsoft Teams; `auto`
+    goes by the host of the URL."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import notification_sequence, osc_kind, title_sequence
+from tui.alerts.payloads import payload
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import HealthFinding
 
@@ -54,7 +55,7 @@ def test_an_alert_as_json_is_ascii_and_complete_and_its_words_are_inert() -> Non
     subject = job("id7", name=HOSTILE)
     found = HealthFinding(KINDS["straggler"], "warning", HOSTILE, "node-2", ONE_O_CLOCK)
     alert = Alert(subject, "warning", ONE_O_CLOCK, found)
-    body = alert.as_json()
+    body = payload(alert.record(), "json")
     assert body.isascii() and b"\n" not in body
     told = json.loads(body)
     assert (told["event"], told["job"]["id"]) == ("finding", "id7")

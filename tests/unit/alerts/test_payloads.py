@@ -1,0 +1,104 @@
+"""What each service gets is in the form that it documents, and the text of a log stays text in it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.fake_baseten import Answer, FakeBaseten
+from support.worlds import ONE_O_CLOCK, job
+from tui.alerts.alert import Alert
+from tui.alerts.delivery import AlertDelivery
+from tui.alerts.payloads import DISCORD_CHARACTERS, form_of, payload
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import HealthFinding
+
+EVIL = "@everyone <!channel> <@U1> [safe](https://evil.example) `x` & *y*"
+
+
+def alert(text: str = EVIL) -> Alert:
+    finding = HealthFinding(KINDS["stalled"], "critical", text)
+    return Alert(job("id7", name="llama_70b"), "critical", ONE_O_CLOCK, finding)
+
+
+def body(form: Any, text: str = EVIL) -> dict[str, Any]:
+    return json.loads(payload(alert(text).record(), form))
+
+
+@pytest.mark.parametrize(
+    ("url", "form"),
+    [
+        ("https://hooks.slack.com/services/T0/B0/x", "slack"),
+        ("https://discord.com/api/webhooks/1/x", "discord"),
+        ("https://canary.discord.com/api/webhooks/1/x", "discord"),
+        ("https://acme.webhook.office.com/webhookb2/x", "teams"),
+        ("https://prod-15.uksouth.logic.azure.com:443/workflows/x", "teams"),
+        ("https://default1.ab.environment.api.powerplatform.com:443/powerautomate/x", "teams"),
+        ("https://hooks.example/slack.com", "json"),
+        ("https://notdiscord.com/api/webhooks/1/x", "json"),
+    ],
+)
+def test_form_follows_the_host_of_the_webhook(url: str, form: str) -> None:
+    assert form_of(url) == form
+    assert form_of(url, "json") == "json"
+
+
+def test_slack_text_mentions_nobody() -> None:
+    text = body("slack")["text"]
+    assert text.startswith("✗ llama_70b: @everyone &lt;!channel&gt; &lt;@U1&gt;")
+    assert set(body("slack")) == {"text"}
+    assert "<" not in text
+
+
+def test_discord_content_mentions_nobody_and_makes_no_link() -> None:
+    message = body("discord")
+    assert message["allowed_mentions"] == {"parse": []}
+    assert r"\[safe\](https://evil.example) \`x\` & \*y\*" in message["content"]
+    assert r"llama\_70b" in message["content"]
+
+
+def test_teams_gets_an_adaptive_card_without_markdown() -> None:
+    message = body("teams")
+    assert message["type"] == "message"
+    (attachment,) = message["attachments"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    card = attachment["content"]
+    assert (card["type"], card["version"]) == ("AdaptiveCard", "1.2")
+    (block,) = card["body"]
+    assert block["type"] == "RichTextBlock"
+    assert block["inlines"][0]["text"].startswith("✗ llama_70b: @everyone <!channel>")
+
+
+@given(st.text())
+def test_discord_content_is_never_too_long(text: str) -> None:
+    record = alert(text).record() | {"text": "*" * 1500 + text * 20}
+    content = json.loads(payload(record, "discord"))["content"]
+    assert len(content) <= DISCORD_CHARACTERS
+    assert not content.removesuffix("…").endswith("\\") or content.endswith("\\\\")
+
+
+SECRETS = ("hf_abcdefghijklmnopqrstuvwxyz012345", "the-key-of-this-remote")
+
+
+@pytest.mark.parametrize("form", ["json", "slack", "discord", "teams"])
+async def test_payload_of_each_form_holds_no_secret(form: Any) -> None:
+    text = f"login with HF_TOKEN={SECRETS[0]} failed, key {SECRETS[1]}, https://u:pa55word@host/"
+    with FakeBaseten() as receiver:
+        receiver.on("POST", "/hook", Answer({}))
+        failures: list[str] = []
+        delivery = AlertDelivery(
+            (), f"{receiver.url}/hook", failures.append, {}, form=form, secrets=SECRETS[1:]
+        )
+        task = asyncio.create_task(delivery.run())
+        delivery.send(alert(text))
+        assert await delivery.drain(30.0) == 0
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        sent = receiver.asked[-1].raw.decode()
+    assert "login with HF" in sent
+    assert not [secret for secret in (*SECRETS, "pa55word", receiver.key) if secret in sent]
