@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alert_places import HEALTHY, NotingDashboard, settings, watched, webhook
+from alert_places import HEALTHY, NotingDashboard, settings, watched
 from textual import events
 from textual.pilot import Pilot
 
 from support.dashboard import opened, pressed, settle, text_of
 from support.waiting import until
+from support.webhooks import webhook
 from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post, run_command

@@ -30,7 +30,7 @@ from support.served_platform import KEY
 
 ASKS_NOBODY = frozenset({"remotes", "config show", "emulator status", "init"})
 STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-OUTCOMES = {"health": (0, 10, 11), "emulator status": (7,)}
+OUTCOMES = {"health": (0, 10, 11), "guard": (0, 10, 11), "emulator status": (7,)}
 """What a command that works may exit with, if it is not 0 alone: these tell what they found."""
 
 

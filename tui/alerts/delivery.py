@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal
 
 from api_client.addresses import is_loopback
 from api_client.errors import BadRequest, RequestError, ServerFault, Unreachable
@@ -121,20 +121,30 @@ class AlertDelivery:
         self._waiting: dict[Way, asyncio.Queue[Record]] = {
             way: asyncio.Queue(MAX_QUEUED_ALERTS) for way, target in ways.items() if target
         }
+        self._busy: dict[Way, bool] = {}
         self._reported_failures: set[str] = set()
 
     @property
     def ways(self) -> tuple[Way, ...]:
         return tuple(self._waiting)
 
-    def send(self, alert: Alert) -> Record:
-        """Queue the alert for delivery, and return it as it is delivered; never blocks."""
-        record: Record = self._scrub.document(alert.record())
-        for way in self._waiting:
-            self.send_again(way, record)
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing waits, and all that was sent has been delivered or has failed."""
+        return not any(self._busy.values()) and all(queue.empty() for queue in self._waiting.values())
+
+    def record(self, alert: Alert) -> dict[str, Any]:
+        """Return an alert as it is delivered."""
+        record: dict[str, Any] = self._scrub.document(alert.record())
         return record
 
-    def send_again(self, way: Way, record: Record) -> None:
+    def send(self, alert: Alert) -> None:
+        """Queue the alert for delivery; never blocks."""
+        record = self.record(alert)
+        for way in self._waiting:
+            self.queue(way, record)
+
+    def queue(self, way: Way, record: Record) -> None:
         """Queue an alert for one destination."""
         queue = self._waiting.get(way)
         if queue is None:
@@ -149,17 +159,16 @@ class AlertDelivery:
             for way, queue in self._waiting.items():
                 tasks.create_task(self._deliver_all(way, queue))
 
-    async def drain(self, timeout_s: float) -> int:
-        """Wait until the queues are empty, or for that long; return the number of alerts that are left."""
-        queues = self._waiting.values()
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until all that was sent has been delivered or has failed, or for that long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(queue.join() for queue in queues))
-        return sum(queue.qsize() for queue in queues)
+                await asyncio.gather(*(queue.join() for queue in self._waiting.values()))
 
     async def _deliver_all(self, way: Way, queue: asyncio.Queue[Record]) -> None:
         while True:
             record = await queue.get()
+            self._busy[way] = True
             try:
                 await self.deliver(way, record)
             except AlertNotDelivered as problem:
@@ -169,6 +178,7 @@ class AlertDelivery:
             else:
                 self._done(way, record)
             finally:
+                self._busy[way] = False
                 queue.task_done()
 
     async def deliver(self, way: Way, record: Record) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import format_datetime
 from functools import partial
+from random import Random
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -49,6 +50,7 @@ class FaultLayer:
         self._seen = [0] * len(rules)
         self._struck = [0] * len(rules)
         self._down_until_s = 0.0
+        self._random = Random(0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,7 +80,8 @@ class FaultLayer:
             self._seen[index] += 1
             is_over = rule.times is not None and self._struck[index] >= rule.times
             is_taken = rule.fault.kind not in REWRITING and any(f.kind not in REWRITING for f in picked)
-            if self._seen[index] > rule.skip and not is_over and not is_taken:
+            is_drawn = rule.share == 1.0 or self._random.random() < rule.share
+            if self._seen[index] > rule.skip and is_drawn and not is_over and not is_taken:
                 self._struck[index] += 1
                 picked.append(rule.fault)
         return picked

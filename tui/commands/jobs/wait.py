@@ -27,7 +27,7 @@ JOBS_AT_FULL_PACE = 10
 """Maximum number of jobs polled at the full rate; more are polled less often to limit requests."""
 
 
-class _Span(click.ParamType[float]):
+class Span(click.ParamType[float]):
     """A duration in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
 
     name = "span"
@@ -58,7 +58,7 @@ class _Span(click.ParamType[float]):
     help="State to wait for; a job that has ended always counts.",
 )
 @click.option(
-    "--timeout", "timeout_s", type=_Span(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
+    "--timeout", "timeout_s", type=Span(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
 )
 @click.option(
     "--interval",

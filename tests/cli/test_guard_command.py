@@ -1,0 +1,249 @@
+"""``bt-tui guard``: what it prints, its exit codes, its notifications, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli import RunCli
+from support.deploying_server import DeployingServer, listed_checkpoint
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_runs import STEADY, live_run
+from support.webhooks import webhook
+from tui.commands.jobs.guard import next_moment
+from tui.commands.support.exit_codes import ExitCode
+from tui.settings.remembered import state_path
+
+SICK = [*STEADY, "nan", "nan", "nan", "nan", "nan"]
+STOP_ON_NAN = ("--stop-on", "loss-not-finite")
+
+
+def stops(baseten: FakeBaseten) -> list[str]:
+    """Serve the stopping of jobs; return the paths of such requests."""
+    paths: list[str] = []
+
+    def stop(asked: ReceivedRequest) -> Answer:
+        paths.append(asked.path)
+        stopped = baseten.jobs[0] | {"current_status": "TRAINING_JOB_STOPPED"}
+        baseten.jobs[0] = stopped
+        return Answer({"training_job": stopped})
+
+    baseten.on("POST", ".*/stop", stop)
+    return paths
+
+
+def serve(baseten: FakeBaseten, losses: list[Any] = STEADY) -> list[str]:
+    baseten.jobs = []
+    live_run(baseten, "job1", losses)
+    baseten.on("GET", ".*/checkpoints", Answer({"checkpoints": []}))
+    return stops(baseten)
+
+
+@pytest.mark.proves("docs/guard.md", "A guard for the night")
+def test_exit_code_of_one_look_is_the_verdict(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten)
+    assert cli("guard job1 --once").code == ExitCode.OK
+    serve(baseten, SICK)
+    assert cli("guard job1 --once").code == ExitCode.CRITICAL
+    baseten.on("GET", ".*/jobs/job1", Answer({}, status=403))
+    assert cli("guard job1 --once").code == ExitCode.UNREACHABLE
+
+
+def test_guard_started_again_repeats_nothing(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten, SICK)
+    first, again = cli("guard --all --once"), cli("guard job1 --once")
+    assert "✗ job1 (job1): loss is nan" in first.out.lower()
+    assert (again.out, again.code) == ("", ExitCode.CRITICAL)
+
+
+@pytest.mark.proves("docs/guard.md", "The state file")
+def test_state_file_is_private_and_broken_ones_are_replaced(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten, SICK)
+    cli("guard job1 --once")
+    path = state_path("guard.json")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert baseten.key not in path.read_text()
+    path.write_text('{"runs": [1, {')
+    assert "loss is" in cli("guard job1 --once").out
+    assert json.loads(path.read_text())["runs"]
+
+
+def test_guard_goes_on_if_its_state_cannot_be_saved(
+    cli: RunCli, baseten: FakeBaseten, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(baseten, SICK)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    result = cli("guard job1 --once")
+    assert result.code == ExitCode.CRITICAL
+    assert "loss is" in result.out
+    assert "can't save what was reported" in result.err
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.proves("docs/guard.md", "What stops a run")
+def test_sick_run_is_stopped_and_what_is_lost_is_said(cli: RunCli, baseten: FakeBaseten) -> None:
+    paths = serve(baseten, SICK)
+    result = cli("guard", "job1", *STOP_ON_NAN, "-o", "jsonl")
+    assert result.code == ExitCode.JOB_STOPPED
+    assert [each["event"] for each in result.ndjson] == ["finding", "stopped", "job-ended"]
+    assert "Unsaved work: 1h" in result.ndjson[1]["text"]
+    assert len(paths) == 1
+    assert "watching 1 run; stops them on loss-not-finite" in result.err
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_run_is_stopped_after_its_next_checkpoint(cli: RunCli) -> None:
+    with DeployingServer() as server:
+        paths = serve(server, SICK)
+        listings = [[], [], [], [], [listed_checkpoint("checkpoint-1", created_at="2026-11-01T00:00:00Z")]]
+
+        def checkpoints(_asked: ReceivedRequest) -> Answer:
+            return Answer({"checkpoints": listings.pop(0) if len(listings) > 1 else listings[0]})
+
+        server.on("GET", ".*/checkpoints", checkpoints)
+        result = cli(
+            "guard", "job1", *STOP_ON_NAN, "--after-checkpoint", "-o", "jsonl", environ=server.environ()
+        )
+    assert [each["event"] for each in result.ndjson] == ["finding", "stop-planned", "stopped", "job-ended"]
+    assert len(paths) == 1
+
+
+def test_nothing_is_stopped_in_a_dry_run(cli: RunCli, baseten: FakeBaseten) -> None:
+    paths = serve(baseten, SICK)
+    dry = ("guard", "job1", *STOP_ON_NAN, "--dry-run", "--once")
+    assert "would be stopped" not in cli(*dry).out
+    assert "would be stopped (dry run): loss-not-finite" in cli(*dry).out
+    assert "would be stopped" not in cli("--readonly", *dry).out
+    assert paths == []
+
+
+def test_read_only_guard_watches_but_may_not_stop(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten, SICK)
+    assert cli("--readonly guard job1 --once").code == ExitCode.CRITICAL
+    for cause in (STOP_ON_NAN, ("--budget", "1"), ("--until", "06:00")):
+        refused = cli("--readonly", "guard", "job1", "--once", *cause)
+        assert (refused.code, "read-only by flag" in refused.err) == (ExitCode.USAGE, True)
+
+
+def test_budget_stops_a_run(cli: RunCli, baseten: FakeBaseten) -> None:
+    paths = serve(baseten)
+    prices = [{"instance_type": baseten.jobs[0]["instance_type"], "price": 1.0}]
+    baseten.on("GET", "/v1/instance_type_prices", Answer({"instance_types": prices}))
+    calm = cli("guard job1 --once --budget 500usd")
+    assert (calm.code, calm.out) == (ExitCode.OK, "")
+    assert "of a budget of $20" in cli("guard job1 --once --budget $20").out
+    assert len(paths) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("", "which runs?"),
+        ("job1 --all", "job ids need neither"),
+        ("job1 --stop-on stalld", "did you mean stalled?"),
+        ("job1 --budget lots", "is not an amount such as 200usd"),
+        ("job1 --until dawn", "is not a time such as 06:00 or 8h"),
+        ("job1 --notify", "needs notifications.command or notifications.webhook"),
+        ("--test", "nothing to test"),
+    ],
+)
+def test_command_line_that_makes_no_sense_is_refused(cli: RunCli, arguments: str, problem: str) -> None:
+    result = cli(f"guard {arguments}")
+    assert result.code == ExitCode.USAGE
+    assert problem in result.err
+
+
+def test_next_moment_is_a_time_of_day_a_date_or_a_duration() -> None:
+    now = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
+    assert next_moment("06:00", now) == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+    assert next_moment("23:30", now) == datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+    assert next_moment("2026-03-04 05:00", now) == datetime(2026, 3, 4, 5, 0, tzinfo=UTC)
+    assert next_moment("8h", now) == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("form", "key"), [("slack", "text"), ("discord", "content"), ("teams", "attachments"), ("auto", "event")]
+)
+@pytest.mark.proves("docs/guard.md", "Notifications")
+def test_test_notification_has_the_form_of_the_service(
+    cli: RunCli, baseten: FakeBaseten, form: str, key: str
+) -> None:
+    with webhook() as hook:
+        own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url, "BT_TUI_NOTIFICATIONS_WEBHOOK_FORMAT": form}
+        result = cli("guard --test", environ=baseten.environ() | own)
+    assert (result.code, result.err) == (ExitCode.OK, "bt-tui: webhook: delivered\n")
+    ((headers, body),) = hook.heard
+    assert key in body
+    assert "authorization" not in headers
+
+
+def test_test_notification_that_is_refused_is_an_error(cli: RunCli, baseten: FakeBaseten) -> None:
+    with webhook(307) as hook:
+        own = {
+            "BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url,
+            "BT_TUI_NOTIFICATIONS_COMMAND": '["true"]',
+        }
+        result = cli("guard --test", environ=baseten.environ() | own)
+    assert result.code == ExitCode.UNEXPECTED
+    assert result.err == "bt-tui: command: delivered\nbt-tui: webhook: not delivered: HTTP 307\n"
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_notified_alerts_follow_the_settings(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten, SICK)
+    with webhook() as hook:
+        own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url, "BT_TUI_NOTIFICATIONS_JOB_END": "false"}
+        cli("guard", "job1", *STOP_ON_NAN, "--notify", environ=baseten.environ() | own)
+    assert [body["event"] for _headers, body in hook.heard] == ["finding", "stopped"]
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_end_of_a_run_that_ended_between_two_guards_is_reported(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten)
+    cli("guard --all --once")
+    baseten.jobs[0] |= {"current_status": "TRAINING_JOB_FAILED"}
+    result = cli("guard --all -o jsonl")
+    assert [each["event"] for each in result.ndjson] == ["job-ended"]
+    assert result.code == ExitCode.JOB_FAILED
+    assert cli("guard --all -o jsonl").out == ""
+
+
+def test_killed_guard_goes_on_where_it_was(cli_process: Any, baseten: FakeBaseten) -> None:
+    serve(baseten, SICK)
+    own = baseten.environ() | {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    with cli_process("guard", "job1", environ=own) as killed:
+        assert "loss is" in killed.stdout.readline()
+        killed.kill()
+        killed.communicate()
+    baseten.jobs[0] |= {"current_status": "TRAINING_JOB_FAILED"}
+    with cli_process("guard", "job1", environ=own) as again:
+        out, _err = again.communicate()
+    assert [line.partition("): ")[2] for line in out.splitlines()] == ["failed"]
+    assert again.returncode == ExitCode.JOB_FAILED
+
+
+def test_heartbeat_says_what_is_watched(
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[float] = []
+
+    async def sleep(_clock: object, seconds: float) -> None:
+        passed.append(seconds)
+        if len(passed) == 3:
+            baseten.jobs[0] |= {"current_status": "TRAINING_JOB_COMPLETED"}
+
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", sleep)
+    monkeypatch.setattr("api_client.clock.SystemClock.monotonic", lambda _clock: sum(passed))
+    serve(baseten)
+    baseten.jobs.append(job("job2", "PENDING"))
+    result = cli("guard job1 --heartbeat 20s -o jsonl")
+    beats = [each["text"] for each in result.ndjson if each["event"] == "heartbeat"]
+    assert beats
+    assert set(beats) == {"ℹ bt-tui: watching 1 run"}

@@ -1,0 +1,116 @@
+"""A night with a guard: it reports each problem once, and stops what is sick, whatever happens to it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from api_client.emulator.fleet.plans import JobPlan
+from support.faulty import FaultyServer
+from support.guarded_nights import PLANS, Night, night, plan
+from support.webhooks import HANGS, webhook
+from tui.guard.memory import GuardState
+from tui.guard.rules import GuardRules
+from tui.settings.remembered import read_state
+
+REPEATED = ("500", "503@handled", "429(retry-after=2)", "reset@during", "cut")
+KINDS = (*(f"{kind};share=0.06" for kind in REPEATED), "html;share=0.02", "truncated;share=0.02")
+OUTAGE = "restart=600s;skip=150;times=1"
+TROUBLE = "|".join([OUTAGE, *KINDS])
+"""Of all requests, 30 % fail, and none is answered for ten minutes."""
+KILLED_AT_S = (400.0, 1200.0, 1700.0, 2300.0)
+BREAKS_AT_S = 1200
+"""The loss is no number any more this long after the evening began."""
+STOPS = GuardRules(stop_on=frozenset({"loss-not-finite", "gpu-idle"}), after_checkpoint=True)
+
+
+def breaking() -> JobPlan:
+    """A run whose loss breaks in the night."""
+    model = PLANS["mistral-24b-dpo-2"]
+    step = model.scenario.curves.pace.steps_done(int((model.ago_s + BREAKS_AT_S) * 1e9))
+    scenario = replace(model.scenario, curves=replace(model.scenario.curves, nan_from=step))
+    return plan("sick", "mistral-24b-dpo-2", hours=3, scenario=scenario)
+
+
+PLANS_OF_THE_NIGHT = (
+    breaking(),
+    plan("well", "llama-70b-sft-v3", hours=0.75),
+    plan("hung", "qwen3-grpo-7", hours=0.5),
+)
+ENDS = ["✓ hung: completed", "■ sick: stopped", "✓ well: completed"]
+NAMES = ["sick", "well", "hung"]
+
+
+def problems(told: list[str]) -> list[str]:
+    return [each for each in told if each not in ("blind", "sighted")]
+
+
+def check(dark: Night) -> None:
+    """Check that the run with the broken loss was stopped once, after a checkpoint, and no other."""
+    assert problems(dark.told("well")) == ["job-ended"]
+    assert problems(dark.told("hung")) == ["finding stalled", "job-ended"]
+    planned, *_, ended = problems(dark.told("sick"))[1:]
+    assert problems(dark.told("sick"))[0] == "finding loss-not-finite"
+    assert (planned, ended) == ("stop-planned", "job-ended")
+    assert dark.stop_requests == 1
+    assert dark.saved_between_plan_and_stop("sick")
+
+
+async def test_guard_reports_each_problem_once(faulty: FaultyServer, tmp_path: Path) -> None:
+    with night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as calm:
+        await calm.guard(NAMES, STOPS)
+        check(calm)
+    assert "stopped" in calm.told("sick")
+    assert "blind" not in Counter(each for name in NAMES for each in calm.told(name))
+
+
+@pytest.mark.proves("docs/guard.md", "What it reports")
+async def test_guard_in_a_bad_night_loses_and_repeats_nothing(faulty: FaultyServer, tmp_path: Path) -> None:
+    with webhook() as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as dark:
+        faulty.set_faults(TROUBLE)
+        dark.clock.kills_at_s = list(KILLED_AT_S)
+        dark.kills_after_stop = True
+        dark.webhook = hook.url
+        await dark.guard(NAMES, STOPS)
+        struck = len(faulty.struck()) / len(faulty.layer.asked)
+        check(dark)
+    assert dark.starts == 2 + len(KILLED_AT_S)
+    assert struck > 0.3
+    texts = [re.sub(r"[\d:]{2,}", "", text) for text in hook.texts]
+    assert Counter(texts).most_common(1)[0][1] == 1, "each once, although it was killed five times"
+    expected = (
+        "can't be seen since",
+        "seen again",
+        "no step and no log line",
+        "loss is NaN",
+        "will be stopped",
+    )
+    for words in expected:
+        assert sum(words in text.partition(": ")[2] for text in texts) == (2 if words == "loss is NaN" else 1)
+    assert [text for text in texts if text.endswith(("completed", ": stopped"))] == ENDS
+
+
+async def test_webhook_that_hangs_delays_no_stop(faulty: FaultyServer, tmp_path: Path) -> None:
+    with webhook(*[HANGS] * 9) as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as calm:
+        calm.webhook, calm.patience_s = hook.url, 0.0
+        await calm.guard(NAMES, STOPS)
+        check(calm)
+    assert len(set(hook.texts)) == 1
+    assert len(read_state(calm.state, GuardState).unsent) == 7
+
+
+async def test_alerts_that_a_webhook_refused_are_sent_again(
+    faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
+    refusals = (500, 500, 307, 404)
+    with webhook(*refusals) as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as calm:
+        calm.webhook = hook.url
+        await calm.guard(NAMES, STOPS)
+    accepted = hook.texts[len(refusals) :]
+    assert len(accepted) == len(set(accepted)) == 7
+    assert read_state(calm.state, GuardState).unsent == []

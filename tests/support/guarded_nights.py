@@ -1,0 +1,210 @@
+"""A night of the emulator's simulated runs, with time that passes only while a guard waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from api_client.client import TrainingClient
+from api_client.emulator.app import build_app
+from api_client.emulator.fleet.demo_jobs import RUNNING_JOBS
+from api_client.emulator.fleet.plans import End, JobPlan
+from api_client.emulator.fleet.world import DemoScript, ProjectPlan, demo_id
+from api_client.emulator.platform import Platform
+from api_client.emulator.presign import Signer
+from api_client.emulator.store.database import Database
+from api_client.emulator.world import create_world
+from api_client.errors import RequestError
+from api_client.http.retry import LASTING, is_transient, retrying
+from api_client.models import JobStatus, TrainingJob
+from support.faulty import KEY, FaultyServer
+from support.log_server import FastClock
+from support.remotes import remote_of
+from tui.alerts.alert import Alert
+from tui.alerts.delivery import AlertDelivery
+from tui.guard.memory import GuardMemory
+from tui.guard.rules import GuardRules
+from tui.guard.watch import Guard, Reporting, note_delivered, sending
+
+EVENING = datetime(2026, 3, 1, 21, 0, tzinfo=UTC)
+HOUR_S = 3600.0
+PLANS = {plan.name: plan for plan in RUNNING_JOBS}
+
+
+def plan(name: str, like: str, *, hours: float, outcome: str = "COMPLETED", **changes: Any) -> JobPlan:
+    """A run like one of the demo's that has begun already, and ends in some hours."""
+    model = replace(PLANS[like], name=name, project="llama-sft", priority=0, **changes)
+    end = End(JobStatus(f"TRAINING_JOB_{outcome}"), model.ago_s + hours * HOUR_S, None, 0)
+    return replace(model, end=end)
+
+
+class Killed(BaseException):
+    """The guard's process is gone."""
+
+
+async def _at_once() -> None:
+    """Nothing has to happen before."""
+
+
+class MortalClock(FastClock):
+    """A clock that goes on once all runs of a guard wait, and kills it at some moments.
+
+    ``kills_at_s`` are the seconds that have passed then.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(begin_s=EVENING.timestamp())
+        self.kills_at_s: list[float] = []
+        self.before_kill: Callable[[], Awaitable[None]] = _at_once
+        self._sleepers: list[tuple[float, int, asyncio.Event]] = []
+
+    async def sleep(self, seconds: float) -> None:
+        sleeper = (self.passed_s + max(seconds, 0.0), len(self.slept_s), asyncio.Event())
+        self.slept_s.append(seconds)
+        self._sleepers.append(sleeper)
+        try:
+            await sleeper[-1].wait()
+        finally:
+            self._sleepers.remove(sleeper)
+        if self.kills_at_s and self.passed_s >= self.kills_at_s[0]:
+            del self.kills_at_s[0]
+            await self.before_kill()
+            raise Killed
+
+    async def run(self) -> None:
+        """Let time pass, until cancelled."""
+        while True:
+            await asyncio.sleep(0.0005)  # real time for sockets and threads
+            watching = sum(task.get_name().startswith("guard ") for task in asyncio.all_tasks())
+            asleep = [sleeper for sleeper in self._sleepers if not sleeper[-1].is_set()]
+            if len(asleep) == len(self._sleepers) >= max(1, watching):
+                first = min(asleep)
+                self.passed_s = max(self.passed_s, first[0])
+                first[-1].set()
+
+
+@dataclass
+class Night:
+    """A world, its clock, and what guards said of it."""
+
+    server: FaultyServer
+    platform: Platform
+    clock: MortalClock
+    state: Path
+    alerts: list[Alert] = field(default_factory=list)
+    kills_after_stop: bool = False
+    """Kill the guard once it has had a run stopped, before it can note that."""
+    webhook: str | None = None
+    patience_s: float = 60.0
+    """How long the end of a guard waits for the webhook."""
+    starts: int = 0
+
+    def job_id(self, name: str) -> str:
+        return demo_id("job", name)
+
+    def told(self, name: str) -> list[str]:
+        """What was told of a run, without changes of its status."""
+        told = []
+        for alert in self.alerts:
+            if alert.job is not None and alert.job.name == name and alert.event != "status":
+                about = str(alert.finding.kind) if alert.finding else ""
+                told.append(f"{alert.event} {about}".strip())
+        return told
+
+    async def guard(self, names: list[str], rules: GuardRules, **options: Any) -> None:
+        """Run a guard until all runs have ended; it is started again whenever it is killed."""
+        passing = asyncio.create_task(self.clock.run())
+        try:
+            await self._guard(names, rules, options)
+        finally:
+            passing.cancel()
+
+    async def _guard(self, names: list[str], rules: GuardRules, options: dict[str, Any]) -> None:
+        while True:
+            self.starts += 1
+            client = TrainingClient(remote_of(self.server), clock=self.clock)
+            if self.kills_after_stop:
+                self._kill_after_stop(client)
+            try:
+                memory = GuardMemory(self.state, self.alerts.append)
+                reporting = Reporting(self.alerts.append, _delivery(self.webhook, memory))
+                if reporting.delivery is not None:  # what is on its way may arrive twice
+                    self.clock.before_kill = partial(reporting.delivery.drain, self.patience_s)
+                guard = Guard(client, rules, memory, reporting, **options)
+                jobs = [await self._find(client, self.job_id(name)) for name in names]
+                async with sending(reporting.delivery):
+                    await guard.run(jobs)
+                    if reporting.delivery is not None:
+                        await reporting.delivery.drain(self.patience_s)
+                return
+            except Killed:
+                continue
+            finally:
+                await client.aclose()
+
+    def _kill_after_stop(self, client: TrainingClient) -> None:
+        stop = client.jobs.stop
+
+        async def stop_and_die(project_id: str, job_id: str) -> TrainingJob:
+            self.kills_after_stop = False
+            with suppress(RequestError):
+                await stop(project_id, job_id)
+            await self.clock.before_kill()
+            raise Killed
+
+        client.jobs.stop = stop_and_die  # type: ignore[method-assign]
+
+    def saved_between_plan_and_stop(self, name: str) -> bool:
+        """True if the run stored a checkpoint after its stop was planned."""
+        (planned_at,) = [alert.at for alert in self.alerts if alert.event == "stop-planned"]
+        ended = [alert for alert in self.alerts if alert.event == "job-ended"]
+        (ended_at,) = [alert.at for alert in ended if alert.job and alert.job.name == name]
+        job_id = self.job_id(name)
+        stored = self.platform.backend_of(job_id).checkpoints(job_id)
+        return any(planned_at < each.created_at < ended_at for each in stored if each.created_at)
+
+    @property
+    def stop_requests(self) -> int:
+        return self.server.handled("POST", "/stop")
+
+    async def _find(self, client: TrainingClient, job_id: str) -> TrainingJob:
+        return await retrying(
+            lambda: client.jobs.find(job_id), LASTING, sleep=self.clock.sleep, may_repeat=is_transient
+        )
+
+
+def _delivery(webhook: str | None, memory: GuardMemory) -> AlertDelivery | None:
+    if webhook is None:
+        return None
+    done = partial(note_delivered, memory)
+    return AlertDelivery((), webhook, lambda _words: None, {}, done=done)
+
+
+@contextmanager
+def night(server: FaultyServer, folder: Path, *plans: JobPlan) -> Iterator[Night]:
+    """Serve a world of these plans until the block ends."""
+    clock = MortalClock()
+    database = Database(folder / "emulator.db")
+    script = DemoScript((ProjectPlan("llama-sft", 30),), plans, {})
+    platform = create_world(
+        "demo",
+        database=database,
+        data_dir=folder,
+        signer=Signer(b"signing secret"),
+        clock=clock,
+        speed=1.0,
+        script=script,
+    )
+    server.set_faults()
+    server.app = build_app(platform, key=KEY)
+    server.layer.clock = clock
+    try:
+        yield Night(server, platform, clock, folder / "guard.json")
+    finally:
+        database.close()

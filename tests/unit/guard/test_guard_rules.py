@@ -1,0 +1,332 @@
+"""Whatever a guard sees in a night, in whatever order: what holds for each of its decisions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client.models import Checkpoint, JobMetrics
+from support.worlds import CHECKPOINTS, ONE_O_CLOCK, job, run
+from tui.alerts.alert import AWAY
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import HealthFinding
+from tui.guard.memory import RunMemory
+from tui.guard.rules import (
+    BLIND_AFTER_S,
+    REPEAT_STOP_S,
+    GuardRules,
+    Look,
+    decide,
+    is_due,
+    spent_usd,
+    stop_answered,
+)
+
+NAN = HealthFinding(KINDS["loss-not-finite"], "critical", "loss is NaN")
+SLOW = HealthFinding(KINDS["straggler"], "warning", "61% of the others", "node-2")
+STALLED = HealthFinding(KINDS["stalled"], "critical", "no step for 9m")
+IDLE = HealthFinding(KINDS["gpu-idle"], "warning", "GPUs idle")
+BASE = run(findings=())
+NEW = Checkpoint(checkpoint_id="checkpoint-5000", created_at=ONE_O_CLOCK, sync_status="COMPLETE")
+STOP_ON_NAN = GuardRules(stop_on=frozenset({"loss-not-finite"}))
+AFTER = replace(STOP_ON_NAN, after_checkpoint=True)
+
+
+def seen(
+    minute: float, *findings: HealthFinding, problem: str = "", judged: bool = True, **changes: Any
+) -> Look:
+    at = ONE_O_CLOCK + timedelta(minutes=minute)
+    snapshot = replace(BASE, at=at, seen_at=at, findings=findings, **changes)
+    return Look(snapshot, problem, is_judged=judged)
+
+
+def ended(minute: float, status: str) -> Look:
+    return seen(minute, job=job("llama70", status))
+
+
+def stored(memory: RunMemory) -> RunMemory:
+    """Return what a restart reads of a memory."""
+    return RunMemory.model_validate(json.loads(json.dumps(memory.model_dump())))
+
+
+@dataclass
+class Story:
+    """What a guard decided in a row of looks; a stop is answered with ``problem``."""
+
+    rules: GuardRules = field(default_factory=GuardRules)
+    memory: RunMemory = field(default_factory=RunMemory)
+    problem: str = ""
+    stops: int = 0
+
+    def look(self, look: Look) -> list[str]:
+        decision = decide(self.memory, look, self.rules)
+        alerts = list(decision.alerts)
+        self.memory = decision.memory
+        if decision.action == "stop":
+            self.stops += 1
+            answer = stop_answered(self.memory, look.run, self.problem)
+            self.memory, alerts = answer.memory, [*alerts, *answer.alerts]
+        return [f"{each.event}:{each.finding.key}" if each.finding else each.event for each in alerts]
+
+    def looks(self, *looks: Look) -> list[list[str]]:
+        return [self.look(look) for look in looks]
+
+
+def test_finding_begins_and_ends_once() -> None:
+    story = Story()
+    assert story.looks(seen(0), seen(1, NAN), seen(2, NAN, SLOW), seen(3, SLOW)) == [
+        [],
+        ["finding:loss-not-finite"],
+        ["finding:straggler:node-2"],
+        ["finding-ended:loss-not-finite"],
+    ]
+
+
+def test_finding_ends_only_in_a_complete_look() -> None:
+    story = Story()
+    looks = [seen(0, NAN), seen(1, problem="no metrics"), seen(2, problem="down", judged=False), seen(3)]
+    assert story.looks(*looks)[1:] == [[], [], ["finding-ended:loss-not-finite"]]
+
+
+def test_finding_begins_in_an_incomplete_look() -> None:
+    assert Story().look(seen(0, NAN, problem="no metrics")) == ["finding:loss-not-finite"]
+
+
+def test_run_is_stopped_after_two_complete_looks() -> None:
+    story = Story(STOP_ON_NAN)
+    events = story.looks(
+        seen(0, NAN),
+        seen(1, NAN, problem="no metrics"),
+        seen(2, NAN, problem="down", judged=False),
+        seen(3, NAN),
+    )
+    assert events[-1] == ["stopped"]
+    assert story.stops == 1
+    assert story.looks(seen(4, NAN), seen(90, NAN)) == [[], []]
+    assert story.stops == 1
+
+
+def test_other_findings_and_one_look_stop_nothing() -> None:
+    story = Story(STOP_ON_NAN)
+    story.looks(seen(0, SLOW), seen(1, SLOW), seen(2, NAN), seen(3), seen(4, NAN, problem="no log"))
+    story.looks(seen(5, NAN), seen(6))
+    assert story.stops == 0
+
+
+def test_stop_waits_for_a_checkpoint_stored_after_the_plan() -> None:
+    story = Story(AFTER)
+    assert story.looks(seen(0, NAN), seen(1, NAN))[-1] == ["stop-planned"]
+    uploading = NEW.model_copy(update={"sync_status": "SYNCING"})
+    assert story.look(seen(2, NAN, checkpoints=(*CHECKPOINTS, uploading))) == []
+    assert story.look(seen(3, NAN, checkpoints=(*CHECKPOINTS, NEW), problem="no log")) == []
+    assert story.look(seen(4, NAN, checkpoints=(*CHECKPOINTS, NEW))) == ["stopped"]
+
+
+@pytest.mark.parametrize("finding", [STALLED, IDLE])
+def test_stop_does_not_wait_for_a_checkpoint_that_never_comes(finding: HealthFinding) -> None:
+    story = Story(GuardRules(stop_on=frozenset({str(finding.kind)}), after_checkpoint=True))
+    assert story.looks(seen(0, finding), seen(1, finding))[-1] == ["stopped"]
+
+
+def test_planned_stop_is_withdrawn_if_its_cause_is_over() -> None:
+    story = Story(AFTER)
+    story.looks(seen(0, NAN), seen(1, NAN))
+    assert story.look(seen(2, checkpoints=(*CHECKPOINTS, NEW))) == [
+        "finding-ended:loss-not-finite",
+        "stop-withdrawn",
+    ]
+    assert story.stops == 0
+
+
+def test_refused_stop_is_reported_once_and_tried_again() -> None:
+    story = Story(STOP_ON_NAN, problem="403")
+    story.look(seen(0, NAN))
+    again = REPEAT_STOP_S / 60
+    assert story.looks(*(seen(1 + number * again, NAN) for number in range(3))) == [["not-stopped"], [], []]
+    assert story.looks(seen(1.5 + 2 * again, NAN)) == [[]]
+    assert story.stops == 3
+    story.problem = ""
+    assert story.look(seen(1 + 3 * again, NAN)) == ["stopped"]
+
+
+def test_dry_run_reports_once_and_stops_nothing() -> None:
+    story = Story(replace(STOP_ON_NAN, dry_run=True))
+    assert story.looks(*(seen(minute, NAN) for minute in range(4)))[1:] == [["would-stop"], [], []]
+    assert story.stops == 0
+    story.rules = STOP_ON_NAN
+    assert story.look(seen(5, NAN)) == ["stopped"]
+
+
+def test_what_stopping_loses_is_said() -> None:
+    decision = decide(RunMemory(), seen(0, NAN), STOP_ON_NAN)
+    decision = decide(decision.memory, seen(1, NAN), STOP_ON_NAN)
+    (alert,) = stop_answered(decision.memory, seen(1, NAN).run, "").alerts
+    assert alert.text.startswith("stopped: loss-not-finite: loss is NaN. Unsaved work: ")
+
+
+def test_deadline_stops_a_run_once_it_has_passed() -> None:
+    story = Story(GuardRules(until=ONE_O_CLOCK + timedelta(minutes=5)))
+    assert story.looks(seen(4), seen(6, problem="no log"), seen(7)) == [[], [], ["stopped"]]
+
+
+def test_budget_stops_a_run_that_has_cost_as_much() -> None:
+    spent = spent_usd(BASE)
+    assert spent is not None
+    assert Story(GuardRules(budget_usd=spent + 1)).look(seen(0)) == []
+    assert Story(GuardRules(budget_usd=spent)).look(seen(0)) == ["stopped"]
+
+
+def test_budget_without_a_price_is_reported_once() -> None:
+    story = Story(GuardRules(budget_usd=1.0))
+    unpriced = replace(BASE, price_per_minute=None)
+    looks = [Look(replace(unpriced, at=BASE.at + timedelta(minutes=minute))) for minute in range(3)]
+    assert story.looks(*looks) == [["not-stopped"], [], []]
+    assert story.stops == 0
+
+
+def test_without_history_the_time_in_the_queue_costs_nothing() -> None:
+    """The job was created six hours ago; its samples are of one hour."""
+    assert not BASE.cost.measured
+    spent = spent_usd(BASE)
+    assert spent == pytest.approx(60 * 0.65 * 4)
+    assert BASE.cost.usd is not None and BASE.cost.usd > 5 * spent
+    assert spent_usd(run(findings=(), metrics=JobMetrics(), health_metrics=None)) is None
+
+
+def test_blindness_is_reported_once_and_its_end() -> None:
+    story = Story(STOP_ON_NAN)
+    after = BLIND_AFTER_S / 60
+    down = [seen(minute, problem="down", judged=False) for minute in (1, after - 1, after, after + 1)]
+    assert story.looks(seen(0), *down, seen(after + 2)) == [[], [], [], ["blind"], [], ["sighted"]]
+
+
+def test_job_that_is_gone_is_watched_no_longer() -> None:
+    memory, over = RunMemory(), []
+    for minute in (0, 1, 6):
+        gone = replace(seen(minute, problem="no such job", judged=False), is_gone=True)
+        decision = decide(memory, gone, GuardRules())
+        memory = decision.memory
+        over.append(decision.is_over)
+    assert over == [False, False, True]
+
+
+def test_end_and_changes_of_status_are_reported() -> None:
+    story = Story()
+    deploying = seen(0, job=job("llama70", "DEPLOYING"))
+    assert story.looks(deploying, seen(1), ended(2, "FAILED"), ended(3, "FAILED")) == [
+        [],
+        ["status"],
+        ["job-ended"],
+        [],
+    ]
+
+
+def due(*looks: Look) -> list[str]:
+    memory, events = RunMemory(), []
+    for look in looks:
+        decision = decide(memory, look, GuardRules())
+        events += [each.event for each in decision.alerts if is_due(memory, each)]
+        memory = decision.memory
+    return events
+
+
+def test_finding_that_wavers_is_notified_once_a_while() -> None:
+    away = AWAY.total_seconds() / 60
+    assert due(seen(0, NAN), seen(1), seen(2, NAN), seen(3), seen(1 + away, NAN)) == ["finding"]
+    assert due(seen(0, NAN), seen(1), seen(1 + away, NAN)) == ["finding", "finding"]
+
+
+def test_end_of_a_run_that_nobody_watched_is_not_notified() -> None:
+    assert due(ended(0, "FAILED")) == []
+    assert due(seen(0), ended(1, "FAILED")) == ["job-ended"]
+
+
+LOOKS = st.lists(
+    st.tuples(
+        st.sampled_from([0.5, 1.0, 4.0, 40.0]),
+        st.sets(st.sampled_from([NAN, SLOW, STALLED, IDLE]), max_size=3),
+        st.sampled_from(["", "", "no metrics", "down"]),
+        st.integers(0, 3),
+    ),
+    max_size=25,
+)
+RULES = st.builds(
+    GuardRules,
+    stop_on=st.sets(st.sampled_from(["loss-not-finite", "stalled", "gpu-idle"])).map(frozenset),
+    budget_usd=st.sampled_from([None, 1.0, 1e6]),
+    until=st.sampled_from([None, ONE_O_CLOCK + timedelta(minutes=30)]),
+    after_checkpoint=st.booleans(),
+    dry_run=st.booleans(),
+)
+
+
+def rows(drawn: list[tuple[float, set[HealthFinding], str, int]]) -> list[Look]:
+    minute, looks = 0.0, []
+    for passed, findings, problem, saved in drawn:
+        minute += passed
+        more = [NEW.model_copy(update={"checkpoint_id": f"new-{number}"}) for number in range(saved)]
+        looks.append(
+            seen(
+                minute,
+                *sorted(findings, key=lambda each: each.key),
+                problem=problem,
+                judged=problem != "down",
+                checkpoints=(*CHECKPOINTS, *more),
+            )
+        )
+    return looks
+
+
+@given(LOOKS, RULES)
+def test_no_night_stops_a_run_twice_or_blindly_or_without_cause(
+    drawn: list[tuple[float, set[HealthFinding], str, int]], rules: GuardRules
+) -> None:
+    memory, stops = RunMemory(), 0
+    for look in rows(drawn):
+        decision = decide(memory, look, rules)
+        memory = decision.memory
+        if decision.action != "stop":
+            continue
+        stops += 1
+        assert look.is_complete and not rules.dry_run
+        assert (
+            any(str(each.kind) in rules.stop_on for each in look.run.findings)
+            or rules.budget_usd == 1.0
+            or (rules.until is not None and look.run.at >= rules.until)
+        )
+        memory = stop_answered(memory, look.run, "").memory
+    assert stops <= 1
+
+
+@given(LOOKS, RULES)
+def test_restart_at_any_look_changes_no_decision(
+    drawn: list[tuple[float, set[HealthFinding], str, int]], rules: GuardRules
+) -> None:
+    memory = restarted = RunMemory()
+    for look in rows(drawn):
+        decision, again = decide(memory, look, rules), decide(stored(restarted), look, rules)
+        assert (decision.alerts, decision.action) == (again.alerts, again.action)
+        memory, restarted = decision.memory, again.memory
+
+
+@given(LOOKS)
+def test_every_finding_that_is_seen_is_reported_once_until_it_ends(
+    drawn: list[tuple[float, set[HealthFinding], str, int]],
+) -> None:
+    memory, present = RunMemory(), set[str]()
+    for look in rows(drawn):
+        decision = decide(memory, look, GuardRules())
+        memory = decision.memory
+        told = [(each.event, each.finding.key) for each in decision.alerts if each.finding is not None]
+        begun = [key for event, key in told if event == "finding"]
+        over = {key for event, key in told if event == "finding-ended"}
+        keys = {each.key for each in look.run.findings} if look.is_judged else set()
+        assert sorted(begun) == sorted(keys - present)
+        assert over == (present - keys if look.is_complete else set())
+        present = (present | keys) - over

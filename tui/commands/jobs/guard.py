@@ -1,0 +1,385 @@
+"""``bt-tui guard``: Watch runs until they end; report, notify and stop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.errors import NotFound
+from api_client.http.retry import LASTING, is_transient, retrying
+from api_client.models import RUNNABLE_STATUSES, TrainingJob
+from tui.alerts.alert import Alert
+from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, Way
+from tui.alerts.payloads import Record
+from tui.analysis.health.registry import KINDS
+from tui.commands.jobs.wait import Span, worst
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, outcome_exit_code, unknown_value
+from tui.commands.support.lookups import project_id_of
+from tui.commands.support.options import (
+    NDJSON,
+    TEXT,
+    examples,
+    format_option,
+    options_as,
+    selected_project,
+)
+from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.session import client_command, configuration_if_any, run_settings
+from tui.guard.memory import GuardMemory
+from tui.guard.rules import GuardRules
+from tui.guard.watch import Guard, Reporting, note_delivered, sending
+from tui.settings.model import NotificationSettings
+from tui.settings.remembered import state_path
+from tui.text.names import listed
+from tui.text.sanitize import sanitize
+from tui.text.times import local_time, span_of
+from tui.text.units import counted, money
+
+STATE_FILE = "guard.json"
+LAST_SENDING_S = 30.0
+"""How long the end of the command waits for destinations that take their time."""
+
+
+class _Kinds(click.ParamType[frozenset[str]]):
+    """Names, separated by commas."""
+
+    name = "kinds"
+
+    def __init__(self, what: str, known: Sequence[str]) -> None:
+        self._what = what
+        self._known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        names = [word.strip() for word in str(value).split(",") if word.strip()]
+        for name in names:
+            if name not in self._known:
+                self.fail(unknown_value(self._what, name, self._known), param, ctx)
+        return frozenset(names)
+
+
+class _Dollars(click.ParamType[float]):
+    """US dollars: ``200usd``, ``$200`` or ``200``."""
+
+    name = "dollars"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip().lower().removeprefix("$").removesuffix("usd").strip()
+        with suppress(ValueError):
+            amount = float(text)
+            if 0 <= amount < float("inf"):
+                return amount
+        return self.fail(f"{str(value)[:40]!r} is not an amount such as 200usd", param, ctx)
+
+
+def next_moment(typed: str, now: datetime) -> datetime:
+    """Return the next ``06:00``, the time of ``2026-11-25 06:00``, or ``8h`` from now. Raises ValueError."""
+    text, here = typed.strip(), now.astimezone()
+    with suppress(ValueError):
+        clock = datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 – a local time of day
+        today = datetime.combine(here.date(), clock).astimezone()
+        tomorrow = datetime.combine(here.date() + timedelta(days=1), clock).astimezone()
+        return (today if today > now else tomorrow).astimezone(UTC)
+    with suppress(ValueError):
+        return datetime.fromisoformat(text).astimezone(UTC)
+    return now + span_of(text)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardOptions:
+    """What the command line says of the guard itself."""
+
+    notify: bool
+    test: bool
+    once: bool
+    heartbeat_s: float | None
+    stop_on: frozenset[str] | None
+    budget: float | None
+    until: str | None
+    after_checkpoint: bool
+    dry_run: bool
+
+    def rules(self) -> GuardRules:
+        return GuardRules(
+            stop_on=self.stop_on or frozenset(),
+            budget_usd=self.budget,
+            after_checkpoint=self.after_checkpoint,
+            dry_run=self.dry_run,
+        )
+
+    def deadline(self, now: datetime) -> tuple[str, datetime] | None:
+        if self.until is None:
+            return None
+        try:
+            return self.until, next_moment(self.until, now)
+        except (ValueError, OverflowError):
+            problem = f"{self.until[:40]!r} is not a time such as 06:00 or 8h"
+            raise click.BadParameter(problem, param_hint="--until") from None
+
+
+_guard_options = options_as(
+    "options",
+    GuardOptions,
+    click.option("--notify", is_flag=True, help="Deliver alerts by the command and webhook of the settings."),
+    click.option("--test", is_flag=True, help="Send a test notification, report the answer, and exit."),
+    click.option("--once", is_flag=True, help="Look once and exit, for cron; the exit code is the verdict."),
+    click.option(
+        "--heartbeat",
+        "heartbeat_s",
+        type=Span(),
+        metavar="SPAN",
+        help="Report that the guard is alive every 1h or so: its silence then means that it is not.",
+    ),
+    click.option(
+        "--stop-on",
+        type=_Kinds("finding", sorted(KINDS)),
+        metavar="KIND[,KIND]",
+        help="Stop a run with such a finding, as in loss-not-finite,stalled; docs/health.md lists them.",
+    ),
+    click.option("--budget", type=_Dollars(), metavar="200usd", help="Stop a run that has cost this much."),
+    click.option(
+        "--until", metavar="TIME", help="Stop the runs at 06:00, at a date and time, or 8h from now."
+    ),
+    click.option(
+        "--after-checkpoint",
+        is_flag=True,
+        help="Stop a run once it has stored its next checkpoint; at once if it has stalled or is idle.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Only report what would be stopped."),
+)
+
+
+@examples(
+    "bt-tui guard abc1234 --once || notify-send 'check the run'",
+    "bt-tui guard abc1234 --notify --heartbeat 1h",
+    "bt-tui guard abc1234 --stop-on loss-not-finite,stalled --budget 200usd --after-checkpoint",
+    "bt-tui guard --all --until 06:00 --dry-run",
+    "bt-tui guard --test",
+)
+@click.command()
+@click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
+@click.option("--project", metavar="PROJECT", help="All active runs of this project (id or name).")
+@click.option("--project-id", metavar="ID", hidden=True, help="Same as --project.")
+@click.option("--all", "watch_all", is_flag=True, help="All active runs that you can see.")
+@_guard_options
+@format_option(TEXT, NDJSON)
+@client_command
+async def guard(
+    client: TrainingClient,
+    output: Output,
+    job_ids: tuple[str, ...],
+    project: str | None,
+    project_id: str | None,
+    watch_all: bool,
+    options: GuardOptions,
+    output_format: str,
+) -> ExitCode:
+    """Watch runs without a screen until they end.
+
+    Prints a line when a finding begins or ends, when a status changes, when a run can't be seen, and for all
+    that the guard does. It stops a run only for a finding that it has seen in two complete looks in a row,
+    and never on data that it could not read just now.
+
+    The exit code is that of the worst outcome, as of `wait`; with --once it is 10 for warnings, 11 for
+    critical findings, and 8 if a run could not be seen.
+
+    What was reported and decided is kept in a file: a guard that is started again repeats nothing.
+    """
+    notifications = _notifications()
+    if options.test:
+        return await _test(output, notifications)
+    rules, deadline = options.rules(), options.deadline(client.clock.now())
+    if not options.dry_run and (rules.may_stop or deadline is not None):
+        client.check_may_change("stopping jobs")
+    if options.notify and not (notifications.command or notifications.webhook):
+        raise CommandFailed(
+            "--notify needs notifications.command or notifications.webhook in the settings", ExitCode.USAGE
+        )
+
+    memory = GuardMemory(
+        state_path(STATE_FILE),
+        lambda why: output.remark(f"can't save what was reported ({why}); a restart would repeat it"),
+    )
+    finder = _Finder(client, job_ids, selected_project(project, project_id), watch_all=watch_all)
+    reporting = Reporting(_printer(output, output_format), settings=notifications)
+    if options.notify:
+        reporting.delivery = _delivery(client, output, notifications, memory)
+    watching = Guard(
+        client,
+        rules,
+        memory,
+        reporting,
+        settings=run_settings(),
+        deadline=deadline,
+        find_more=None if job_ids else finder.active,
+        heartbeat_s=options.heartbeat_s,
+    )
+    jobs = await finder.first(watching, is_patient=not options.once)
+    if not options.once:
+        output.remark(_summary(jobs, rules, deadline))
+    return await _run(watching, jobs, reporting.delivery, output, is_once=options.once)
+
+
+def _notifications() -> NotificationSettings:
+    own = configuration_if_any()
+    return own.notifications if own is not None else NotificationSettings()
+
+
+def _delivery(
+    client: TrainingClient, output: Output, settings: NotificationSettings, memory: GuardMemory
+) -> AlertDelivery:
+    remote = client.remote
+    secrets = [remote.key.get_secret_value()] if remote.key else []
+    secrets += remote.login.secrets() if remote.login else []
+
+    def done(way: Way, record: Record) -> None:
+        note_delivered(memory, way, record)
+
+    return AlertDelivery(
+        settings.command,
+        settings.webhook,
+        lambda words: output.remark(f"{words}; it is tried again"),
+        os.environ,
+        form=settings.webhook_format,
+        secrets=secrets,
+        done=done,
+    )
+
+
+async def _test(output: Output, settings: NotificationSettings) -> ExitCode:
+    """Deliver one alert to each destination, and print what came of it."""
+    delivery = AlertDelivery(
+        settings.command, settings.webhook, output.remark, os.environ, form=settings.webhook_format
+    )
+    if not delivery.ways:
+        raise CommandFailed(
+            "nothing to test: set notifications.command or notifications.webhook", ExitCode.USAGE
+        )
+    code = ExitCode.OK
+    record = delivery.record(
+        Alert(None, "info", datetime.now(UTC), about="test", message="a test of bt-tui guard")
+    )
+    for way in delivery.ways:
+        try:
+            await delivery.deliver(way, record)
+        except AlertNotDelivered as problem:
+            code = ExitCode.UNEXPECTED
+            output.remark(f"{way}: not delivered: {sanitize(str(problem))}")
+        else:
+            output.remark(f"{way}: delivered")
+    return code
+
+
+class _Finder:
+    """Finds the jobs that the command line names."""
+
+    def __init__(
+        self, client: TrainingClient, job_ids: Sequence[str], project: str | None, *, watch_all: bool
+    ) -> None:
+        if job_ids and (watch_all or project is not None):
+            raise CommandFailed("job ids need neither --project nor --all", ExitCode.USAGE)
+        if not job_ids and not watch_all and project is None:
+            raise click.UsageError("which runs? Give JOB_ID, --project PROJECT or --all")
+        self._client = client
+        self._ids = list(dict.fromkeys(job_ids))
+        self._project = project
+
+    async def active(self) -> list[TrainingJob]:
+        project_id = await project_id_of(self._client, self._project)
+        jobs = await self._client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
+        return [job for job in jobs if not job.is_finished]
+
+    async def first(self, watching: Guard, *, is_patient: bool) -> list[TrainingJob]:
+        """Return the jobs to begin with; if patient, wait for a server that can't be reached.
+
+        Those as which they were resumed belong to them, and those that ended while no guard watched.
+        """
+
+        async def find() -> list[TrainingJob]:
+            known = watching.known_jobs()
+            if self._ids:
+                ids = list(self._ids)
+                for job_id in ids:
+                    resume = known[job_id].resume if job_id in known else None
+                    if resume is not None and resume.job_id and resume.job_id not in ids:
+                        ids.append(resume.job_id)
+                return [await self._client.jobs.find(job_id) for job_id in ids]
+            jobs = {job.id: job for job in await self.active()}
+            project_id = await project_id_of(self._client, self._project)
+            for job_id, run in known.items():
+                if job_id not in jobs and run.status in RUNNABLE_STATUSES:
+                    with suppress(NotFound):
+                        job = await self._client.jobs.find(job_id)
+                        if project_id in (None, job.project_id):
+                            jobs[job_id] = job
+            return list(jobs.values())
+
+        if not is_patient:
+            return await find()
+        return await retrying(find, LASTING, sleep=self._client.clock.sleep, may_repeat=is_transient)
+
+
+async def _run(
+    watching: Guard,
+    jobs: Sequence[TrainingJob],
+    delivery: AlertDelivery | None,
+    output: Output,
+    *,
+    is_once: bool,
+) -> ExitCode:
+    async with sending(delivery):
+        await (watching.look_once(jobs) if is_once else watching.run(jobs))
+        if delivery is not None:
+            await delivery.drain(LAST_SENDING_S)
+    if left := watching.unsent:
+        output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
+    return _verdict(watching) if is_once else _outcome(watching)
+
+
+def _verdict(watching: Guard) -> ExitCode:
+    looks = [look for look in watching.last_looks.values() if not look.run.job.is_finished]
+    severities = {finding.severity for look in looks for finding in look.run.findings}
+    if "critical" in severities:
+        return ExitCode.CRITICAL
+    if "warning" in severities:
+        return ExitCode.WARNING
+    return ExitCode.OK if all(look.is_judged for look in looks) else ExitCode.UNREACHABLE
+
+
+def _outcome(watching: Guard) -> ExitCode:
+    """Return the worst outcome; of a run that was resumed, only the last counts."""
+    known = watching.known_jobs()
+    resumed = {job_id for job_id, run in known.items() if run.resume is not None and run.resume.job_id}
+    jobs = [look.run.job for job_id, look in watching.last_looks.items() if job_id not in resumed]
+    return worst(outcome_exit_code(job.current_status) for job in jobs if job.is_finished)
+
+
+def _printer(output: Output, output_format: str) -> Callable[[Alert], None]:
+    def print_line(alert: Alert) -> None:
+        if output_format != TEXT:
+            output.data(ascii_json(alert.record()) + "\n")
+            return
+        job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
+        output.data(f"{local_time(alert.at)}  {alert.title}{job_id}: {alert.text}\n")
+
+    return print_line
+
+
+def _summary(jobs: Sequence[TrainingJob], rules: GuardRules, deadline: tuple[str, datetime] | None) -> str:
+    """Return ``watching 2 runs; stops them on stalled, a budget of $200.00, at 06:00``."""
+    causes = [*sorted(rules.stop_on)]
+    if rules.budget_usd is not None:
+        causes.append(f"a budget of {money(rules.budget_usd)}")
+    if deadline is not None:
+        causes.append(local_time(deadline[1], "%Y-%m-%d %H:%M"))
+    stops = "; nothing is stopped"
+    if causes:
+        when = " after the next checkpoint" if rules.after_checkpoint else ""
+        stops = f"; {'would stop' if rules.dry_run else 'stops'} them{when} on {listed(causes, len(causes))}"
+    return f"watching {counted(len(jobs), 'run')}{stops}; only as long as this command runs"

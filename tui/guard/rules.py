@@ -1,0 +1,379 @@
+"""What a guard does after a look at a run. Pure: a look, what is remembered and the rules give a decision.
+
+What was read may be incomplete. Then a finding may begin, because it is in what was read; none ends, and
+nothing is stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from api_client.models.jobs import JobStatus, TrainingJob, short_status
+from tui.alerts.alert import Alert, Event, is_news, severity_of_end
+from tui.analysis.checkpoints.facts import sync_state
+from tui.analysis.checkpoints.unsaved import unsaved_work
+from tui.analysis.health.registry import KINDS
+from tui.analysis.run.checkpoints import saved_key
+from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.guard.memory import Resume, RunMemory, SeenFinding, Stop
+from tui.text.times import local_time
+from tui.text.units import money
+
+BLIND_AFTER_S = 300.0
+"""Report that a run cannot be seen after this long: shorter outages are usual."""
+LOOKS_TO_STOP = 2
+"""Complete looks in a row that must have a finding before it stops a run: one answer may be wrong."""
+REPEAT_STOP_S = 120.0
+"""Request a stop again if no answer to it was noted for this long, and the run still runs."""
+
+BUDGET, DEADLINE = "budget", "deadline"
+Action = Literal["none", "stop", "resume"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRules:
+    """When to stop a run, and when to resume it. ``until`` is UTC, ``resume_on`` are short statuses."""
+
+    stop_on: frozenset[str] = frozenset()
+    budget_usd: float | None = None
+    until: datetime | None = None
+    after_checkpoint: bool = False
+    dry_run: bool = False
+    resume_on: frozenset[str] = frozenset()
+    max_resumes: int = 0
+
+    @property
+    def may_stop(self) -> bool:
+        return bool(self.stop_on) or self.budget_usd is not None or self.until is not None
+
+    @property
+    def may_change(self) -> bool:
+        return not self.dry_run and (self.may_stop or bool(self.resume_on))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A run as it was seen at ``run.at``; ``problem`` says what could not be read, empty if nothing.
+
+    ``is_judged``: the findings are those of what was read now. ``is_gone``: the server does not know the job.
+    """
+
+    run: RunSnapshot
+    problem: str = ""
+    is_judged: bool = True
+    is_gone: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self.is_judged and not self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to remember, report and do; ``is_over`` if the run need not be looked at again."""
+
+    memory: RunMemory
+    alerts: tuple[Alert, ...] = ()
+    action: Action = "none"
+    is_over: bool = False
+
+
+def decide(memory: RunMemory, look: Look, rules: GuardRules) -> Decision:
+    """Decide what to do after a look at a run."""
+    decider = _Decider(memory, look, rules)
+    return Decision(decider.memory, tuple(decider.alerts), decider.action, decider.is_over)
+
+
+def stop_answered(memory: RunMemory, run: RunSnapshot, problem: str) -> Decision:
+    """Note the answer to the request to stop a run; ``problem`` is why it failed."""
+    stop = memory.stop or Stop()
+    if not problem:
+        done = memory.model_copy(update={"stop": stop.model_copy(update={"state": "done"})})
+        words = f"stopped: {stop.reason}. {stop.loss}"
+        return Decision(done, (_alert(run, "stopped", words, "critical"),))
+    if "stop" in memory.reported:
+        return Decision(memory)
+    words = f"could not be stopped: {problem}. It is tried again. Why: {stop.reason}"
+    reported = memory.model_copy(update={"reported": [*memory.reported, "stop"]})
+    return Decision(reported, (_alert(run, "not-stopped", words, "critical"),))
+
+
+def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None, problem: str) -> Decision:
+    """Note that a run goes on as another ``job``, or why it does not."""
+    resume = memory.resume or Resume()
+    if job is not None:
+        changes = {"state": "done", "job_id": job.id}
+        words = f"resumed as {job.name or job.id} ({job.id})"
+        alert = _alert(run, "resumed", words, "warning")
+    else:
+        changes = {"state": "given-up"}
+        alert = _alert(run, "not-resumed", f"not resumed: {problem}", "critical")
+    resumed = memory.model_copy(update={"resume": resume.model_copy(update=changes)})
+    return Decision(resumed, (alert,))
+
+
+def spent_usd(run: RunSnapshot) -> float | None:
+    """Return what the run has cost, no more than is sure: without its history, its samples show its time."""
+    cost = run.cost
+    if cost.measured:
+        return cost.spent_usd
+    billed = cost.billed.usd if cost.billed is not None else None
+    metrics = run.health_metrics
+    starts = [
+        use.times[0]
+        for node in (metrics.nodes if metrics is not None else ())
+        for use in (node.cpu, node.cpu_memory, node.mean_utilization)
+        if use.times
+    ]
+    if run.price_per_minute is None or not starts:
+        return billed
+    minutes = max(0.0, run.server_now.timestamp() - min(starts)) / 60
+    return max(billed or 0.0, minutes * run.price_per_minute * run.node_count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    key: str
+    reason: str
+
+
+@dataclass
+class _Decider:
+    memory: RunMemory
+    look: Look
+    rules: GuardRules
+    alerts: list[Alert] = field(default_factory=list)
+    action: Action = "none"
+    is_over: bool = False
+
+    def __post_init__(self) -> None:
+        self.run = self.look.run
+        self.job = self.run.job
+        self.now_s = self.run.at.timestamp()
+        self._note_sight()
+        if self.look.is_gone:
+            return
+        if self.look.is_judged:
+            self._note_status()
+            self._note_findings()
+        if self.job.is_finished:
+            self._consider_resume()
+        elif self.look.is_complete:
+            self._consider_stop()
+
+    def _change(self, **values: object) -> None:
+        self.memory = self.memory.model_copy(update=values)
+
+    def _report(self, event: Event, message: str, severity: Severity = "warning") -> None:
+        self.alerts.append(_alert(self.run, event, message, severity))
+
+    def _is_first(self, key: str) -> bool:
+        if key in self.memory.reported:
+            return False
+        self._change(reported=[*self.memory.reported, key])
+        return True
+
+    # What is seen
+
+    def _note_sight(self) -> None:
+        if not self.look.problem:
+            if self.memory.blind_reported:
+                since = _clock_time(self.memory.blind_since_s)
+                self._report("sighted", f"seen again, after not since {since}", "info")
+            self._change(blind_since_s=None, blind_reported=False, seen_s=self.now_s)
+            return
+        since_s = self.memory.blind_since_s
+        if since_s is None:
+            self._change(blind_since_s=(since_s := self.memory.seen_s or self.now_s))
+        if self.now_s - since_s < BLIND_AFTER_S:
+            return
+        self.is_over = self.look.is_gone
+        if self.memory.blind_reported:
+            return
+        self._change(blind_reported=True)
+        words = f"can't be seen since {_clock_time(since_s)}: {self.look.problem}"
+        if self.is_over:
+            words += ". It is watched no longer"
+        elif self.rules.may_stop:
+            words += ". It is not stopped meanwhile"
+        self._report("blind", words)
+
+    def _note_status(self) -> None:
+        before, status = self.memory.status, self.job.current_status
+        self._change(status=status)
+        if status == before:
+            return
+        if self.job.is_finished:
+            self.alerts.append(Alert(self.job, severity_of_end(self.job), self.run.at))
+        elif before:
+            words = f"{short_status(before)} → {short_status(status)}"
+            self._report("status", words, "info")
+
+    def _note_findings(self) -> None:
+        present = {finding.key: finding for finding in self.run.findings}
+        seen = dict(self.memory.findings)
+        last_seen_s = dict(self.memory.last_seen_s)
+        for key, finding in present.items():
+            looks = seen[key].looks if key in seen else 0
+            if key not in seen:
+                self.alerts.append(Alert(self.job, finding.severity, self.run.at, finding))
+            seen[key] = _seen(finding, looks + self.look.is_complete)
+            last_seen_s[key] = self.now_s
+        if self.look.is_complete:
+            for key in seen.keys() - present.keys():
+                finding = _finding(seen.pop(key))
+                if not self.job.is_finished:
+                    self.alerts.append(Alert(self.job, "info", self.run.at, finding, "finding-ended"))
+        self._change(findings=seen, last_seen_s=last_seen_s)
+
+    # What is done
+
+    def _consider_stop(self) -> None:
+        stop, cause = self.memory.stop, self._cause()
+        if stop is not None and stop.state == "done":
+            return
+        if cause is None:
+            if stop is not None and stop.state == "planned":
+                self._change(stop=None)
+                self._report("stop-withdrawn", f"will not be stopped: over is {stop.reason}", "info")
+            return
+        loss = self._loss()
+        if self.rules.dry_run:
+            if self.memory.would_stop != cause.key:
+                self._change(would_stop=cause.key)
+                self._report("would-stop", f"would be stopped (dry run): {cause.reason}. {loss}")
+        elif stop is not None and stop.state == "requested":
+            if self.now_s - stop.at_s >= REPEAT_STOP_S:
+                self._request_stop(cause, loss)
+        elif not self.rules.after_checkpoint or self._saves_no_more(cause) or self._has_saved(stop):
+            self._request_stop(cause, loss)
+        elif stop is None:
+            self._plan_stop(cause, loss)
+
+    def _request_stop(self, cause: _Cause, loss: str) -> None:
+        stop = Stop(state="requested", cause=cause.key, reason=cause.reason, loss=loss, at_s=self.now_s)
+        self._change(stop=stop)
+        self.action = "stop"
+
+    def _plan_stop(self, cause: _Cause, loss: str) -> None:
+        stored = sorted(self._stored())
+        self._change(
+            stop=Stop(cause=cause.key, reason=cause.reason, loss=loss, at_s=self.now_s, stored=stored)
+        )
+        words = f"will be stopped after its next checkpoint: {cause.reason}. {loss}"
+        self._report("stop-planned", words, "critical")
+
+    def _cause(self) -> _Cause | None:
+        for finding in self.run.findings:
+            looks = self.memory.findings[finding.key].looks
+            if str(finding.kind) in self.rules.stop_on and looks >= LOOKS_TO_STOP:
+                return _Cause(finding.key, f"{finding.kind}: {finding.text}")
+        if self.rules.until is not None and self.run.at >= self.rules.until:
+            return _Cause(DEADLINE, f"it is past {local_time(self.rules.until, '%H:%M')}")
+        return self._spent_cause(self.rules.budget_usd)
+
+    def _spent_cause(self, budget_usd: float | None) -> _Cause | None:
+        if budget_usd is None or self.job.current_status != JobStatus.RUNNING:
+            return None
+        spent = spent_usd(self.run)
+        if spent is None:
+            if self._is_first(BUDGET):
+                words = "the budget can't be watched: the price of its nodes is unknown; see [prices]"
+                self._report("not-stopped", words)
+            return None
+        if spent < budget_usd:
+            return None
+        return _Cause(BUDGET, f"spent ≈ {money(spent)} of a budget of {money(budget_usd)}")
+
+    def _saves_no_more(self, cause: _Cause) -> bool:
+        """Return True if the next checkpoint may never come."""
+        is_idle = cause.key.partition(":")[0] in ("gpu-idle", "checkpoint-overdue")
+        return is_idle or any(finding.kind.halts for finding in self.run.findings)
+
+    def _has_saved(self, plan: Stop | None) -> bool:
+        return plan is not None and bool(self._stored().difference(plan.stored))
+
+    def _stored(self) -> set[str]:
+        listed = self.run.checkpoints or ()
+        stored = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
+        return {repr(saved_key(checkpoint)) for checkpoint in stored}
+
+    def _loss(self) -> str:
+        if self.run.checkpoints is None:
+            return ""
+        work = unsaved_work(
+            self.job,
+            self.run.checkpoints,
+            self.run.server_now,
+            running_since=self.run.running_since,
+            price_per_minute=self.run.price_per_minute,
+        )
+        return work.words if work is not None else ""
+
+    def _consider_resume(self) -> None:
+        resume, status = self.memory.resume, short_status(self.job.current_status)
+        self.is_over = status not in self.rules.resume_on or (
+            resume is not None and resume.state != "requested"
+        )
+        if self.is_over:
+            return
+        if self.memory.resumes >= self.rules.max_resumes:
+            self.is_over = True
+            self._change(resume=Resume(state="given-up", at_s=self.now_s))
+            words = f"not resumed again: {status} after {self.memory.resumes} resumes"
+            self._report("not-resumed", words, "critical")
+        elif self.rules.dry_run:
+            self.is_over = True
+            self._report("not-resumed", f"would be resumed (dry run): {status}", "info")
+        else:
+            if resume is None:
+                self._change(resume=Resume(at_s=self.now_s))
+            self.action = "resume"
+
+
+def _alert(run: RunSnapshot, event: Event, message: str, severity: Severity) -> Alert:
+    return Alert(run.job, severity, run.at, about=event, message=message.strip())
+
+
+def is_due(memory: RunMemory, alert: Alert) -> bool:
+    """Return True if an alert of a look is worth a notification, given what was remembered before the look.
+
+    A finding that ended is not, nor one that comes back soon.
+    """
+    if alert.event in ("finding-ended", "status"):
+        return False
+    if alert.event == "job-ended":
+        return bool(memory.status)
+    if alert.finding is None:
+        return True
+    last_s = memory.last_seen_s.get(alert.finding.key)
+    return is_news(None if last_s is None else datetime.fromtimestamp(last_s, UTC), alert.at)
+
+
+def resumable_statuses() -> tuple[str, ...]:
+    """Return the statuses after which a run can be resumed; who stops a run wants it to end."""
+    return tuple(map(short_status, (JobStatus.PREEMPTED, JobStatus.FAILED, JobStatus.EXPIRED)))
+
+
+def _seen(finding: HealthFinding, looks: int) -> SeenFinding:
+    return SeenFinding(
+        kind=str(finding.kind),
+        severity=finding.severity,
+        text=finding.text,
+        node=finding.node,
+        since_s=finding.since.timestamp() if finding.since is not None else None,
+        looks=looks,
+    )
+
+
+def _finding(seen: SeenFinding) -> HealthFinding:
+    kind = KINDS.get(seen.kind) or FindingKind(seen.kind, 0, "")
+    since = None if seen.since_s is None else datetime.fromtimestamp(seen.since_s, UTC)
+    return HealthFinding(kind, "info", seen.text, seen.node, since)
+
+
+def _clock_time(epoch_s: float | None) -> str:
+    return local_time(None if epoch_s is None else datetime.fromtimestamp(epoch_s, UTC), "%H:%M")

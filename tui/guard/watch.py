@@ -1,0 +1,401 @@
+"""The guard: it looks at each run every half minute, and reports and does what the rules decide.
+
+What is decided is in the state file before it is printed, sent or done. So a guard that is killed at any
+moment goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+from api_client.client import TrainingClient
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
+from api_client.http.retry import is_transient
+from api_client.models import TrainingJob
+from tui.alerts.alert import Alert
+from tui.alerts.delivery import AlertDelivery, Way
+from tui.alerts.payloads import Record
+from tui.analysis.connection import ClockOffset
+from tui.analysis.run.finding import SEVERITIES
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
+from tui.guard.rules import (
+    Decision,
+    GuardRules,
+    Look,
+    decide,
+    is_due,
+    resume_answered,
+    stop_answered,
+)
+from tui.readers.billing import BILL_INTERVAL_S
+from tui.readers.log_tail import POLL_EVERY_S
+from tui.readers.polled_run import CHECKPOINTS_AGE_S, PolledRun
+from tui.readers.watcher import RunWatcher
+from tui.settings.model import NotificationSettings
+from tui.settings.runs import DEFAULT, RunSettings
+from tui.text.units import counted, duration
+
+FAILED_LOOK_AGE_S = 5.0
+"""A run that could not be read completely is looked at again this soon."""
+LONGEST_LOOK_S = 90.0
+"""What took longer to read is stale: nothing is stopped because of it."""
+LIST_INTERVAL_S = 300.0
+"""How often new runs of a project are looked for."""
+RESEND_INTERVAL_S = 300.0
+"""How often an alert that its destination did not take is sent again."""
+SAME_DEADLINE = timedelta(hours=12)
+"""A guard that starts again this soon after its time of day means the one that has passed."""
+RUNS_AT_FULL_PACE = 10
+"""More runs are looked at less often, to limit requests."""
+
+Resumed = Callable[[TrainingJob, int, datetime], Awaitable[TrainingJob]]
+"""Resumes a run the n-th time, unless that was done since a time. Raises RequestError and NotResumed."""
+
+
+class NotResumed(Exception):
+    """A run could not be resumed; the message is the reason."""
+
+
+@dataclass
+class Reporting:
+    """Where alerts go: all of them to ``show``, those that are ``wanted`` to the destinations."""
+
+    show: Callable[[Alert], object]
+    delivery: AlertDelivery | None = None
+    settings: NotificationSettings = field(default_factory=NotificationSettings)
+
+    def is_wanted(self, alert: Alert) -> bool:
+        if alert.event == "job-ended":
+            return self.settings.job_end
+        if alert.finding is None:
+            return True
+        return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self.settings.min_severity)
+
+
+@dataclass
+class _WatchedRun:
+    polled: PolledRun
+    bill_due_s: float = -math.inf
+    """The time (monotonic) at which to read the bill again."""
+
+
+class Guard:
+    """Watches runs until they end. ``find_more`` lists others that it should watch, too."""
+
+    def __init__(
+        self,
+        client: TrainingClient,
+        rules: GuardRules,
+        memory: GuardMemory,
+        reporting: Reporting,
+        *,
+        settings: RunSettings = DEFAULT,
+        deadline: tuple[str, datetime] | None = None,
+        find_more: Callable[[], Awaitable[Sequence[TrainingJob]]] | None = None,
+        resume: Resumed | None = None,
+        heartbeat_s: float | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = client.clock
+        self._rules = rules
+        self._memory = memory
+        self._reporting = reporting
+        self._settings = settings
+        self._deadline = deadline
+        self._find_more = find_more
+        self._resume = resume
+        self._heartbeat_s = heartbeat_s
+        self._started_s = self._clock.monotonic()
+        self._done_at_s: dict[str, float] = {}
+        self._clock_offset = ClockOffset()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._blind: set[str] = set()
+        """Ids of the jobs that are reported not to be seen."""
+        self._resumed: list[TrainingJob] = []
+        self.last_looks: dict[str, Look] = {}
+        """The newest look at each run, by its job's id."""
+
+    async def run(self, jobs: Iterable[TrainingJob]) -> None:
+        """Watch the jobs until all have ended, those as which they are resumed included."""
+        self._queue_unsent()
+        try:
+            for job in jobs:
+                self._watch(job)
+            while running := [task for task in self._tasks.values() if not task.done()]:
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
+        """Look at each job once, and do what is due."""
+        self._queue_unsent()
+        await asyncio.gather(*(self._look_and_act(self._polled(job)) for job in jobs))
+
+    def known_jobs(self) -> dict[str, RunMemory]:
+        """Return what is remembered of the runs of this server, by job id."""
+        start = f"{self._server}/"
+        return {
+            key.removeprefix(start): run
+            for key, run in self._memory.state.runs.items()
+            if key.startswith(start)
+        }
+
+    @property
+    def unsent(self) -> int:
+        """Number of alerts that have not been delivered."""
+        return len(self._memory.state.unsent)
+
+    # Looking
+
+    def _watch(self, job: TrainingJob) -> None:
+        if job.id not in self._tasks:
+            self._tasks[job.id] = asyncio.create_task(self._watch_one(job), name=f"guard {job.id}")
+
+    async def _watch_one(self, job: TrainingJob) -> None:
+        watched = self._polled(job)
+        while not await self._look_and_act(watched):
+            await self._attend()
+            running = sum(not task.done() for task in self._tasks.values())
+            is_complete = self.last_looks[job.id].is_complete
+            pause_s = POLL_EVERY_S if is_complete else FAILED_LOOK_AGE_S
+            await self._clock.sleep(pause_s * max(1.0, running / RUNS_AT_FULL_PACE))
+        while self._resumed:
+            self._watch(self._resumed.pop())
+
+    async def _attend(self) -> None:
+        """Do what is due from time to time, whichever run was looked at."""
+        if self._is_due("resend", RESEND_INTERVAL_S):
+            delivery = self._reporting.delivery
+            if delivery is not None and delivery.is_idle:
+                self._queue_unsent()
+        if self._heartbeat_s is not None and self._is_due("heartbeat", self._heartbeat_s):
+            self._beat()
+        if self._find_more is not None and self._is_due("list", LIST_INTERVAL_S):
+            with suppress(RequestError):
+                for job in await self._find_more():
+                    self._watch(job)
+
+    def _is_due(self, duty: str, interval_s: float) -> bool:
+        now_s = self._clock.monotonic()
+        last_s = self._done_at_s.setdefault(duty, self._started_s)
+        if now_s - last_s < interval_s:
+            return False
+        self._done_at_s[duty] = now_s
+        return True
+
+    def _polled(self, job: TrainingJob) -> _WatchedRun:
+        watcher = RunWatcher(self._client, job, self._settings, clock_offset=self._clock_offset)
+        age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
+        if self.known_jobs().get(job.id, RunMemory()).blind_reported:
+            self._blind.add(job.id)
+        return _WatchedRun(PolledRun(watcher, checkpoints_age_s=age_s))
+
+    async def _look_and_act(self, watched: _WatchedRun) -> bool:
+        """Look at a run and do what is due; return True if it need not be looked at again."""
+        look = await self._look(watched)
+        self.last_looks[look.run.job.id] = look
+        decision = self._decide(look)
+        if decision.action == "stop":
+            await self._stop(look)
+        elif decision.action == "resume":
+            return await self._resume_run(look, decision.memory)
+        return decision.is_over
+
+    async def _look(self, watched: _WatchedRun) -> Look:
+        polled = watched.polled
+        watcher = polled.watcher
+        try:
+            job = await self._client.jobs.get(watcher.job.project_id, watcher.job.id)
+        except RequestError as error:
+            return Look(watcher.update(), str(error), is_judged=False, is_gone=isinstance(error, NotFound))
+        read_at = self._clock.now()
+        watcher.change(job=job, seen_at=read_at)
+        if job.is_finished:
+            return Look(watcher.update(findings=(), history_known=True))
+        try:
+            await polled.read()
+            if not polled.log.is_read:
+                await polled.log.read_older(_always())
+            await self._read_money(watched)
+        except RequestError as error:
+            return Look(watcher.update(), str(error), is_judged=False)
+        # What was logged since the reading began is not missing.
+        watcher.update(at=read_at, log_read=polled.log.is_read, history_known=True)
+        await watcher.check()
+        return Look(watcher.snapshot, self._problem(watcher.snapshot))
+
+    def _problem(self, run: RunSnapshot) -> str:
+        """Return what is missing in a run that was just read."""
+        if run.failing:
+            return f"can't read {' and '.join(sorted(run.failing))}"
+        took_s = (self._clock.now() - run.at).total_seconds()
+        return f"reading it took {duration(took_s)}" if took_s > LONGEST_LOOK_S else ""
+
+    async def _read_money(self, watched: _WatchedRun) -> None:
+        """Read the price once; also the bill from time to time, if there is a budget."""
+        watcher = watched.polled.watcher
+        with suppress(ErrorAnswer, InvalidAnswer):
+            if watcher.snapshot.price_per_minute is None:
+                await watcher.read_price()
+            now_s = self._clock.monotonic()
+            if self._rules.budget_usd is not None and now_s >= watched.bill_due_s:
+                await watcher.read_bill()
+                watched.bill_due_s = now_s + BILL_INTERVAL_S
+
+    # Deciding
+
+    @property
+    def _server(self) -> str:
+        return urlsplit(self._client.remote.api_url).netloc
+
+    def _decide(self, look: Look) -> Decision:
+        job_id = look.run.job.id
+
+        def change(memory: RunMemory) -> Decision:
+            memory, rules = self._with_deadline(memory, look.run.at)
+            return decide(memory, look, rules)
+
+        return self._transact(job_id, change)
+
+    def _with_deadline(self, memory: RunMemory, now: datetime) -> tuple[RunMemory, GuardRules]:
+        """Return the rules with the run's own deadline: a restarted guard means the same one."""
+        if self._deadline is None:
+            return memory, self._rules
+        typed, until = self._deadline
+        stored = datetime.fromtimestamp(memory.deadline_s, UTC)
+        if memory.typed_deadline == typed and now - stored < SAME_DEADLINE:
+            until = stored
+        changes = {"typed_deadline": typed, "deadline_s": until.timestamp()}
+        return memory.model_copy(update=changes), replace(self._rules, until=until)
+
+    def _transact(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:
+        """Remember a decision together with its unsent alerts, then report them."""
+        key = f"{self._server}/{job_id}"
+
+        def changed(state: GuardState) -> tuple[GuardState, tuple[Decision, list[Unsent]]]:
+            before = state.runs.get(key, RunMemory())
+            decision = change(before)
+            unsent = self._unsent(before, decision.alerts)
+            runs = state.runs | {key: decision.memory}
+            after = state.model_copy(update={"runs": runs, "unsent": [*state.unsent, *unsent]})
+            return after, (decision, unsent)
+
+        decision, unsent = self._memory.change(changed)
+        if decision.memory.blind_reported and not decision.is_over:
+            self._blind.add(job_id)
+        else:
+            self._blind.discard(job_id)
+        for alert in decision.alerts:
+            self._reporting.show(alert)
+        self._queue(unsent)
+        return decision
+
+    def _unsent(self, before: RunMemory, alerts: Iterable[Alert]) -> list[Unsent]:
+        delivery = self._reporting.delivery
+        if delivery is None:
+            return []
+        due = [
+            alert
+            for alert in alerts
+            if is_due(before, alert) and self._reporting.is_wanted(alert) and not self._concerns_others(alert)
+        ]
+        return [Unsent(way=way, record=delivery.record(alert)) for alert in due for way in delivery.ways]
+
+    def _concerns_others(self, alert: Alert) -> bool:
+        """Return True for an outage that has been reported of another run, or is not over there."""
+        assert alert.job is not None
+        return alert.event in ("blind", "sighted") and bool(self._blind - {alert.job.id})
+
+    # Doing
+
+    async def _stop(self, look: Look) -> None:
+        job, problem = look.run.job, ""
+        try:
+            await self._client.jobs.stop(job.project_id, job.id)
+        except RequestError as error:
+            if error.may_have_happened:
+                return  # the next look shows it
+            problem = str(error)
+        self._transact(job.id, lambda memory: stop_answered(memory, look.run, problem))
+
+    async def _resume_run(self, look: Look, memory: RunMemory) -> bool:
+        """Resume a run, and watch what it goes on as; return False if that has to be tried again."""
+        assert self._resume is not None and memory.resume is not None
+        run, number, job, problem = look.run, memory.resumes + 1, None, ""
+        since = datetime.fromtimestamp(memory.resume.at_s, UTC)
+        try:
+            job = await self._resume(run.job, number, since)
+        except RequestError as error:
+            if is_transient(error):
+                return False
+            problem = str(error)
+        except NotResumed as error:
+            problem = str(error)
+        if job is not None:
+            self._resumed.append(job)
+            start = RunMemory(resumes=number)
+            self._transact(job.id, lambda _memory: Decision(start))
+        self._transact(run.job.id, lambda memory: resume_answered(memory, run, job, problem))
+        return True
+
+    # Sending
+
+    def _queue(self, unsent: Iterable[Unsent]) -> None:
+        delivery = self._reporting.delivery
+        if delivery is not None:
+            for each in unsent:
+                delivery.queue("webhook" if each.way == "webhook" else "command", each.record)
+
+    def _queue_unsent(self) -> None:
+        self._queue(self._memory.state.unsent)
+
+    def _beat(self) -> None:
+        looks = [look for look in self.last_looks.values() if not look.run.job.is_finished]
+        sick = sum(any(each.severity != "info" for each in look.run.findings) for look in looks)
+        unseen = sum(not look.is_complete for look in looks)
+        parts = [f"watching {counted(len(looks), 'run')}", f"{sick} with problems" if sick else ""]
+        message = ", ".join(filter(None, [*parts, f"{unseen} can't be seen" if unseen else ""]))
+        alert = Alert(None, "info", self._clock.now(), about="heartbeat", message=message)
+        self._reporting.show(alert)
+        if self._reporting.delivery is not None:
+            self._reporting.delivery.send(alert)
+
+
+@asynccontextmanager
+async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
+    """Deliver alerts until the block ends."""
+    task = None if delivery is None else asyncio.create_task(delivery.run())
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+
+
+def note_delivered(memory: GuardMemory, way: Way, record: Record) -> None:
+    """Forget an alert that a destination has got."""
+
+    def change(state: GuardState) -> tuple[GuardState, None]:
+        delivered = Unsent(way=way, record=dict(record))
+        left = [each for each in state.unsent if each != delivered]
+        return state.model_copy(update={"unsent": left}), None
+
+    if any(each.way == way for each in memory.state.unsent):
+        memory.change(change)
+
+
+def _always() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
