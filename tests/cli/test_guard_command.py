@@ -45,7 +45,7 @@ def serve(baseten: FakeBaseten, losses: list[Any] = STEADY) -> list[str]:
     return stops(baseten)
 
 
-@pytest.mark.proves("docs/guard.md", "A guard for the night")
+@pytest.mark.proves("docs/guard.md", "Guard and resume")
 def test_exit_code_of_one_look_is_the_verdict(cli: RunCli, baseten: FakeBaseten) -> None:
     serve(baseten)
     assert cli("guard job1 --once").code == ExitCode.OK

@@ -57,6 +57,10 @@ def furnish(served: Served) -> None:
         incoming.write(packed({"train.py": b""}))
         incoming.keep()
     served.backend.add_archive(JOB, BUCKET, "code.tgz")
+    with stores.blobs.receive(BUCKET, "ended.tgz") as incoming:
+        incoming.write(packed({"config.py": CONFIG.encode(), "run.sh": b"ls $BT_LOAD_CHECKPOINT_DIR"}))
+        incoming.keep()
+    served.backend.add_archive(ENDED, BUCKET, "ended.tgz")
     furnish_deployments(served, now - timedelta(hours=1))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from api_client.emulator.fleet.plans import JobPlan
+from api_client.models import TrainingJob
 from support.faulty import FaultyServer
 from support.guarded_nights import PLANS, Night, night, plan
 from support.webhooks import HANGS, webhook
@@ -92,6 +94,27 @@ async def test_guard_in_a_bad_night_loses_and_repeats_nothing(faulty: FaultyServ
     for words in expected:
         assert sum(words in text.partition(": ")[2] for text in texts) == (2 if words == "loss is NaN" else 1)
     assert [text for text in texts if text.endswith(("completed", ": stopped"))] == ENDS
+
+
+@pytest.mark.proves("docs/guard.md", "What it resumes")
+async def test_preempted_run_is_resumed_twice_and_then_reported(faulty: FaultyServer, tmp_path: Path) -> None:
+    lives = {"spot": 0.3, "spot-r2": 0.5, "spot-r3": 0.7}
+    plans = [plan(name, "qwen3-14b-titan", hours=hours, outcome="PREEMPTED") for name, hours in lives.items()]
+    requests: list[str] = []
+    with night(faulty, tmp_path, *plans) as dark:
+        faulty.set_faults(TROUBLE)
+        dark.clock.kills_at_s = [600.0, 1500.0, 2300.0]
+
+        async def resume(job: TrainingJob, _since: datetime) -> TrainingJob:
+            requests.append(job.name or "")
+            return await dark.job(list(lives)[len(requests)])
+
+        rules = GuardRules(resume_on=frozenset({"preempted"}), max_resumes=2)
+        await dark.guard(["spot"], rules, resume=resume)
+    assert requests == ["spot", "spot-r2"]
+    assert problems(dark.told("spot")) == ["job-ended", "resumed"]
+    assert problems(dark.told("spot-r2")) == ["job-ended", "resumed"]
+    assert problems(dark.told("spot-r3")) == ["job-ended", "not-resumed"]
 
 
 async def test_webhook_that_hangs_delays_no_stop(faulty: FaultyServer, tmp_path: Path) -> None:

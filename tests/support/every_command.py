@@ -36,6 +36,7 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "deployments retry": (BROKEN, "--yes"),
     "download": (JOB,),
     "record": (JOB,),
+    "resume": (ENDED, "--yes"),
     "guard": (JOB, "--once", "--stop-on", "stalled"),
     "capacity update": ("--team", "Research", "--gpu-type", "H100", "--capacity", "64"),
     "checkpoints download": (*OF_JOB, "--existing", "overwrite"),

@@ -137,7 +137,13 @@ class Night:
                 if reporting.delivery is not None:  # what is on its way may arrive twice
                     self.clock.before_kill = partial(reporting.delivery.drain, self.patience_s)
                 guard = Guard(client, rules, memory, reporting, **options)
-                jobs = [await self._find(client, self.job_id(name)) for name in names]
+                self._client = client
+                ids = [self.job_id(name) for name in names]
+                for job_id in ids:
+                    known = guard.known_jobs().get(job_id)
+                    if known is not None and known.resume is not None and known.resume.job_id:
+                        ids.append(known.resume.job_id)
+                jobs = [await self._find(client, job_id) for job_id in ids]
                 async with sending(reporting.delivery):
                     await guard.run(jobs)
                     if reporting.delivery is not None:
@@ -147,6 +153,10 @@ class Night:
                 continue
             finally:
                 await client.aclose()
+
+    async def job(self, name: str) -> TrainingJob:
+        """Return a job, for those that act for the guard."""
+        return await self._find(self._client, self.job_id(name))
 
     def _kill_after_stop(self, client: TrainingClient) -> None:
         stop = client.jobs.stop

@@ -49,10 +49,6 @@ class GuardRules:
     def may_stop(self) -> bool:
         return bool(self.stop_on) or self.budget_usd is not None or self.until is not None
 
-    @property
-    def may_change(self) -> bool:
-        return not self.dry_run and (self.may_stop or bool(self.resume_on))
-
 
 @dataclass(frozen=True, slots=True)
 class Look:

@@ -55,8 +55,8 @@ SAME_DEADLINE = timedelta(hours=12)
 RUNS_AT_FULL_PACE = 10
 """More runs are looked at less often, to limit requests."""
 
-Resumed = Callable[[TrainingJob, int, datetime], Awaitable[TrainingJob]]
-"""Resumes a run the n-th time, unless that was done since a time. Raises RequestError and NotResumed."""
+Resumer = Callable[[TrainingJob, datetime], Awaitable[TrainingJob]]
+"""Resumes a run, unless that was done since a time. Raises RequestError and NotResumed."""
 
 
 class NotResumed(Exception):
@@ -99,7 +99,7 @@ class Guard:
         settings: RunSettings = DEFAULT,
         deadline: tuple[str, datetime] | None = None,
         find_more: Callable[[], Awaitable[Sequence[TrainingJob]]] | None = None,
-        resume: Resumed | None = None,
+        resume: Resumer | None = None,
         heartbeat_s: float | None = None,
     ) -> None:
         self._client = client
@@ -335,7 +335,7 @@ class Guard:
         run, number, job, problem = look.run, memory.resumes + 1, None, ""
         since = datetime.fromtimestamp(memory.resume.at_s, UTC)
         try:
-            job = await self._resume(run.job, number, since)
+            job = await self._resume(run.job, since)
         except RequestError as error:
             if is_transient(error):
                 return False

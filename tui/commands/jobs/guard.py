@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.errors import NotFound
+from api_client.errors import ConfigurationError, NotFound
 from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
@@ -33,8 +34,8 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command, configuration_if_any, run_settings
 from tui.guard.memory import GuardMemory
-from tui.guard.rules import GuardRules
-from tui.guard.watch import Guard, Reporting, note_delivered, sending
+from tui.guard.rules import GuardRules, resumable_statuses
+from tui.guard.watch import Guard, NotResumed, Reporting, note_delivered, sending
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
 from tui.text.names import listed
@@ -104,6 +105,8 @@ class GuardOptions:
     until: str | None
     after_checkpoint: bool
     dry_run: bool
+    resume_on: frozenset[str] | None
+    max_resumes: int
 
     def rules(self) -> GuardRules:
         return GuardRules(
@@ -111,6 +114,8 @@ class GuardOptions:
             budget_usd=self.budget,
             after_checkpoint=self.after_checkpoint,
             dry_run=self.dry_run,
+            resume_on=self.resume_on or frozenset(),
+            max_resumes=self.max_resumes,
         )
 
     def deadline(self, now: datetime) -> tuple[str, datetime] | None:
@@ -151,7 +156,22 @@ _guard_options = options_as(
         is_flag=True,
         help="Stop a run once it has stored its next checkpoint; at once if it has stalled or is idle.",
     ),
-    click.option("--dry-run", is_flag=True, help="Only report what would be stopped."),
+    click.option("--dry-run", is_flag=True, help="Only report what would be stopped or resumed."),
+    click.option(
+        "--resume-on",
+        type=_Kinds("status", resumable_statuses()),
+        metavar="STATUS[,STATUS]",
+        help="Resume a run that ends so (preempted, failed, expired) from its newest checkpoint. Its config "
+        "is executed on this machine.",
+    ),
+    click.option(
+        "--max-resumes",
+        type=click.IntRange(1),
+        default=3,
+        show_default=True,
+        metavar="N",
+        help="How many times the work of a run is resumed.",
+    ),
 )
 
 
@@ -197,6 +217,8 @@ async def guard(
     rules, deadline = options.rules(), options.deadline(client.clock.now())
     if not options.dry_run and (rules.may_stop or deadline is not None):
         client.check_may_change("stopping jobs")
+    if not options.dry_run and rules.resume_on:
+        client.check_may_change("submitting a job")
     if options.notify and not (notifications.command or notifications.webhook):
         raise CommandFailed(
             "--notify needs notifications.command or notifications.webhook in the settings", ExitCode.USAGE
@@ -218,12 +240,22 @@ async def guard(
         settings=run_settings(),
         deadline=deadline,
         find_more=None if job_ids else finder.active,
+        resume=partial(_resume, client, output),
         heartbeat_s=options.heartbeat_s,
     )
     jobs = await finder.first(watching, is_patient=not options.once)
     if not options.once:
         output.remark(_summary(jobs, rules, deadline))
     return await _run(watching, jobs, reporting.delivery, output, is_once=options.once)
+
+
+async def _resume(client: TrainingClient, output: Output, job: TrainingJob, since: datetime) -> TrainingJob:
+    from tui.commands.jobs.resume import resume_now  # what submits jobs is slow to import
+
+    try:
+        return await resume_now(client, output, job, since)
+    except (CommandFailed, ConfigurationError) as error:
+        raise NotResumed(str(error)) from error
 
 
 def _notifications() -> NotificationSettings:

@@ -298,7 +298,7 @@ async def check_and_submit(
     and any error of ``submit``.
     """
     client.check_may_change("submitting a job")
-    findings = await _findings(client, draft, cli_options)
+    findings = await findings_of(client, draft, cli_options)
     for finding in findings:
         output.remark(finding_text(finding))
     _stop_or_ask(findings, cli_options)
@@ -316,7 +316,7 @@ def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: Pu
     """Do everything except sending; without a server, skip the checks of the account."""
 
     async def with_account(client: TrainingClient, output: Output) -> None:
-        _show(output, draft, cli_options, await _findings(client, draft, cli_options))
+        show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
 
     try:
         run_on_remote(settings, with_account)
@@ -324,10 +324,12 @@ def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: Pu
         reason = "no remote is configured" if isinstance(error, RemoteNotConfigured) else str(error)
         unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
         findings = check(draft.project, draft.plan) if not cli_options.skip_checks else ()
-        _show(settings.output, draft, cli_options, (*findings, unchecked))
+        show_dry_run(settings.output, draft, cli_options, (*findings, unchecked))
 
 
-def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]) -> None:
+def show_dry_run(
+    output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
+) -> None:
     document = dry_run_document(draft.project, draft.source_dir, draft.plan, findings)
     if cli_options.output_format == JSON:
         output.json(document)
@@ -338,7 +340,9 @@ def _show(output: Output, draft: JobDraft, cli_options: PushOptions, findings: S
         raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
 
 
-async def _findings(client: TrainingClient, draft: JobDraft, cli_options: PushOptions) -> tuple[Finding, ...]:
+async def findings_of(
+    client: TrainingClient, draft: JobDraft, cli_options: PushOptions
+) -> tuple[Finding, ...]:
     project = draft.project
     team_name = cli_options.team or project.team_name or client.remote.team
     choice = await choose_team(client, project_name=project.name, wanted=team_name)

@@ -1,0 +1,303 @@
+"""``bt-tui resume``: Continue an ended job from a checkpoint, as a new job."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+
+from api_client.client import TrainingClient
+from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig, TrainingProject
+from api_client.definitions.jobs import LOADED_CHECKPOINTS_FOLDER
+from api_client.models import Checkpoint, TrainingJob
+from api_client.submission.archive import plan_archive
+from api_client.submission.config_file import load_training_project
+from api_client.submission.payload import Overrides, apply_overrides
+from api_client.submission.submitting import Submission
+from api_client.transfers import DownloadError, Existing, NoArchive
+from tui.analysis.checkpoints.facts import checkpoint_facts, facts_of_run
+from tui.commands.jobs.push import (
+    JobDraft,
+    PushOptions,
+    check_and_submit,
+    findings_of,
+    print_or_tail,
+    push_options,
+    show_dry_run,
+)
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
+from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
+from tui.commands.support.output import Output
+from tui.commands.support.progress_line import failure_code, run_plan
+from tui.commands.support.run_options import read_evidence
+from tui.commands.support.session import client_command
+from tui.commands.support.terminal import confirm
+from tui.text.names import listed
+from tui.text.sanitize import sanitize
+
+LATEST, BEST = "latest", "best"
+LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
+MAX_SCRIPT_BYTES = 1_000_000
+"""Larger files are no scripts, and are not searched for the folder of the checkpoint."""
+POLL_S, UPLOAD_POLLS = 10.0, 30
+"""How often, and how many times, to look if the newest checkpoint is still being uploaded."""
+CREATION_SKEW = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """What to resume from, and where its code and its config are."""
+
+    wanted: str = LATEST
+    config_name: str | None = None
+    python: Path | None = None
+    anyway: bool = False
+
+
+@examples(
+    "bt-tui resume abc1234 --dry-run --yes",
+    "bt-tui resume abc1234 --from best --tail",
+    "bt-tui resume abc1234 --from checkpoint-400 --yes",
+)
+@click.command()
+@job_argument
+@click.option(
+    "--from",
+    "wanted",
+    metavar="[latest|best|NAME]",
+    default=LATEST,
+    show_default=True,
+    help="Checkpoint to continue from; best is the one with the lowest logged loss.",
+)
+@click.option(
+    "--config", "config_name", metavar="FILE", help="The config in the job's code (default: config.py)."
+)
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Load the config with this Python interpreter (for its imports).",
+)
+@click.option("--anyway", is_flag=True, help="Also if the code never reads the checkpoint's folder.")
+@push_options(format_option(TABLE, JSON))
+@client_command
+async def resume(
+    client: TrainingClient,
+    output: Output,
+    job_id: str,
+    wanted: str,
+    config_name: str | None,
+    python: Path | None,
+    anyway: bool,
+    cli_options: PushOptions,
+) -> ExitCode:
+    """Continue a job that has ended from one of its checkpoints, as a new job NAME-r2.
+
+    Downloads the job's code, **executes its config.py on this machine** in a process of its own to load it,
+    sets its load_checkpoint_config, keeps the hardware that the job had, shows what changes, and submits it.
+    It is refused if nothing in the code reads $BT_LOAD_CHECKPOINT_DIR: such a job would start from its
+    beginning.
+    """
+    if not cli_options.dry_run:
+        client.check_may_change("submitting a job")
+    job = await client.jobs.find(job_id)
+    if not job.is_finished:
+        raise CommandFailed(f"job {job.id} has not ended: it would run twice; stop it first", ExitCode.USAGE)
+    confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
+    options = ResumeOptions(wanted, config_name, python, anyway)
+    with _folder() as folder:
+        draft = await draft_of(client, output, job, folder, options)
+        if cli_options.dry_run:
+            show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
+            return ExitCode.OK
+        submission = await check_and_submit(client, output, draft, cli_options)
+    created = submission.training_job
+    return await print_or_tail(
+        client, output, created, submission.as_dict(), cli_options.output_format, tail=cli_options.tail
+    )
+
+
+async def resume_now(
+    client: TrainingClient, output: Output, job: TrainingJob, since: datetime
+) -> TrainingJob:
+    """Resume a job from its newest checkpoint without questions, unless that was done ``since`` then.
+
+    Raises CommandFailed, ConfigurationError and RequestError.
+    """
+    name = next_name(job)
+    for other in await client.jobs.search(project_id=job.project_id):
+        if other.name == name and other.created_at and other.created_at >= since - CREATION_SKEW:
+            return other
+    options = PushOptions(
+        team=None, tail=False, dry_run=False, skip_checks=False, assume_yes=True, output_format=TABLE
+    )
+    with _folder() as folder:
+        draft = await draft_of(client, output, job, folder, ResumeOptions())
+        submission: Submission = await check_and_submit(client, output, draft, options)
+    return submission.training_job
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+async def draft_of(
+    client: TrainingClient, output: Output, job: TrainingJob, folder: Path, options: ResumeOptions
+) -> JobDraft:
+    """Prepare a job that continues another, with its code in ``folder``, and remark what changes.
+
+    Raises CommandFailed, ConfigurationError and RequestError.
+    """
+    checkpoint = await _chosen(client, output, job, options.wanted)
+    code = await _unpacked(client, output, job, folder)
+    config = config_in(code, options.config_name)
+    python = options.python or Path(sys.executable)
+    loaded = await asyncio.to_thread(load_training_project, config, python=python)
+    if not options.anyway and not reads_checkpoint(code, loaded):
+        raise CommandFailed(
+            f"not resumed: nothing in the code of job {job.id} reads ${LOAD_VARIABLE}, so it would start "
+            f"from its beginning (--anyway submits it)",
+            ExitCode.USAGE,
+        )
+    project, changes = continued(loaded, job, checkpoint)
+    for change in changes:
+        output.remark(change)
+    # The archive is the job's whole code, wherever its parts came from.
+    project.job.workspace = None
+    return JobDraft(project, code, await asyncio.to_thread(plan_archive, code, None))
+
+
+async def _chosen(client: TrainingClient, output: Output, job: TrainingJob, wanted: str) -> str:
+    """Return the name of the checkpoint to continue from, once its upload is done."""
+    for attempt in range(UPLOAD_POLLS):
+        facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
+        newest = next((each for each in facts if each.is_newest), None)
+        if wanted != LATEST or newest is None or newest.sync != "uploading":
+            break
+        if attempt == 0:
+            output.remark(f"waiting for {newest.name}, which is being uploaded")
+        await client.clock.sleep(POLL_S)
+    stored = [each.checkpoint for each in facts if each.sync != "uploading"]
+    names = [each.checkpoint_id for each in stored]
+    if not stored:
+        raise CommandFailed(f"job {job.id} has no stored checkpoint", ExitCode.NOT_FOUND)
+    if wanted == LATEST:
+        return next(each.name for each in checkpoint_facts(stored) if each.is_newest)
+    if wanted == BEST:
+        return await _best(client, job, stored)
+    if wanted not in names:
+        raise not_in_job(job.id, "checkpoint", wanted, names)
+    return wanted
+
+
+async def _best(client: TrainingClient, job: TrainingJob, stored: list[Checkpoint]) -> str:
+    evidence = await read_evidence(client, job, stored)
+    best = next((facts.name for facts in facts_of_run(evidence.run) if facts.is_best), None)
+    if best is None:
+        why = evidence.problem or "the log reports no loss for its steps"
+        raise CommandFailed(f"the best checkpoint of job {job.id} is unknown: {why}", ExitCode.NOT_FOUND)
+    return best
+
+
+async def _unpacked(client: TrainingClient, output: Output, job: TrainingJob, folder: Path) -> Path:
+    """Download the code of a job and return its folder."""
+    try:
+        plan = await client.downloads.plan_archive(
+            job.project_id, job.id, folder, unpack=True, file_name="code"
+        )
+        report = await run_plan(client, output, plan, Existing.SKIP)
+    except NoArchive as error:
+        raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
+    except DownloadError as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    if report.failed or report.unpacked_to is None:
+        reason = report.failed[0].error if report.failed else "it is no archive"
+        raise CommandFailed(f"can't download the code of job {job.id}: {reason}", failure_code(report))
+    return report.unpacked_to
+
+
+def config_in(code: Path, named: str | None = None) -> Path:
+    """Return the config in a job's code: the one with that name, config.py, or the only possible one.
+
+    Raises CommandFailed.
+    """
+    if named is not None:
+        path = (code / named).resolve()
+        if not path.is_relative_to(code.resolve()) or not path.is_file():
+            raise CommandFailed(f"the job's code has no file {named!r}", ExitCode.NOT_FOUND)
+        return path
+    if (code / "config.py").is_file():
+        return code / "config.py"
+    configs = [
+        path for path in _texts(code) if path.suffix == ".py" and b"TrainingProject" in path.read_bytes()
+    ]
+    if len(configs) != 1:
+        names = listed([sanitize(str(path.relative_to(code))) for path in configs], 5) or "none"
+        raise CommandFailed(
+            f"which file of the job's code is its config? Give --config FILE ({names} could be)",
+            ExitCode.USAGE,
+        )
+    return configs[0]
+
+
+def reads_checkpoint(code: Path, project: TrainingProject) -> bool:
+    """Return True if something in the code or in the start commands reads the checkpoint's folder."""
+    loading = project.job.runtime.load_checkpoint_config
+    folder = loading.download_folder if loading is not None else LOADED_CHECKPOINTS_FOLDER
+    marks = [LOAD_VARIABLE.encode(), folder.encode()]
+    texts = [command.encode() for command in project.job.runtime.start_commands]
+    return any(mark in text for mark in marks for text in (*texts, *map(Path.read_bytes, _texts(code))))
+
+
+def _texts(code: Path) -> list[Path]:
+    """Return the files that may be scripts."""
+    files = [path for path in sorted(code.rglob("*")) if path.is_file() and not path.is_symlink()]
+    return [
+        path
+        for path in files
+        if path.suffix not in (".md", ".rst") and path.stat().st_size <= MAX_SCRIPT_BYTES
+    ]
+
+
+def next_name(job: TrainingJob) -> str:
+    """Return ``llama-r2`` for ``llama``, and ``llama-r3`` for that."""
+    base, number = job.name or job.id, 1
+    if match := re.fullmatch(r"(.+)-r(\d{1,4})", base):
+        base, number = match[1], int(match[2])
+    return f"{base}-r{number + 1}"
+
+
+def continued(
+    project: TrainingProject, job: TrainingJob, checkpoint: str
+) -> tuple[TrainingProject, list[str]]:
+    """Return the project whose job continues another, on the hardware that it had, and what changes."""
+    compute, machine = project.job.compute, job.instance_type
+    had = f"{machine.gpu_type}:{machine.gpu_count}" if machine.gpu_count and machine.gpu_type else None
+    own = compute.accelerator
+    has = f"{own.accelerator.value}:{own.count}" if own is not None and own.accelerator else None
+    is_same_pace = (job.availability_model or "").lower() in ("", compute.availability_model.value)
+    overrides = Overrides(
+        job_name=next_name(job),
+        accelerator=had if had != has else None,
+        node_count=job.node_count if job.node_count not in (None, compute.node_count) else None,
+        priority=job.priority if job.priority not in (None, 0, project.job.priority) else None,
+        availability=None if is_same_pace else (job.availability_model or "").lower(),
+    )
+    changed, replaced = apply_overrides(project, overrides)
+    before = changed.job.runtime.load_checkpoint_config or LoadCheckpointConfig()
+    reference = BasetenCheckpoint.from_named_checkpoint(checkpoint, job.id)
+    changed.job.runtime.load_checkpoint_config = before.model_copy(
+        update={"enabled": True, "checkpoints": [reference]}
+    )
+    changes = [*replaced, f"load_checkpoint_config: {checkpoint} of job {job.id}"]
+    return changed, changes
