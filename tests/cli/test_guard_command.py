@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,22 @@ def test_budget_stops_a_run(cli: RunCli, baseten: FakeBaseten) -> None:
     assert (calm.code, calm.out) == (ExitCode.OK, "")
     assert "of a budget of $20" in cli("guard job1 --once --budget $20").out
     assert len(paths) == 1
+
+
+@pytest.mark.parametrize(("passed_h", "stopped"), [(0.1, 1), (13.0, 0)])
+@pytest.mark.proves("docs/guard.md", "The state file")
+def test_deadline_that_passed_while_no_guard_ran_still_stops(
+    cli: RunCli, baseten: FakeBaseten, passed_h: float, stopped: int
+) -> None:
+    paths = serve(baseten)
+    assert cli("guard job1 --once --until 1h").out == ""
+    path = state_path("guard.json")
+    state = json.loads(path.read_text())
+    (run,) = state["runs"].values()
+    run["deadline_s"] = time.time() - passed_h * 3600
+    path.write_text(json.dumps(state))
+    result = cli("guard job1 --once --until 1h")
+    assert (len(paths), "stopped: it is past" in result.out) == (stopped, bool(stopped))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from api_client.models.jobs import JobStatus, TrainingJob, short_status
 from tui.alerts.alert import Alert, Event, is_news, severity_of_end
@@ -29,17 +29,23 @@ LOOKS_TO_STOP = 2
 REPEAT_STOP_S = 120.0
 """Request a stop again if no answer to it was noted for this long, and the run still runs."""
 
-BUDGET, DEADLINE = "budget", "deadline"
 Action = Literal["none", "stop", "resume"]
+
+
+class Deadline(NamedTuple):
+    """A time as it was typed, and the one (UTC) that it means."""
+
+    typed: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class GuardRules:
-    """When to stop a run, and when to resume it. ``until`` is UTC, ``resume_on`` are short statuses."""
+    """When to stop a run, and when to resume it; ``resume_on`` are short statuses."""
 
     stop_on: frozenset[str] = frozenset()
     budget_usd: float | None = None
-    until: datetime | None = None
+    until: Deadline | None = None
     after_checkpoint: bool = False
     dry_run: bool = False
     resume_on: frozenset[str] = frozenset()
@@ -267,8 +273,9 @@ class _Decider:
             looks = self.memory.findings[finding.key].looks
             if str(finding.kind) in self.rules.stop_on and looks >= LOOKS_TO_STOP:
                 return _Cause(finding.key, f"{finding.kind}: {finding.text}")
-        if self.rules.until is not None and self.run.at >= self.rules.until:
-            return _Cause(DEADLINE, f"it is past {local_time(self.rules.until, '%H:%M')}")
+        until = self.rules.until
+        if until is not None and self.run.at >= until.at:
+            return _Cause("deadline", f"it is past {local_time(until.at, '%H:%M')}")
         return self._spent_cause(self.rules.budget_usd)
 
     def _spent_cause(self, budget_usd: float | None) -> _Cause | None:
@@ -276,13 +283,13 @@ class _Decider:
             return None
         spent = spent_usd(self.run)
         if spent is None:
-            if self._is_first(BUDGET):
+            if self._is_first("budget"):
                 words = "the budget can't be watched: the price of its nodes is unknown; see [prices]"
                 self._report("not-stopped", words)
             return None
         if spent < budget_usd:
             return None
-        return _Cause(BUDGET, f"spent ≈ {money(spent)} of a budget of {money(budget_usd)}")
+        return _Cause("budget", f"spent ≈ {money(spent)} of a budget of {money(budget_usd)}")
 
     def _saves_no_more(self, cause: _Cause) -> bool:
         """Return True if the next checkpoint may never come."""

@@ -97,7 +97,6 @@ class Guard:
         reporting: Reporting,
         *,
         settings: RunSettings = DEFAULT,
-        deadline: tuple[str, datetime] | None = None,
         find_more: Callable[[], Awaitable[Sequence[TrainingJob]]] | None = None,
         resume: Resumer | None = None,
         heartbeat_s: float | None = None,
@@ -108,7 +107,6 @@ class Guard:
         self._memory = memory
         self._reporting = reporting
         self._settings = settings
-        self._deadline = deadline
         self._find_more = find_more
         self._resume = resume
         self._heartbeat_s = heartbeat_s
@@ -270,13 +268,13 @@ class Guard:
 
     def _with_deadline(self, memory: RunMemory, now: datetime) -> tuple[RunMemory, GuardRules]:
         """Return the rules with the run's own deadline: a restarted guard means the same one."""
-        if self._deadline is None:
+        until = self._rules.until
+        if until is None:
             return memory, self._rules
-        typed, until = self._deadline
-        stored = datetime.fromtimestamp(memory.deadline_s, UTC)
-        if memory.typed_deadline == typed and now - stored < SAME_DEADLINE:
+        stored = until._replace(at=datetime.fromtimestamp(memory.deadline_s, UTC))
+        if memory.typed_deadline == until.typed and now - stored.at < SAME_DEADLINE:
             until = stored
-        changes = {"typed_deadline": typed, "deadline_s": until.timestamp()}
+        changes = {"typed_deadline": until.typed, "deadline_s": until.at.timestamp()}
         return memory.model_copy(update=changes), replace(self._rules, until=until)
 
     def _transact(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:

@@ -20,6 +20,7 @@ from tui.guard.memory import RunMemory
 from tui.guard.rules import (
     BLIND_AFTER_S,
     REPEAT_STOP_S,
+    Deadline,
     GuardRules,
     Look,
     decide,
@@ -171,7 +172,7 @@ def test_what_stopping_loses_is_said() -> None:
 
 
 def test_deadline_stops_a_run_once_it_has_passed() -> None:
-    story = Story(GuardRules(until=ONE_O_CLOCK + timedelta(minutes=5)))
+    story = Story(GuardRules(until=Deadline("13:05", ONE_O_CLOCK + timedelta(minutes=5))))
     assert story.looks(seen(4), seen(6, problem="no log"), seen(7)) == [[], [], ["stopped"]]
 
 
@@ -260,7 +261,7 @@ RULES = st.builds(
     GuardRules,
     stop_on=st.sets(st.sampled_from(["loss-not-finite", "stalled", "gpu-idle"])).map(frozenset),
     budget_usd=st.sampled_from([None, 1.0, 1e6]),
-    until=st.sampled_from([None, ONE_O_CLOCK + timedelta(minutes=30)]),
+    until=st.sampled_from([None, Deadline("13:30", ONE_O_CLOCK + timedelta(minutes=30))]),
     after_checkpoint=st.booleans(),
     dry_run=st.booleans(),
 )
@@ -298,7 +299,7 @@ def test_no_night_stops_a_run_twice_or_blindly_or_without_cause(
         assert (
             any(str(each.kind) in rules.stop_on for each in look.run.findings)
             or rules.budget_usd == 1.0
-            or (rules.until is not None and look.run.at >= rules.until)
+            or (rules.until is not None and look.run.at >= rules.until.at)
         )
         memory = stop_answered(memory, look.run, "").memory
     assert stops <= 1

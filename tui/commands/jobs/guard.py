@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -34,13 +33,13 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command, configuration_if_any, run_settings
 from tui.guard.memory import GuardMemory
-from tui.guard.rules import GuardRules, resumable_statuses
+from tui.guard.rules import Deadline, GuardRules, resumable_statuses
 from tui.guard.watch import Guard, NotResumed, Reporting, note_delivered, sending
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
-from tui.text.times import local_time, span_of
+from tui.text.times import DATE_AND_MINUTE, local_time, span_of
 from tui.text.units import counted, money
 
 STATE_FILE = "guard.json"
@@ -92,64 +91,37 @@ def next_moment(typed: str, now: datetime) -> datetime:
     return now + span_of(text)
 
 
-@dataclass(frozen=True, slots=True)
-class GuardOptions:
-    """What the command line says of the guard itself."""
-
-    notify: bool
-    test: bool
-    once: bool
-    heartbeat_s: float | None
-    stop_on: frozenset[str] | None
-    budget: float | None
-    until: str | None
-    after_checkpoint: bool
-    dry_run: bool
-    resume_on: frozenset[str] | None
-    max_resumes: int
-
-    def rules(self) -> GuardRules:
-        return GuardRules(
-            stop_on=self.stop_on or frozenset(),
-            budget_usd=self.budget,
-            after_checkpoint=self.after_checkpoint,
-            dry_run=self.dry_run,
-            resume_on=self.resume_on or frozenset(),
-            max_resumes=self.max_resumes,
-        )
-
-    def deadline(self, now: datetime) -> tuple[str, datetime] | None:
-        if self.until is None:
-            return None
-        try:
-            return self.until, next_moment(self.until, now)
-        except (ValueError, OverflowError):
-            problem = f"{self.until[:40]!r} is not a time such as 06:00 or 8h"
-            raise click.BadParameter(problem, param_hint="--until") from None
+def _deadline(context: click.Context, parameter: click.Parameter, typed: str | None) -> Deadline | None:
+    if typed is None:
+        return None
+    try:
+        return Deadline(typed, next_moment(typed, datetime.now(UTC)))
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{typed[:40]!r} is not a time such as 06:00 or 8h") from None
 
 
-_guard_options = options_as(
-    "options",
-    GuardOptions,
-    click.option("--notify", is_flag=True, help="Deliver alerts by the command and webhook of the settings."),
-    click.option("--test", is_flag=True, help="Send a test notification, report the answer, and exit."),
-    click.option("--once", is_flag=True, help="Look once and exit, for cron; the exit code is the verdict."),
-    click.option(
-        "--heartbeat",
-        "heartbeat_s",
-        type=Span(),
-        metavar="SPAN",
-        help="Report that the guard is alive every 1h or so: its silence then means that it is not.",
-    ),
+_rules = options_as(
+    "rules",
+    GuardRules,
     click.option(
         "--stop-on",
         type=_Kinds("finding", sorted(KINDS)),
+        default="",
         metavar="KIND[,KIND]",
         help="Stop a run with such a finding, as in loss-not-finite,stalled; docs/health.md lists them.",
     ),
-    click.option("--budget", type=_Dollars(), metavar="200usd", help="Stop a run that has cost this much."),
     click.option(
-        "--until", metavar="TIME", help="Stop the runs at 06:00, at a date and time, or 8h from now."
+        "--budget",
+        "budget_usd",
+        type=_Dollars(),
+        metavar="200usd",
+        help="Stop a run that has cost this much.",
+    ),
+    click.option(
+        "--until",
+        metavar="TIME",
+        callback=_deadline,
+        help="Stop the runs at 06:00, at a date and time, or 8h from now.",
     ),
     click.option(
         "--after-checkpoint",
@@ -160,6 +132,7 @@ _guard_options = options_as(
     click.option(
         "--resume-on",
         type=_Kinds("status", resumable_statuses()),
+        default="",
         metavar="STATUS[,STATUS]",
         help="Resume a run that ends so (preempted, failed, expired) from its newest checkpoint. Its config "
         "is executed on this machine.",
@@ -187,7 +160,17 @@ _guard_options = options_as(
 @click.option("--project", metavar="PROJECT", help="All active runs of this project (id or name).")
 @click.option("--project-id", metavar="ID", hidden=True, help="Same as --project.")
 @click.option("--all", "watch_all", is_flag=True, help="All active runs that you can see.")
-@_guard_options
+@_rules
+@click.option("--notify", is_flag=True, help="Deliver alerts by the command and webhook of the settings.")
+@click.option("--test", is_flag=True, help="Send a test notification, report the answer, and exit.")
+@click.option("--once", is_flag=True, help="Look once and exit, for cron; the exit code is the verdict.")
+@click.option(
+    "--heartbeat",
+    "heartbeat_s",
+    type=Span(),
+    metavar="SPAN",
+    help="Report that the guard is alive every 1h or so: its silence then means that it is not.",
+)
 @format_option(TEXT, NDJSON)
 @client_command
 async def guard(
@@ -197,7 +180,11 @@ async def guard(
     project: str | None,
     project_id: str | None,
     watch_all: bool,
-    options: GuardOptions,
+    rules: GuardRules,
+    notify: bool,
+    test: bool,
+    once: bool,
+    heartbeat_s: float | None,
     output_format: str,
 ) -> ExitCode:
     """Watch runs without a screen until they end.
@@ -212,14 +199,13 @@ async def guard(
     What was reported and decided is kept in a file: a guard that is started again repeats nothing.
     """
     notifications = _notifications()
-    if options.test:
+    if test:
         return await _test(output, notifications)
-    rules, deadline = options.rules(), options.deadline(client.clock.now())
-    if not options.dry_run and (rules.may_stop or deadline is not None):
+    if rules.may_stop and not rules.dry_run:
         client.check_may_change("stopping jobs")
-    if not options.dry_run and rules.resume_on:
+    if rules.resume_on and not rules.dry_run:
         client.check_may_change("submitting a job")
-    if options.notify and not (notifications.command or notifications.webhook):
+    if notify and not (notifications.command or notifications.webhook):
         raise CommandFailed(
             "--notify needs notifications.command or notifications.webhook in the settings", ExitCode.USAGE
         )
@@ -230,7 +216,7 @@ async def guard(
     )
     finder = _Finder(client, job_ids, selected_project(project, project_id), watch_all=watch_all)
     reporting = Reporting(_printer(output, output_format), settings=notifications)
-    if options.notify:
+    if notify:
         reporting.delivery = _delivery(client, output, notifications, memory)
     watching = Guard(
         client,
@@ -238,15 +224,14 @@ async def guard(
         memory,
         reporting,
         settings=run_settings(),
-        deadline=deadline,
         find_more=None if job_ids else finder.active,
         resume=partial(_resume, client, output),
-        heartbeat_s=options.heartbeat_s,
+        heartbeat_s=heartbeat_s,
     )
-    jobs = await finder.first(watching, is_patient=not options.once)
-    if not options.once:
-        output.remark(_summary(jobs, rules, deadline))
-    return await _run(watching, jobs, reporting.delivery, output, is_once=options.once)
+    jobs = await finder.first(watching, is_patient=not once)
+    if not once:
+        output.remark(_summary(jobs, rules))
+    return await _run(watching, jobs, reporting.delivery, output, is_once=once)
 
 
 async def _resume(client: TrainingClient, output: Output, job: TrainingJob, since: datetime) -> TrainingJob:
@@ -403,13 +388,13 @@ def _printer(output: Output, output_format: str) -> Callable[[Alert], None]:
     return print_line
 
 
-def _summary(jobs: Sequence[TrainingJob], rules: GuardRules, deadline: tuple[str, datetime] | None) -> str:
+def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
     """Return ``watching 2 runs; stops them on stalled, a budget of $200.00, at 06:00``."""
     causes = [*sorted(rules.stop_on)]
     if rules.budget_usd is not None:
         causes.append(f"a budget of {money(rules.budget_usd)}")
-    if deadline is not None:
-        causes.append(local_time(deadline[1], "%Y-%m-%d %H:%M"))
+    if rules.until is not None:
+        causes.append(local_time(rules.until.at, DATE_AND_MINUTE))
     stops = "; nothing is stopped"
     if causes:
         when = " after the next checkpoint" if rules.after_checkpoint else ""
