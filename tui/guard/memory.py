@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tui.settings.remembered import State, change_state, read_state
 
-MAX_RUNS, MAX_UNSENT = 1000, 200
+MAX_RUNS, MAX_UNSENT = 500, 200
 """Of more runs or undelivered alerts, the oldest are forgotten."""
 
 

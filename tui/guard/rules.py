@@ -29,6 +29,9 @@ LOOKS_TO_STOP = 2
 REPEAT_STOP_S = 120.0
 """Request a stop again if no answer to it was noted for this long, and the run still runs."""
 
+STOPS_WITHIN_S = 600.0
+"""A run that still runs this long after it was stopped is reported."""
+
 Action = Literal["none", "stop", "resume"]
 
 
@@ -236,6 +239,8 @@ class _Decider:
     def _consider_stop(self) -> None:
         stop, cause = self.memory.stop, self._cause()
         if stop is not None and stop.state == "done":
+            if self.now_s - stop.at_s >= STOPS_WITHIN_S and self._is_first("still running"):
+                self._report("not-stopped", "still runs, although its stop was accepted", "critical")
             return
         if cause is None:
             if stop is not None and stop.state == "planned":

@@ -342,8 +342,7 @@ class Guard:
             problem = str(error)
         if job is not None:
             self._resumed.append(job)
-            start = RunMemory(resumes=number)
-            self._transact(job.id, lambda _memory: Decision(start))
+            self._transact(job.id, lambda memory: Decision(memory.model_copy(update={"resumes": number})))
         self._transact(run.job.id, lambda memory: resume_answered(memory, run, job, problem))
         return True
 

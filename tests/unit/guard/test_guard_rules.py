@@ -109,7 +109,7 @@ def test_run_is_stopped_after_two_complete_looks() -> None:
     )
     assert events[-1] == ["stopped"]
     assert story.stops == 1
-    assert story.looks(seen(4, NAN), seen(90, NAN)) == [[], []]
+    assert story.looks(seen(4, NAN), seen(90, NAN), seen(91, NAN)) == [[], ["not-stopped"], []]
     assert story.stops == 1
 
 

@@ -354,7 +354,7 @@ async def _run(
         await (watching.look_once(jobs) if is_once else watching.run(jobs))
         if delivery is not None:
             await delivery.drain(LAST_SENDING_S)
-    if left := watching.unsent:
+    if delivery is not None and (left := watching.unsent):
         output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
     return _verdict(watching) if is_once else _outcome(watching)
 
