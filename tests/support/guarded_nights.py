@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -48,10 +48,6 @@ class Killed(BaseException):
     """The guard's process is gone."""
 
 
-async def _at_once() -> None:
-    """Nothing has to happen before."""
-
-
 class MortalClock(FastClock):
     """A clock that goes on once all runs of a guard wait, and kills it at some moments.
 
@@ -61,7 +57,6 @@ class MortalClock(FastClock):
     def __init__(self) -> None:
         super().__init__(begin_s=EVENING.timestamp())
         self.kills_at_s: list[float] = []
-        self.before_kill: Callable[[], Awaitable[None]] = _at_once
         self._sleepers: list[tuple[float, int, asyncio.Event]] = []
 
     async def sleep(self, seconds: float) -> None:
@@ -74,7 +69,6 @@ class MortalClock(FastClock):
             self._sleepers.remove(sleeper)
         if self.kills_at_s and self.passed_s >= self.kills_at_s[0]:
             del self.kills_at_s[0]
-            await self.before_kill()
             raise Killed
 
     async def run(self) -> None:
@@ -134,8 +128,6 @@ class Night:
             try:
                 memory = GuardMemory(self.state, self.alerts.append)
                 reporting = Reporting(self.alerts.append, _delivery(self.webhook, memory))
-                if reporting.delivery is not None:  # what is on its way may arrive twice
-                    self.clock.before_kill = partial(reporting.delivery.drain, self.patience_s)
                 guard = Guard(client, rules, memory, reporting, **options)
                 self._client = client
                 ids = [self.job_id(name) for name in names]
@@ -145,9 +137,11 @@ class Night:
                         ids.append(known.resume.job_id)
                 jobs = [await self._find(client, job_id) for job_id in ids]
                 async with sending(reporting.delivery):
-                    await guard.run(jobs)
-                    if reporting.delivery is not None:
-                        await reporting.delivery.drain(self.patience_s)
+                    try:
+                        await guard.run(jobs)
+                    finally:  # what is on its way when a guard is killed may arrive twice
+                        if reporting.delivery is not None:
+                            await reporting.delivery.drain(self.patience_s)
                 return
             except Killed:
                 continue
@@ -165,7 +159,6 @@ class Night:
             self.kills_after_stop = False
             with suppress(RequestError):
                 await stop(project_id, job_id)
-            await self.clock.before_kill()
             raise Killed
 
         client.jobs.stop = stop_and_die  # type: ignore[method-assign]
