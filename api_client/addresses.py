@@ -11,35 +11,27 @@ import re
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from api_client.errors import AddressRefused, ConfigurationError
+from api_client.errors import AddressRefused, ApiClientError, ConfigurationError
 
-THIS_MACHINE = "this machine"
-PRIVATE = "a private network"
-SHARED = "a provider's shared network"
-TESTS = "a network for tests"
-_REACHABLE_IF_REMOTE_IS_THERE = frozenset({THIS_MACHINE, PRIVATE, SHARED, TESTS})
-"""VPNs and sandboxes use the last two: Tailscale has shared addresses, others have test addresses."""
-
-_METADATA = "a cloud's metadata service"
-_RESERVED = "reserved"
-
+THIS_MACHINE = "on this machine"
 _KINDS: dict[str, str] = {
     # Most specific network first.
-    _METADATA: "169.254.169.254 169.254.170.2 192.0.0.192 100.100.100.200 168.63.129.16"
+    "a cloud's metadata service": "169.254.169.254 169.254.170.2 192.0.0.192 100.100.100.200 168.63.129.16"
     " fd00:ec2::/32 fd20:ce::/32",
     THIS_MACHINE: "127.0.0.0/8 ::1",
-    PRIVATE: "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
-    SHARED: "100.64.0.0/10",
-    TESTS: "198.18.0.0/15 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32",
-    "link-local": "169.254.0.0/16 fe80::/10",
-    "multicast": "224.0.0.0/4 ff00::/8",
-    "unspecified": "0.0.0.0/8 ::",
-    _RESERVED: "192.0.0.0/24 192.88.99.0/24 240.0.0.0/4 2001::/23 2002::/16 3fff::/20",
+    "in a private network": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
+    # VPNs and sandboxes use the next two: Tailscale has shared addresses, others have test addresses.
+    "in a provider's shared network": "100.64.0.0/10",
+    "in a network for tests": "198.18.0.0/15 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32",
+    "a link-local address": "169.254.0.0/16 fe80::/10",
+    "a multicast address": "224.0.0.0/4 ff00::/8",
+    "an unspecified address": "0.0.0.0/8 ::",
+    "a reserved address": "192.0.0.0/24 192.88.99.0/24 240.0.0.0/4 2001::/23 2002::/16 3fff::/20",
 }
 _NETWORKS = [(ip_network(text), kind) for kind, texts in _KINDS.items() for text in texts.split()]
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
@@ -51,13 +43,13 @@ def _kind_of(text: str) -> str:
     address = ip_address(text)
     if isinstance(address, IPv6Address):
         if address in _NAT64:
-            return _RESERVED if _kind_of(str(IPv4Address(int(address) & 0xFFFFFFFF))) else ""
+            return "a reserved address" if _kind_of(str(IPv4Address(int(address) & 0xFFFFFFFF))) else ""
         address = address.ipv4_mapped or address
     for network, kind in _NETWORKS:
         if address in network:  # never one of another version
             return kind
     if isinstance(address, IPv6Address) and address not in _GLOBAL_IPV6:
-        return _RESERVED
+        return "a reserved address"
     return THIS_MACHINE if _is_own(text) else ""
 
 
@@ -90,8 +82,7 @@ class Destinations:
     """
 
     def __init__(self, hosts: Iterable[str] = (), networks: Iterable[str] = ()) -> None:
-        self._networks = set(networks) & _REACHABLE_IF_REMOTE_IS_THERE
-        self._proxied: set[tuple[str, int]] = set()
+        self._networks = set(filter(_is_reachable_from_within, networks))
         for host in hosts:
             self.remote_is_at(host)
 
@@ -102,11 +93,10 @@ class Destinations:
 
     def remote_is_at(self, address: str) -> None:
         """Record an address of the remote; names are ignored, because their owner decides where they lead."""
-        try:
+        with suppress(ValueError):
             kind = THIS_MACHINE if is_loopback(address) else _kind_of(address)
-            self._networks |= {kind} & _REACHABLE_IF_REMOTE_IS_THERE
-        except ValueError:
-            return
+            if _is_reachable_from_within(kind):
+                self._networks.add(kind)
 
     def resolve(self, host: str, port: int) -> list[str]:
         """Return the addresses to connect to. Raises AddressRefused, or OSError for an unknown name."""
@@ -122,27 +112,16 @@ class Destinations:
             self._check(host, address)
         return addresses
 
-    def check_proxied(self, host: str, port: int) -> None:
-        """Check a name that a proxy will resolve, if it resolves here too. Raises AddressRefused."""
-        if (host, port) in self._proxied:
-            return
-        with suppress(OSError):
-            self.resolve(host, port)
-        self._proxied.add((host, port))
-
     def _check(self, host: str, address: str) -> None:
         kind = _kind_of(address)
-        if not kind or kind in self._networks:
-            return
-        where = host if host == address else f"{host} ({address})"
-        if kind in _REACHABLE_IF_REMOTE_IS_THERE:
-            where_is = f"on {kind}" if kind == THIS_MACHINE else f"in {kind}"
-            why = f"it is {where_is}, but the server that named it is not"
-        elif kind == _METADATA:
-            why = f"it is {kind}"
-        else:
-            why = f"it is a {kind} address" if kind[0] not in "aeiou" else f"it is an {kind} address"
-        raise AddressRefused(f"not connected to {where}: {why}")
+        if kind and kind not in self._networks:
+            where = host if host == address else f"{host} ({address})"
+            but = ", but the server that named it is not" if _is_reachable_from_within(kind) else ""
+            raise AddressRefused(f"not connected to {where}: it is {kind}{but}")
+
+
+def _is_reachable_from_within(kind: str) -> bool:
+    return kind.startswith(("on ", "in "))
 
 
 DEFAULT_PORTS = {"http": 80, "https": 443}  # default ports of the supported schemes
@@ -188,38 +167,33 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
     Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine
     other than this one, which would send the key unencrypted.
     """
-    parts = split_url(text.strip())
-    if parts is None:
-        raise ConfigurationError(
-            f"{source} is not a usable address: expected one like https://app.baseten.co"
-        )
-    if parts.username is not None or parts.password is not None:
-        raise ConfigurationError(f"{source} contains a user name or password; remove it")
+    url, parts = parse_url(text.strip(), source=source, error=ConfigurationError)
     if parts.query or parts.fragment:
         raise ConfigurationError(f"{source} must not contain ? or #")
-    url = BaseUrl(*host_and_port(parts), parts.path.rstrip("/"))
-    if url.scheme == "http" and not url.is_loopback:
-        raise ConfigurationError(
-            f"{source} is http://{url.netloc}: keys are sent over plain http only to this machine; use https"
-        )
-    return url
+    return replace(url, prefix=parts.path.rstrip("/"))
 
 
-def split_url(text: str) -> SplitResult | None:
-    """Split an http or https URL; None if it has no valid host or port, or invalid characters."""
+def parse_url(text: str, *, source: str, error: type[ApiClientError]) -> tuple[BaseUrl, SplitResult]:
+    """Parse a URL, and return its server and its parts; ``source`` names it in messages.
+
+    Raises ``error`` for anything but https (plain http only to this machine), for an invalid host or
+    port, for characters that are invalid in a URL, and for credentials, which would be sent as such.
+    """
     is_readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
     try:
         parts = urlsplit(text if is_readable else "")
-        is_usable = parts.scheme in DEFAULT_PORTS and parts.port != 0 and is_host(host_and_port(parts)[1])
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+        is_usable = parts.scheme in DEFAULT_PORTS and port != 0 and is_host(host)
     except ValueError:
-        return None
-    return parts if is_usable else None
-
-
-def host_and_port(parts: SplitResult) -> tuple[str, str, int]:
-    """Return scheme, host and port of a split URL."""
-    host = (parts.hostname or "").rstrip(".")
-    return parts.scheme, host, parts.port or DEFAULT_PORTS[parts.scheme]
+        is_usable = False
+    if not is_usable:
+        raise error(f"{source} has an invalid host: expected one like https://app.baseten.co")
+    if parts.username is not None or parts.password is not None:
+        raise error(f"{source} contains a user name or password")
+    url = BaseUrl(parts.scheme, host, port or DEFAULT_PORTS[parts.scheme])
+    if url.scheme == "http" and not url.is_loopback:
+        raise error(f"{source} is http://{url.netloc}: plain http is only for this machine; use https")
+    return url, parts
 
 
 def is_loopback(host: str) -> bool:

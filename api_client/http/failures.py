@@ -17,6 +17,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+import httpcore
 import httpx
 
 from api_client.errors import (
@@ -41,6 +42,13 @@ from api_client.remotes import Remote
 MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of a server's own text in a message, in characters
 _MAX_PARSED_BYTES = 65_536
 _REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
+
+_BROKEN_OFF = (
+    httpx.NetworkError,
+    httpx.RemoteProtocolError,
+    httpcore.NetworkError,
+    httpcore.RemoteProtocolError,
+)
 
 UNRESOLVED = "its name cannot be resolved"
 _REASONS = {
@@ -72,15 +80,15 @@ class RequestLine(NamedTuple):
         return {"method": self.method, "path": self.path, "attempts": self.attempt}
 
 
-def clean(text: object, remote: Remote) -> str:
+def clean(text: object, remote: Remote | None = None) -> str:
     """Clean a server's text: one printable line without the key, of limited length."""
     message = "".join(
         " " if character.isspace() else "" if unicodedata.category(character)[0] == "C" else character
         for character in str(text)[:_MAX_PARSED_BYTES]
     )
     # Remove the key before truncating the text, or half of a key could remain.
-    secrets = [remote.key.get_secret_value()] if remote.key else []
-    for key in filter(None, secrets + (remote.login.secrets() if remote.login else [])):
+    secrets = [remote.key.get_secret_value()] if remote and remote.key else []
+    for key in filter(None, secrets + (remote.login.secrets() if remote and remote.login else [])):
         message = message.replace(key, "[key]")
     message = " ".join(message.split())
     return (
@@ -131,24 +139,24 @@ def from_answer(
     return error
 
 
-def from_exception(error: Exception, remote: Remote, host: str, line: RequestLine) -> Failure:
-    """Build the failure for an exception that httpx raised."""
+def from_exception(error: Exception, remote: Remote | None, host: str, line: RequestLine) -> Failure:
+    """Build the failure for an exception that httpx raised, or httpcore."""
     details = line.details
-    if isinstance(error, httpx.ConnectTimeout):
+    if isinstance(error, httpx.ConnectTimeout | httpcore.ConnectTimeout):
         return Failure(TimedOut(f"can't reach {host}: no response in time", **details), False)
-    if isinstance(error, httpx.TimeoutException | TimeoutError):
+    if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException | TimeoutError):
         return Failure(TimedOut(f"{host} sent no complete response in time", **details), True)
-    if isinstance(error, httpx.ConnectError):
+    if isinstance(error, httpx.ConnectError | httpcore.ConnectError):
         reason = _reason(error, remote)
         message = f"can't resolve {host}" if reason == UNRESOLVED else f"can't reach {host}: {reason}"
         return Failure(Unreachable(message, **details), False)
-    if isinstance(error, httpx.ProxyError):
+    if isinstance(error, httpx.ProxyError | httpcore.ProxyError):
         reason = clean(error, remote)
         return Failure(Unreachable(f"can't reach {host} through the proxy: {reason}", **details), False)
     if isinstance(error, httpx.DecodingError):
         kind = AnswerTooLarge if isinstance(error, BodyTooLarge) else InvalidAnswer
         return Failure(kind(f"can't {line.words}: {host} {clean(error, remote)}", **details), True)
-    if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
+    if isinstance(error, _BROKEN_OFF):
         reason = _reason(error, remote)
         return Failure(Unreachable(f"{host} broke off its response: {reason}", **details), True)
     # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
@@ -234,7 +242,7 @@ def _is_html(content: bytes, content_type: str) -> bool:
     return "html" in content_type.lower() or content.lstrip()[:1] == b"<"
 
 
-def _reason(error: BaseException, remote: Remote) -> str:
+def _reason(error: BaseException, remote: Remote | None) -> str:
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"certificate not trusted ({clean(cause.verify_message, remote)})"

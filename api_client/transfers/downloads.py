@@ -9,9 +9,8 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
@@ -21,13 +20,14 @@ from api_client.errors import NotFound
 from api_client.files import TEMPORARY_PREFIX
 from api_client.http.retry import RetryPolicy
 from api_client.models import CheckpointFile
-from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
+from api_client.models.checkpoints import ROOT_CHECKPOINT
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.jobs import Jobs
-from api_client.transfers.download_run import DownloadRun, refreshed_plan
-from api_client.transfers.file_names import resolve_names, safe_component
+from api_client.transfers.download_run import DownloadRun
+from api_client.transfers.file_names import safe_component
 from api_client.transfers.objects import Objects
 from api_client.transfers.part_file import translate_os_errors
+from api_client.transfers.plans import chosen, make_plan, plain_checkpoint, planned_file, refreshed_plan
 from api_client.transfers.records import (
     DestinationExists,
     DownloadError,
@@ -37,79 +37,13 @@ from api_client.transfers.records import (
     NoArchive,
     OnProgress,
     PlannedFile,
-    RefusedName,
 )
 
 RESERVED_DISK_BYTES = 64 * 1024**2  # disk space that unpacking leaves free
 
 
-def planned_file(file: CheckpointFile) -> PlannedFile:
-    """Convert a file of the API, without a path yet; a null or missing size is None, not zero."""
-    says_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
-    return PlannedFile(
-        file.relative_file_name,
-        Path(),
-        file.size_bytes if says_size else None,
-        file.url,
-        file.node_rank,
-        file.last_modified,
-    )
-
-
-def chosen(
-    files: Iterable[PlannedFile],
-    checkpoints: Iterable[str] | None,
-    patterns: Iterable[str] | None,
-    all_checkpoints: Collection[str] = (),
-) -> list[PlannedFile]:
-    """Return the files of these checkpoints (None: all) that match one of the globs (None: all).
-
-    The checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``. A glob is
-    matched against the name below the checkpoint's folder, the whole name, and its last part.
-    """
-    names = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
-    others = set(all_checkpoints) - {ROOT_CHECKPOINT}
-    globs = None if patterns is None else list(patterns)
-    return [
-        file
-        for file in files
-        if (names is None or any(belongs_to(file.name, name, others) for name in names))
-        and (globs is None or any(_matches(file.name, glob) for glob in globs))
-    ]
-
-
-def plain_checkpoint(name: str) -> str:
-    """Strip what shell completion adds around a checkpoint's name."""
-    return name.removeprefix("./").strip("/") or ROOT_CHECKPOINT
-
-
-def _matches(name: str, glob: str) -> bool:
-    plain = name.removeprefix("./")
-    below = plain.partition("/")[2]
-    return any(fnmatchcase(text, glob) for text in (plain, below, plain.rpartition("/")[2]) if text)
-
-
 async def list_files(checkpoints: Checkpoints, project_id: str, job_id: str) -> list[PlannedFile]:
     return [planned_file(file) async for file in checkpoints.files(project_id, job_id)]
-
-
-TIME_TOLERANCE_S = 2.0  # coarsest resolution of modification times in common file systems
-
-
-def make_plan(
-    project_id: str, job_id: str, folder: Path, files: Sequence[PlannedFile], *, by_rank: bool
-) -> DownloadPlan:
-    """Lay out the files below ``folder`` and check what already exists. Writes nothing."""
-    # An object store's folder markers are no files.
-    by_key = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
-    planned, refused = [], []
-    for file, target in zip(by_key.values(), resolve_names(list(by_key), by_rank=by_rank), strict=True):
-        if target.parts:
-            planned.append(replace(file, path=folder.joinpath(*target.parts)))
-        else:
-            refused.append(RefusedName(file.name, target.reason, file.node_rank))
-    plan = DownloadPlan(project_id, job_id, folder, tuple(planned), refused=tuple(refused))
-    return refreshed_plan(plan)
 
 
 def unpack(archive: Path, folder: Path) -> Path:

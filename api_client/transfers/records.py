@@ -62,6 +62,11 @@ class PlannedFile:
         """Identifies the file in the job, whatever its URL."""
         return ServerName(self.node_rank, self.name)
 
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes to fetch, as far as the size is known."""
+        return max(0, (self.size_bytes or 0) - self.part_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedName:
@@ -76,17 +81,16 @@ class RefusedName:
 class DownloadPlan:
     """Plan of what to write where. Nothing has been written yet.
 
-    ``total_bytes`` is the size of all files. ``needed_bytes`` is the disk space still needed (without the
-    bytes that already exist), ``free_bytes`` the space available (None: unknown). ``conflicts`` are the
-    files whose path is taken by something of another size or time. ``absent`` are requested
-    checkpoints without files in the listing. ``unpack_to`` is the folder for an archive's content.
+    ``needed_bytes`` is the disk space still needed (without the bytes that already exist), ``free_bytes``
+    the space available (None: unknown). ``conflicts`` are the files whose path is taken by something of
+    another size or time. ``absent`` are requested checkpoints without files in the listing. ``unpack_to``
+    is the folder for an archive's content.
     """
 
     project_id: str
     job_id: str
     folder: Path
     files: tuple[PlannedFile, ...]
-    total_bytes: int = 0
     needed_bytes: int = 0
     free_bytes: int | None = None
     conflicts: tuple[PlannedFile, ...] = ()
@@ -94,6 +98,11 @@ class DownloadPlan:
     absent: tuple[str, ...] = ()
     is_archive: bool = False
     unpack_to: Path | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.size_bytes or 0 for file in self.files)
 
     @property
     def has_room(self) -> bool:

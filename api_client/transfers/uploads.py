@@ -29,10 +29,10 @@ from api_client.addresses import BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.environment import hidden_variables
 from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import trusting_context, user_agent
-from api_client.http.failures import RequestLine, clean
+from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
-from api_client.transfers.network import BREAKS, Network, from_break, keyless_remote
+from api_client.transfers.network import BREAKS, Network
 from api_client.transfers.objects import element
 
 PART_BYTES = 5 * 1024 * 1024  # the least that S3 takes, because obstore keeps parts in memory
@@ -123,7 +123,7 @@ async def _check_reachable(endpoint: BaseUrl, network: Network, key: str) -> Non
     except AddressRefused as error:
         problem = str(error)
     except BREAKS as error:
-        problem = str(from_break(error, endpoint, RequestLine("PUT", key)))
+        problem = str(from_exception(error, None, endpoint.netloc, RequestLine("PUT", key)).error)
     raise UploadFailed(problem, method="PUT", path=key)
 
 
@@ -296,7 +296,7 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     status = int(answer["status"] or HTTPStatus.OK) if answer else None
     code = message = ""
     if answer is not None:
-        code, message = element(answer["body"], "Code") or "", element(answer["body"], "Message") or ""
+        code, message = element(answer["body"], "Code"), element(answer["body"], "Message")
         reason = f"{endpoint.netloc} answered {status}" + f" {code}".rstrip() + f": {message}".rstrip(": ")
     elif isinstance(error, UnicodeError) or text.startswith("Could not parse path"):
         reason = UNUSABLE_NAME
@@ -308,7 +308,7 @@ def _failure(error: Exception, credentials: BlobCredentials, endpoint: BaseUrl) 
     for secret in (credentials.creds.aws_secret_access_key, credentials.creds.aws_session_token):
         if value := secret.get_secret_value():
             reason, code = reason.replace(value, "[secret]"), code.replace(value, "[secret]")
-    reason = clean(reason, keyless_remote(endpoint))
+    reason = clean(reason)
     failure = UploadFailed(f"uploading the archive: {reason}", method="PUT", path=credentials.s3_key)
     failure.status, failure.code = status, code or None
     failure.retryable = status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR

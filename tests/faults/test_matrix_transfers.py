@@ -18,7 +18,7 @@ from api_client import RetryPolicy, TrainingClient, errors
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.store.blobs import BUCKET
-from api_client.transfers import DownloadPlan, network, uploads
+from api_client.transfers import DownloadPlan, objects, uploads
 from support.fake_backend import START
 from support.faulty import FaultyServer
 from support.log_server import FastClock
@@ -151,7 +151,7 @@ async def test_transient_faults_are_retried(fault: str, run: Runner, faulty: Fau
 async def test_silence_is_not_waited_for_for_ever(
     moment: str, run: Runner, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network, "READ_TIMEOUT_S", LONGEST_SILENCE_S)
+    monkeypatch.setattr(objects, "READ_TIMEOUT_S", LONGEST_SILENCE_S)
     assert await run("downloads.plan_archive", f"stall@{moment};times=1") == Run(True, None, [])
     assert len(faulty.struck()) == 1
 

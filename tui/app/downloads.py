@@ -164,7 +164,7 @@ def stop_words(stops: int) -> str:
 
 def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:
     """Check a new folder; how much of the download an existing one already holds is known to the plan."""
-    from api_client.transfers.download_run import free_bytes
+    from api_client.transfers.plans import free_bytes
 
     free, needed = free_bytes(folder), wanted.size_bytes or 0
     return "" if folder.exists() or free is None or needed <= free else _no_room(needed, free)

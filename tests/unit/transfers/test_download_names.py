@@ -1,14 +1,12 @@
-"""Paths of downloaded files on this machine, and the bytes of them that are missing."""
+"""Paths of downloaded files on this machine."""
 
 import os
-from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api_client.transfers.file_names import ServerName, TargetPath, resolve_names
-from api_client.transfers.part_file import Span, gaps
 
 NASTY = st.sampled_from(
     ["..", ".", "/", "\\", "\n", "\0", "C:", "a", "A", "é", "e\u0301", "CON", ".bt-tui-", "x" * 300]
@@ -61,17 +59,3 @@ def test_names_that_fall_together_get_a_suffix_that_stays() -> None:
     assert other.endswith(".bin")
     assert places("model.bin", "Model.bin") == [other, plain]
     assert resolve_names([ServerName(3, "c/x")], by_rank=True) == [TargetPath(("rank-3", "c", "x"))]
-
-
-EDGE = st.integers(0, 40)
-SPANS = st.lists(st.tuples(EDGE, EDGE).map(lambda pair: (min(pair), max(pair))), max_size=20)
-
-
-@given(SPANS, EDGE)
-def test_gaps_are_what_is_missing(spans: list[Span], size_bytes: int) -> None:
-    there = {number for start, end in spans for number in range(start, end)}
-    found = list(gaps(spans, size_bytes))
-    missing = [number for start, end in found for number in range(start, end)]
-    assert missing == sorted(set(range(size_bytes)) - there)
-    assert all(start < end for start, end in found)
-    assert all(before[1] < after[0] for before, after in pairwise(found))

@@ -18,36 +18,36 @@ def opened(folder: Path) -> PartFile:
     return part
 
 
-def test_bytes_of_before_are_not_saved_after_a_new_start(tmp_path: Path) -> None:
+def test_bytes_out_of_order_are_not_appended(tmp_path: Path) -> None:
     part = opened(tmp_path)
-    starts = part.starts
-    part.save(0, [b"old"], starts)
-    part.start_over(LISTED)
-    part.save(3, [b"old"], starts)
-    assert part.missing(8) == [(0, 8)]
-    assert part_paths(part.path)[0].read_bytes() == b""
+    part.append(4, [b"5678"])
+    assert part.done_bytes == 0
+    part.append(0, [b"12", b"34"])
+    part.append(0, [b"1234"])
+    assert part_paths(part.path)[0].read_bytes() == b"1234"
     part.close()
 
 
 def test_closed_part_file_is_neither_written_nor_renamed(tmp_path: Path) -> None:
     part = opened(tmp_path)
-    part.save(0, [b"1234"], part.starts)
+    part.append(0, [b"1234"])
     part.close()
     with pytest.raises(DownloadError):
-        part.save(4, [b"5678"], part.starts)
+        part.append(4, [b"5678"])
+    with pytest.raises(DownloadError):
+        part.digest("md5")
     with pytest.raises(DownloadError):
         part.finish(None)
     with pytest.raises(DownloadError):
         part.open()
     assert not part.path.exists()
     again = opened(tmp_path)
-    assert again.missing(8) == [(4, 8)]
+    assert again.done_bytes == 4
     again.close()
 
 
-def test_ranges_that_touch_are_one_in_any_order(tmp_path: Path) -> None:
+def test_part_file_that_is_not_kept_leaves_nothing(tmp_path: Path) -> None:
     part = opened(tmp_path)
-    for offset in (6, 2, 4):
-        part.save(offset, [b".."], part.starts)
-    assert (part.done_bytes, part.missing(8)) == (6, [(0, 2)])
-    part.close()
+    part.append(0, [b"1234"])
+    part.close(keep=False)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,146 @@
+"""Plan downloads: choose files of a listing, lay them out below a folder, and compare with the disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from itertools import count
+from pathlib import Path
+
+from api_client.models import CheckpointFile
+from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
+from api_client.transfers.file_names import resolve_names
+from api_client.transfers.part_file import FileIdentity, resumable_bytes
+from api_client.transfers.records import DownloadPlan, PlannedFile, RefusedName
+
+TIME_TOLERANCE_S = 2.0  # coarsest resolution of modification times in common file systems
+
+
+def planned_file(file: CheckpointFile) -> PlannedFile:
+    """Convert a file of the API, without a path yet; a null or missing size is None, not zero."""
+    has_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
+    return PlannedFile(
+        file.relative_file_name,
+        Path(),
+        file.size_bytes if has_size else None,
+        file.url,
+        file.node_rank,
+        file.last_modified,
+    )
+
+
+def chosen(
+    files: Iterable[PlannedFile],
+    checkpoints: Iterable[str] | None,
+    patterns: Iterable[str] | None,
+    all_checkpoints: Collection[str] = (),
+) -> list[PlannedFile]:
+    """Return the files of these checkpoints (None: all) that match one of the globs (None: all).
+
+    The checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``. A glob is
+    matched against the name below the checkpoint's folder, the whole name, and its last part.
+    """
+    names = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
+    others = set(all_checkpoints) - {ROOT_CHECKPOINT}
+    globs = None if patterns is None else list(patterns)
+    return [
+        file
+        for file in files
+        if (names is None or any(belongs_to(file.name, name, others) for name in names))
+        and (globs is None or any(_matches(file.name, glob) for glob in globs))
+    ]
+
+
+def plain_checkpoint(name: str) -> str:
+    """Strip what shell completion adds around a checkpoint's name."""
+    return name.removeprefix("./").strip("/") or ROOT_CHECKPOINT
+
+
+def _matches(name: str, glob: str) -> bool:
+    plain = name.removeprefix("./")
+    below = plain.partition("/")[2]
+    return any(fnmatchcase(text, glob) for text in (plain, below, plain.rpartition("/")[2]) if text)
+
+
+def make_plan(
+    project_id: str, job_id: str, folder: Path, files: Sequence[PlannedFile], *, by_rank: bool
+) -> DownloadPlan:
+    """Lay out the files below ``folder`` and check what already exists. Writes nothing."""
+    # An object store's folder markers are no files.
+    by_key = {file.key: file for file in files if file.size_bytes or not file.name.endswith("/")}
+    planned, refused = [], []
+    for file, target in zip(by_key.values(), resolve_names(list(by_key), by_rank=by_rank), strict=True):
+        if target.parts:
+            planned.append(replace(file, path=folder.joinpath(*target.parts)))
+        else:
+            refused.append(RefusedName(file.name, target.reason, file.node_rank))
+    plan = DownloadPlan(project_id, job_id, folder, tuple(planned), refused=tuple(refused))
+    return refreshed_plan(plan)
+
+
+def refreshed_plan(plan: DownloadPlan) -> DownloadPlan:
+    """Return the plan updated with the disk's state: parts, conflicts, free space."""
+    files = tuple(
+        replace(file, part_bytes=resumable_bytes(file.path, identity_of(file, plan.job_id)))
+        for file in plan.files
+    )
+    missing = [file for file in files if not is_there(file)]
+    return replace(
+        plan,
+        files=files,
+        needed_bytes=sum(file.missing_bytes for file in missing),
+        free_bytes=free_bytes(plan.folder),
+        conflicts=tuple(file for file in missing if os.path.lexists(file.path)),
+    )
+
+
+def identity_of(file: PlannedFile, job_id: str) -> FileIdentity:
+    return FileIdentity(job_id, file.name, file.node_rank, file.last_modified, file.size_bytes)
+
+
+def is_there(file: PlannedFile, path: Path | None = None) -> bool:
+    """Return True if the file already exists: a regular file of the same size and time.
+
+    The rule is the same as rsync's. The time is the server's, which downloads set on their files; without
+    a time, the same size is enough.
+    """
+    try:
+        about = (path or file.path).lstat()
+    except OSError:
+        return False
+    if not stat.S_ISREG(about.st_mode) or about.st_size != file.size_bytes:
+        return False
+    modified_s = modified(file.last_modified)
+    return modified_s is None or abs(about.st_mtime - modified_s) <= TIME_TOLERANCE_S
+
+
+def modified(text: str) -> float | None:
+    """Parse a server's time to epoch seconds; None if it is none."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None
+
+
+def free_bytes(folder: Path) -> int | None:
+    """Return the free space where the folder is, or will be; None if unknown."""
+    for candidate in (folder.absolute(), *folder.absolute().parents):
+        try:
+            return shutil.disk_usage(candidate).free
+        except OSError:
+            continue
+    return None
+
+
+def renamed(file: PlannedFile) -> Path:
+    """Return the first name beside the file's own that is unused, or already holds this file."""
+    path = file.path
+    candidates = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
+    return next(path for path in candidates if is_there(file, path) or not os.path.lexists(path))
