@@ -12,7 +12,7 @@ from typing import Any
 
 from api_client.clock import Clock
 from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpired
-from api_client.http.retry import RetryPolicy
+from api_client.http.retry import RetryPolicy, retrying
 from api_client.transfers.objects import ObjectAnswer, Objects, RangeOutside
 from api_client.transfers.part_file import PartFile
 from api_client.transfers.plans import identity_of, is_there, modified, refreshed_plan, renamed
@@ -205,7 +205,7 @@ class _ObjectChanged(Exception):
 class _FileDownload:
     """Downloads the rest of one file, the run's ``index``-th, into its open part file.
 
-    The first range comes alone: its answer shows the file's size, and if the store knows ranges. Those
+    Ranges come one by one until an answer shows that the store knows ranges, then several at once. Those
     that arrive before their turn wait in memory.
     """
 
@@ -216,15 +216,14 @@ class _FileDownload:
         self._arrived: dict[int, bytes] = {}  # pieces that are not saved yet, by their offset in the file
         self._saved_end = part.done_bytes
         self._saving = asyncio.Condition()
-        self._is_first_range = True
+        self._knows_ranges = False
 
     async def fetch(self) -> None:
         """Raises _ObjectChanged, DownloadError and RequestError, and keeps what arrived in order."""
         self._report(done_bytes=self._saved_end)
         try:
-            if not self._size_bytes or self._saved_end < self._size_bytes:
+            while self._saved_end != self._size_bytes and not self._knows_ranges:
                 await self._fetch_range(self._saved_end)
-            self._is_first_range = False
             starts = iter(range(self._saved_end, self._size_bytes or 0, RANGE_BYTES))
             await _together(self._fetch_ranges(starts) for _ in range(REQUESTS_AT_ONCE))
         finally:
@@ -247,70 +246,66 @@ class _FileDownload:
         return start < self._saved_end + REQUESTS_AT_ONCE * RANGE_BYTES
 
     async def _fetch_range(self, start: int) -> None:
-        """Fetch one range, resuming after every interruption; of unknown size, all of the file."""
-        failures = renewals = 0
-        end = self._range_end(start)
+        """Fetch one range, resuming after interruptions; of unknown size, as much as one request brings."""
+        run, end = self._run, start
+        if self._size_bytes is not None:
+            end = min(start + RANGE_BYTES, self._size_bytes)
         while True:
-            listed = self._run.listed(self._index)
-            position, problem = await self._request(listed.url, start, end)
-            if problem is None:
+            start = await retrying(
+                partial(self._request, start, end),
+                run.retry,
+                sleep=run.clock.sleep,
+                random=run.random,
+                on_wait=lambda error, delay_s: self._report(note=f"{error}; retrying in {delay_s:.1f} s"),
+            )
+            if start >= end:
                 return
-            if position > start:
-                start, failures, renewals = position, 0, 0
-            if end is not None and start >= end:  # of a store that ignores ranges
-                end = self._range_end(start)
-            if isinstance(problem, UrlExpired) and renewals < MAX_FAILED_RENEWALS:
-                renewals += 1
-                self._report(note="URL expired; requesting a new one")
-                await self._run.renew_url(listed)
-            else:
-                failures += 1
-                await self._wait(problem, failures)
 
-    def _range_end(self, start: int) -> int | None:
-        return min(start + RANGE_BYTES, self._size_bytes) if self._size_bytes else None
+    async def _request(self, start: int, end: int) -> int:
+        """Fetch from ``start`` on, and return how far it went; raises the error if nothing arrived."""
+        for renewals in range(MAX_FAILED_RENEWALS + 1):
+            listed = self._run.listed(self._index)
+            try:
+                return await self._receive(listed.url, start, end)
+            except UrlExpired:
+                if renewals == MAX_FAILED_RENEWALS:
+                    raise
+            self._report(note="URL expired; requesting a new one")
+            await self._run.renew_url(listed)
+        raise AssertionError("unreachable")
 
-    async def _wait(self, problem: RequestError, failures: int) -> None:
-        """Wait before the next attempt, or raise the problem if there is none."""
-        run = self._run
-        delay_s = run.retry.delay_s(problem, attempt=failures, invalid_answers=failures, random=run.random)
-        if delay_s is None:
-            problem.attempts = failures
-            raise problem
-        self._report(note=f"{problem}; retrying in {delay_s:.1f} s")
-        await run.clock.sleep(delay_s)
-
-    async def _request(self, url: str, start: int, end: int | None) -> tuple[int, RequestError | None]:
-        """Send one request. Returns where its bytes end, and the error that interrupted them."""
+    async def _receive(self, url: str, start: int, end: int) -> int:
         position = saved = start
-        is_whole = start == 0 and end in (None, self._size_bytes)
+        asks_end = None if end in (start, self._size_bytes) else end
         try:
             async with (
                 self._run.requests,
-                self._run.objects.open(url, start=start, end=None if is_whole else end) as answer,
+                self._run.objects.open(url, start=start, end=asks_end) as answer,
             ):
                 await self._check(answer)
                 async for piece in answer.pieces:
+                    if self._size_bytes is not None and position + len(piece) > self._size_bytes:
+                        raise _ObjectChanged("the store sent more than the size of the file")
                     self._arrived[position] = piece
                     position += len(piece)
                     self._run.meter.arrived(self._index, len(piece))
-                    if self._size_bytes is not None and position > self._size_bytes:
-                        raise InvalidAnswer("the store sent more than the size of the file")
                     if position - saved >= SAVE_BYTES:
                         saved = position
                         await self._save()
             await self._save()
-            await self._check_end(position, end if answer.is_partial else self._size_bytes)
+            if answer.total_bytes is None and not answer.is_partial:
+                await self._end_at(position)
         except RangeOutside:
             raise _ObjectChanged("the file ends before the requested part") from None
         except RequestError as error:
-            return position, error
-        return position, None
+            if position == start or not error.retryable:
+                raise
+        return position
 
     async def _check(self, answer: ObjectAnswer) -> None:
         """Check an answer's headers before its body is read."""
         size_bytes = self._size_bytes
-        if not answer.is_partial and not self._is_first_range:
+        if not answer.is_partial and self._knows_ranges:
             raise InvalidAnswer("the store sent the whole file instead of a part")
         if not answer.is_partial and "html" in answer.content_type and answer.total_bytes != size_bytes:
             raise InvalidAnswer("got a web page instead of the file")
@@ -323,13 +318,12 @@ class _FileDownload:
             digest=answer.digest,
         ):
             raise _ObjectChanged("the file was replaced")
+        self._knows_ranges = answer.is_partial
         self._report(size_bytes=self._size_bytes)
 
-    async def _check_end(self, position: int, end: int | None) -> None:
+    async def _end_at(self, position: int) -> None:
         """Take the end of a body without an announced length as the end of the file, if that is possible."""
-        if end is None:
-            await asyncio.to_thread(self._part.identify, size_bytes=position)
-        elif position < end:
+        if not await asyncio.to_thread(self._part.identify, size_bytes=position):
             raise Unreachable("the store closed the connection in the middle of the file", method="GET")
 
     async def _save(self) -> None:

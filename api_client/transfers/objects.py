@@ -269,12 +269,12 @@ async def _pieces(
     """Yield the object's bytes from ``start`` on; the body has those from ``body_start`` to ``body_end``."""
     offset = body_start
     async for chunk in response.aiter_stream():
+        if body_end is not None and offset + len(chunk) > body_end:
+            # Without a Content-Length, only the body's end proves that the announced range was all.
+            raise InvalidAnswer(f"{host} sent more of the file than it announced")
         if piece := chunk[max(0, start - offset) :]:
             yield piece
         offset += len(chunk)
-        if body_end is not None and offset > body_end:
-            # Without a Content-Length, only the body's end proves that the announced range was all.
-            raise InvalidAnswer(f"{host} sent more of the file than it announced")
     if body_end is not None and offset < body_end:
         raise Unreachable(f"{host} closed the connection in the middle of the file", method="GET")
 

@@ -183,6 +183,24 @@ async def test_what_is_not_the_listed_file_fails_alone(folder: Folder, case: str
     assert [path.name for path in folder.files] == ["good"]
 
 
+@pytest.mark.parametrize("size_bytes", [110, 40 * UNIT])
+async def test_more_bytes_than_listed_are_not_the_file(folder: Folder, size_bytes: int) -> None:
+    file = Stored("ckpt/a.bin", some_bytes(size_bytes), listed_size=size_bytes - 10)
+    report = await folder.download(file, has_length=False, ignores_ranges=True)
+    assert report.files[0].state is FileState.FAILED
+    assert not folder.files
+
+
+async def test_range_longer_than_announced_is_not_saved(folder: Folder) -> None:
+    content = some_bytes(40 * UNIT)
+    headers = {"Content-Range": f"bytes 0-{16 * UNIT - 1}/{len(content)}", "Transfer-Encoding": "chunked"}
+    body = content[: 16 * UNIT] + b"more"
+    too_long = (206, headers, b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+    await folder.download(Stored("ckpt/a.bin", content), answer=lambda _number: too_long)
+    folder.store.behaviour = Behaviour()
+    await folder.download_whole()
+
+
 async def test_a_dead_store_is_given_up_on(folder: Folder) -> None:
     files = [Stored(f"ckpt/{number}", b"x") for number in range(100)]
     report = await folder.download(*files, attempts=2, answer=lambda _number: (500, {}, b""))
