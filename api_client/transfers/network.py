@@ -17,7 +17,7 @@ import httpcore
 import httpx
 
 from api_client.addresses import BaseUrl, Destinations, proxy_of
-from api_client.errors import ConfigurationError
+from api_client.errors import ConfigurationError, RequestError
 from api_client.http.connection import CONNECT_TIMEOUT_S, KEEP_ALIVE_S, trusting_context
 
 BREAKS = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError)
@@ -65,6 +65,7 @@ class Network:
         self._destinations = destinations or Destinations()
         self._sockets = _CheckedSockets(self._destinations)
         self._pools: dict[str, httpcore.AsyncConnectionPool] = {}
+        self._is_closed = False
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -72,6 +73,8 @@ class Network:
 
     async def pool_for(self, site: BaseUrl) -> httpcore.AsyncConnectionPool:
         """Return the pool of connections to the site: direct ones, or those through its proxy."""
+        if self._is_closed:
+            raise RequestError("the client is closed")
         proxy = await self.proxy_for(site)
         tls = await asyncio.to_thread(lambda: self._tls) if site.scheme == "https" else None
         name = f"{site.scheme} {proxy and proxy.url}"
@@ -103,20 +106,19 @@ class Network:
         raise ConfigurationError("unusable proxy in the environment: expected one like http://host:port")
 
     async def reach(self, site: BaseUrl) -> None:
-        """Connect to the site, or to its proxy, and hang up."""
-        proxy = await self.proxy_for(site)
-        if proxy is not None:
-            there, sockets = proxy.url, httpcore.AnyIOBackend()
-            stream = await sockets.connect_tcp(there.host, there.port or 80, CONNECT_TIMEOUT_S)
-        else:
-            stream = await self._sockets.connect_tcp(site.host, site.port, CONNECT_TIMEOUT_S)
+        """Connect to the site and hang up, unless there is a proxy, which would connect."""
+        if await self.proxy_for(site) is not None:
+            return
+        stream = await self._sockets.connect_tcp(site.host, site.port, CONNECT_TIMEOUT_S)
         try:
-            if proxy is None and site.scheme == "https":
+            if site.scheme == "https":
                 tls = await asyncio.to_thread(lambda: self._tls)
                 stream = await stream.start_tls(tls, site.host, CONNECT_TIMEOUT_S)
         finally:
             await stream.aclose()
 
     async def aclose(self) -> None:
+        """Close all connections; later requests are refused."""
+        self._is_closed = True
         for pool in self._pools.values():
             await pool.aclose()

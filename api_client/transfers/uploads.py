@@ -12,7 +12,6 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -109,75 +108,58 @@ async def upload_file(
     _check(credentials)
     network = Network(destinations)
     endpoint, region = await _endpoint_of(credentials, network)
-    await _check_reachable(endpoint, network, credentials.s3_key)
-    with path.open("rb") as file:
-        upload = _Upload(file, credentials, endpoint, on_progress, on_note)
-        await upload.run(await asyncio.to_thread(_store, credentials, endpoint, region))
-
-
-async def _check_reachable(endpoint: BaseUrl, network: Network, key: str) -> None:
-    """Connect once, and raise UploadFailed if that fails: obstore would try again for minutes."""
-    try:
+    try:  # once, because obstore would try again for minutes
         await network.reach(endpoint)
-        return
     except AddressRefused as error:
-        problem = str(error)
+        raise UploadFailed(str(error), method="PUT", path=credentials.s3_key) from None
     except BREAKS as error:
-        problem = str(from_exception(error, None, endpoint.netloc, RequestLine("PUT", key)).error)
-    raise UploadFailed(problem, method="PUT", path=key)
-
-
-@dataclass
-class _Upload:
-    file: IO[bytes]
-    credentials: BlobCredentials
-    endpoint: BaseUrl
-    on_progress: OnBytes | None
-    on_note: OnNote | None
-    _read_bytes: int = 0
-    _reported_bytes: int = -1
-    _is_cancelled: bool = False
-
-    def __post_init__(self) -> None:
-        self._total_bytes = os.fstat(self.file.fileno()).st_size
-
-    async def run(self, store: S3Store) -> None:
-        self._report(0)
-        is_small = self._total_bytes <= PART_BYTES
-        content = b"".join([chunk async for chunk in self._chunks()]) if is_small else self._chunks()
-        failure: UploadFailed | None = None
+        line = RequestLine("PUT", credentials.s3_key)
+        problem = from_exception(error, None, endpoint.netloc, line).error
+        raise UploadFailed(str(problem), method="PUT", path=credentials.s3_key) from None
+    store = await asyncio.to_thread(_store, credentials, endpoint, region)
+    failure: UploadFailed | None = None
+    with path.open("rb") as file:
+        upload = _Upload(store, credentials.s3_key, file, on_progress, on_note)
         try:
-            sending = asyncio.ensure_future(
-                obstore.put_async(
-                    store,
-                    self.credentials.s3_key,
-                    content,
-                    use_multipart=not is_small,
-                    chunk_size=PART_BYTES,
-                    max_concurrency=PARTS_AT_ONCE,
-                )
-            )
-            await self._watched(sending)
+            await upload.run()
         except (BaseError, ValueError, TypeError, FileNotFoundError) as error:
-            failure = _failure(error, self.credentials, self.endpoint)
+            failure = _failure(error, credentials, endpoint)
         # If a completion's answer is lost, the next attempt finds no upload, but the object.
-        if failure and (failure.status != HTTPStatus.NOT_FOUND or not await self._is_stored(store)):
+        if failure and (failure.status != HTTPStatus.NOT_FOUND or not await upload.is_stored()):
             raise failure
-        self._report(self._total_bytes)
+        upload.report(upload.total_bytes)
 
-    async def _is_stored(self, store: S3Store) -> bool:
-        try:
-            stored = await obstore.head_async(store, self.credentials.s3_key)
-        except (BaseError, FileNotFoundError):
-            return False
-        return stored["size"] == self._total_bytes
 
-    async def _watched(self, sending: asyncio.Future[Any]) -> None:
+class _Upload:
+    def __init__(
+        self, store: S3Store, key: str, file: IO[bytes], on_progress: OnBytes | None, on_note: OnNote | None
+    ) -> None:
+        self.total_bytes = os.fstat(file.fileno()).st_size
+        self._store, self._key, self._file = store, key, file
+        self._on_progress, self._on_note = on_progress, on_note
+        self._read_bytes = self._reported_bytes = 0
+        self._is_cancelled = False
+
+    async def run(self) -> None:
+        """Send the file. Raises obstore's errors, and UploadFailed for a file that became shorter."""
+        is_small = self.total_bytes <= PART_BYTES
+        if self._on_progress is not None:
+            self._on_progress(0, self.total_bytes)
+        sending = asyncio.ensure_future(
+            obstore.put_async(
+                self._store,
+                self._key,
+                await asyncio.to_thread(self._file.read) if is_small else self._chunks(),
+                use_multipart=not is_small,
+                chunk_size=PART_BYTES,
+                max_concurrency=PARTS_AT_ONCE,
+            )
+        )
         before = -1
         try:
             while not (await asyncio.wait({sending}, timeout=STALLED_AFTER_S))[0]:
-                if self._read_bytes == before and self.on_note is not None:
-                    self.on_note(
+                if self._read_bytes == before and self._on_note is not None:
+                    self._on_note(
                         f"the object store confirmed no data for {STALLED_AFTER_S:.0f} s; still trying"
                     )
                 before = self._read_bytes
@@ -185,28 +167,33 @@ class _Upload:
         except asyncio.CancelledError:
             # At the next chunk, obstore gets an error instead and tells the store to discard the parts.
             self._is_cancelled = True
-            if self._total_bytes > PART_BYTES:
+            if not is_small:
                 await asyncio.wait({asyncio.gather(sending, return_exceptions=True)}, timeout=ABORT_TIMEOUT_S)
             raise
         finally:
             sending.cancel()
 
+    async def is_stored(self) -> bool:
+        try:
+            stored = await obstore.head_async(self._store, self._key)
+        except (BaseError, FileNotFoundError):
+            return False
+        return stored["size"] == self.total_bytes
+
     async def _chunks(self) -> AsyncIterator[bytes]:
-        while self._read_bytes < self._total_bytes:
-            chunk = await asyncio.to_thread(self.file.read, CHUNK_BYTES)
-            if self._is_cancelled:
-                raise UploadFailed("cancelled")
-            if not chunk:
+        while self._read_bytes < self.total_bytes:
+            chunk = await asyncio.to_thread(self._file.read, CHUNK_BYTES)
+            if self._is_cancelled or not chunk:
                 raise UploadFailed("the archive became shorter during the upload")
             self._read_bytes += len(chunk)
             # Parts on their way, and the one that is being filled, are not confirmed.
-            self._report(self._read_bytes - (PARTS_AT_ONCE + 1) * PART_BYTES)
+            self.report(self._read_bytes - (PARTS_AT_ONCE + 1) * PART_BYTES)
             yield chunk
 
-    def _report(self, done_bytes: int) -> None:
-        if self.on_progress is not None and done_bytes > self._reported_bytes:
+    def report(self, done_bytes: int) -> None:
+        if self._on_progress is not None and done_bytes > self._reported_bytes:
             self._reported_bytes = done_bytes
-            self.on_progress(done_bytes, self._total_bytes)
+            self._on_progress(done_bytes, self.total_bytes)
 
 
 def _store(credentials: BlobCredentials, endpoint: BaseUrl, region: str) -> S3Store:
@@ -264,9 +251,9 @@ def _check(credentials: BlobCredentials) -> None:
 async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[BaseUrl, str]:
     """Return address and region of the store. Raises ConfigurationError if the address is unusable."""
     extra = credentials.creds.model_extra or {}
-    named, url = extra.get("region_name"), extra.get("endpoint_url")
-    region = named if isinstance(named, str) and _REGION.fullmatch(named) else ""
-    if isinstance(url, str) and url.strip():
+    region, url = (str(extra.get(name) or "") for name in ("region_name", "endpoint_url"))
+    region = region if _REGION.fullmatch(region) else ""
+    if url:
         endpoint = parse_base_url(url, source="the endpoint of the upload credentials")
         return endpoint, region or DEFAULT_REGION
     region = region or await _bucket_region(credentials.s3_bucket, network)
