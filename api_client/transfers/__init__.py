@@ -4,41 +4,33 @@ Use ``client.downloads`` (``api_client.transfers.downloads``); this package expo
 """
 
 from api_client.transfers.records import (
-    DestinationExists as DestinationExists,
+    DestinationExists,
+    DownloadError,
+    DownloadPlan,
+    DownloadProgress,
+    DownloadReport,
+    Existing,
+    FileProgress,
+    FileState,
+    NoArchive,
+    NoRoom,
+    OnProgress,
+    PlannedFile,
+    RefusedName,
 )
-from api_client.transfers.records import (
-    DownloadError as DownloadError,
-)
-from api_client.transfers.records import (
-    DownloadPlan as DownloadPlan,
-)
-from api_client.transfers.records import (
-    DownloadProgress as DownloadProgress,
-)
-from api_client.transfers.records import (
-    DownloadReport as DownloadReport,
-)
-from api_client.transfers.records import (
-    Existing as Existing,
-)
-from api_client.transfers.records import (
-    FileProgress as FileProgress,
-)
-from api_client.transfers.records import (
-    FileState as FileState,
-)
-from api_client.transfers.records import (
-    NoArchive as NoArchive,
-)
-from api_client.transfers.records import (
-    NoRoom as NoRoom,
-)
-from api_client.transfers.records import (
-    OnProgress as OnProgress,
-)
-from api_client.transfers.records import (
-    PlannedFile as PlannedFile,
-)
-from api_client.transfers.records import (
-    RefusedName as RefusedName,
-)
+
+__all__ = [
+    "DestinationExists",
+    "DownloadError",
+    "DownloadPlan",
+    "DownloadProgress",
+    "DownloadReport",
+    "Existing",
+    "FileProgress",
+    "FileState",
+    "NoArchive",
+    "NoRoom",
+    "OnProgress",
+    "PlannedFile",
+    "RefusedName",
+]

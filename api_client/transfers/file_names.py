@@ -47,8 +47,7 @@ def resolve_names(names: Sequence[ServerName], *, by_rank: bool) -> list[TargetP
     """
     paths = {name: _path(name, by_rank) for name in dict.fromkeys(names)}
     taken = {_key(path.parts[:depth]) for path in paths.values() for depth in range(1, len(path.parts))}
-    # Names that need no change go first, so that they stay as they are.
-    for name in sorted(paths, key=lambda name: (_is_changed(name, paths[name], by_rank), name)):
+    for name in sorted(paths):
         parts, tries = paths[name].parts, 0
         while parts and _key(parts) in taken:
             parts = (*parts[:-1], _with_suffix(paths[name].parts[-1], name, tries))
@@ -92,10 +91,6 @@ def _letter(letter: str) -> str:
             letter.encode(sys.getfilesystemencoding())
             return letter
     return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
-
-
-def _is_changed(name: ServerName, path: TargetPath, by_rank: bool) -> bool:
-    return "/".join(path.parts[1:] if by_rank else path.parts) != name.name
 
 
 def _key(parts: tuple[str, ...]) -> tuple[str, ...]:

@@ -293,16 +293,10 @@ def _digest_in(headers: httpx.Headers, *, is_whole: bool) -> str:
             raw = base64.b64decode(text.strip(), validate=True)
             if len(raw) == size_bytes:
                 return f"{algorithm}:{raw.hex()}"
+    # S3's tags of 32 digits are MD5 sums, except for objects encrypted with KMS or customer keys; other
+    # servers may use anything.
     tag = _MD5_TAG.fullmatch(headers.get("etag", "").strip())
-    return f"md5:{tag[1]}" if tag and _tags_are_md5(headers) else ""
-
-
-def _tags_are_md5(headers: httpx.Headers) -> bool:
-    """Return True if this store's 32-digit entity tags are MD5 sums.
-
-    S3's are, except for objects encrypted with KMS or customer keys; other servers may use anything.
-    """
     is_s3 = "x-amz-request-id" in headers or "x-amz-id-2" in headers
     encryption = headers.get("x-amz-server-side-encryption", "").lower()
     has_own_key = "x-amz-server-side-encryption-customer-algorithm" in headers
-    return is_s3 and "kms" not in encryption and not has_own_key
+    return f"md5:{tag[1]}" if tag and is_s3 and "kms" not in encryption and not has_own_key else ""

@@ -23,15 +23,16 @@ from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from api_client.files import (
     FULL_DISK,
+    MAX_SMALL_FILE_BYTES,
     TEMPORARY_PREFIX,
     USUAL_FILE_MODE,
     new_file,
     open_folder,
+    read_small_file,
     why_not_written,
 )
 from api_client.transfers.records import DownloadError, NoRoom
 
-_MAX_IDENTITY_BYTES = 65_536
 _HASHED_BYTES = 1024 * 1024  # read at a time: between two reads, the file can be closed
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
@@ -76,13 +77,11 @@ def part_paths(path: Path) -> tuple[Path, Path]:
 def resumable_bytes(path: Path, listed: FileIdentity) -> int:
     """Return the number of bytes that an earlier run left."""
     part, identity = part_paths(path)
-    with suppress(OSError), ExitStack() as stack:
-        descriptor = os.open(identity, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        stack.callback(os.close, descriptor)
-        done_bytes = part.lstat().st_size
-        if _left_by_earlier_run(descriptor, listed, done_bytes):
-            return done_bytes
-    return 0
+    try:
+        done_bytes, line = part.lstat().st_size, read_small_file(identity)
+    except OSError:
+        return 0
+    return done_bytes if _left_by_earlier_run(line, listed, done_bytes) else 0
 
 
 class PartFile:
@@ -122,7 +121,8 @@ class PartFile:
             self._identity = self._owned(_opened(self._identity_name, self._folder))
             self._has_files = True
             listed, done_bytes = self.identity, os.fstat(self._part).st_size
-            left = _left_by_earlier_run(self._identity, listed, done_bytes)
+            line = os.pread(self._identity, MAX_SMALL_FILE_BYTES, 0)
+            left = _left_by_earlier_run(line, listed, done_bytes)
             if left is None:
                 os.ftruncate(self._part, 0)
                 self._write_identity()
@@ -258,11 +258,10 @@ def _unlink(name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def _left_by_earlier_run(descriptor: int, listed: FileIdentity, done_bytes: int) -> FileIdentity | None:
+def _left_by_earlier_run(content: bytes, listed: FileIdentity, done_bytes: int) -> FileIdentity | None:
     """Return the recorded identity; None if it is invalid, or the bytes belong to another file."""
     try:
-        line = os.pread(descriptor, _MAX_IDENTITY_BYTES, 0).partition(b"\n")[0]
-        identity = _IDENTITY.validate_json(line, strict=True)
+        identity = _IDENTITY.validate_json(content.partition(b"\n")[0], strict=True)
     except ValidationError:
         return None
     return identity if identity.may_be(listed, done_bytes) else None
