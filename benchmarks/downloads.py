@@ -94,7 +94,7 @@ def by_urllib(url: str, target: Path) -> None:
 
 
 def by_us(url: str, target: Path) -> None:
-    """Ranges, journal, fsync and all."""
+    """Ranges, part file, fsync and all."""
 
     async def run() -> None:
         file = PlannedFile(target.name, target, SIZE_BYTES, url)

@@ -222,6 +222,8 @@ class _FileDownload:
         """Raises _ObjectChanged, DownloadError and RequestError, and keeps what arrived in order."""
         self._report(done_bytes=self._saved_end)
         try:
+            if not self._size_bytes:  # unknown, or so the listing says
+                await self._fetch_range(self._saved_end)
             while self._saved_end != self._size_bytes and not self._knows_ranges:
                 await self._fetch_range(self._saved_end)
             starts = iter(range(self._saved_end, self._size_bytes or 0, RANGE_BYTES))

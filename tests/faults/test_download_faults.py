@@ -160,6 +160,7 @@ async def test_a_store_without_ranges_or_listed_sizes(folder: Folder, has_length
 PAGE = (200, {"Content-Type": "text/html"}, b"<html>please log in</html>")
 NO_FILE: dict[str, tuple[int, int, Answer | None, str, int]] = {
     "empty": (0, 100, None, "instead of the listed 100", 3),
+    "not empty": (90, 0, None, "instead of the listed 0", 3),
     "shorter": (90, 100, None, "instead of the listed 100", 3),
     "longer": (110, 100, None, "instead of the listed 100", 3),
     "far longer": (40 * UNIT, 100, None, "instead of the listed 100", 3),
