@@ -180,8 +180,8 @@ keys: a recording holds what the job was sent @ api_client/recordings/writing.py
 +(json.dumps(value) + "\n").encode()
 tests/unit/transfers/test_part_file.py
 download: bytes go where others are missing @ api_client/transfers/part_file.py
--pieces if offset == self.done_bytes else ():
-+pieces:
+-memoryview(content if offset == self.done_bytes else b"")
++memoryview(content)
 tests/faults/test_download_faults.py
 download: another digest than the server's is taken @ api_client/transfers/download_run.py
 -        if expected and await asyncio.to_thread(part.digest, algorithm) != expected:

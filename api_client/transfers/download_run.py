@@ -331,10 +331,10 @@ class _FileDownload:
     async def _save(self) -> None:
         """Append the pieces that follow on what is saved."""
         async with self._saving:
-            pieces, start = [], self._saved_end
-            while piece := self._arrived.pop(self._saved_end, None):
-                pieces.append(piece)
-                self._saved_end += len(piece)
-            if pieces:
-                await asyncio.to_thread(self._part.append, start, pieces)
+            while self._saved_end in self._arrived:
+                start, content = self._saved_end, bytearray()
+                while len(content) < SAVE_BYTES and (piece := self._arrived.pop(self._saved_end, b"")):
+                    content += piece
+                    self._saved_end += len(piece)
+                await asyncio.to_thread(self._part.append, start, content)
                 self._saving.notify_all()

@@ -13,7 +13,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,17 +160,16 @@ class PartFile:
                 self._write_identity()
         return True
 
-    def append(self, offset: int, pieces: Iterable[bytes]) -> None:
+    def append(self, offset: int, content: bytes | bytearray) -> None:
         """Write bytes of the file from ``offset`` on; if the disk is full, those that find room.
 
         Does nothing if the bytes before them are missing: the thread that had them may not have got here.
         """
         with self._using():
-            for piece in pieces if offset == self.done_bytes else ():
-                rest = memoryview(piece)
-                while rest:
-                    written = os.pwrite(self._part, rest, self.done_bytes)
-                    self.done_bytes, rest = self.done_bytes + written, rest[written:]
+            rest = memoryview(content if offset == self.done_bytes else b"")
+            while rest:
+                written = os.pwrite(self._part, rest, self.done_bytes)
+                self.done_bytes, rest = self.done_bytes + written, rest[written:]
 
     def digest(self, algorithm: str) -> str:
         """Return the digest of the bytes, like ``sha256:0f…``."""

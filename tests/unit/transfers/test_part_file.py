@@ -20,20 +20,20 @@ def opened(folder: Path) -> PartFile:
 
 def test_bytes_out_of_order_are_not_appended(tmp_path: Path) -> None:
     part = opened(tmp_path)
-    part.append(4, [b"5678"])
+    part.append(4, b"5678")
     assert part.done_bytes == 0
-    part.append(0, [b"12", b"34"])
-    part.append(0, [b"1234"])
+    part.append(0, b"1234")
+    part.append(0, b"1234")
     assert part_paths(part.path)[0].read_bytes() == b"1234"
     part.close()
 
 
 def test_closed_part_file_is_neither_written_nor_renamed(tmp_path: Path) -> None:
     part = opened(tmp_path)
-    part.append(0, [b"1234"])
+    part.append(0, b"1234")
     part.close()
     with pytest.raises(DownloadError):
-        part.append(4, [b"5678"])
+        part.append(4, b"5678")
     with pytest.raises(DownloadError):
         part.digest("md5")
     with pytest.raises(DownloadError):
@@ -48,6 +48,6 @@ def test_closed_part_file_is_neither_written_nor_renamed(tmp_path: Path) -> None
 
 def test_part_file_that_is_not_kept_leaves_nothing(tmp_path: Path) -> None:
     part = opened(tmp_path)
-    part.append(0, [b"1234"])
+    part.append(0, b"1234")
     part.close(keep=False)
     assert not list(tmp_path.iterdir())
