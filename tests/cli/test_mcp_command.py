@@ -25,7 +25,7 @@ READING = {
     *("find_problems", "list_jobs", "summarize_job", "explain_problems", "search_log"),
     *("list_metrics", "metric_series", "compare_jobs", "diff_jobs", "list_checkpoints"),
 }
-CHANGING = {"stop_job", "submit_job_again", "deploy_checkpoint"}
+CHANGING = {"stop_job", "submit_job_again", "deploy_checkpoint", "resume_job"}
 REQUIRED = {"checkpoint": "c", "model_name": "m", "gpu": "H100:1"}
 
 

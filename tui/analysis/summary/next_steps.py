@@ -107,6 +107,12 @@ def _after_the_end(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
 def _resuming(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:
     newest = _newest_sound(checkpoints)
     if newest is not None:
+        if run.job.is_finished:
+            yield (
+                ("resume", run.job.id, "--dry-run"),
+                "what continuing from its newest checkpoint sends",
+                False,
+            )
         snippet = ("checkpoints", "snippet", newest.name, "--job-id", run.job.id)
         yield snippet, "code that resumes training from it", False
 

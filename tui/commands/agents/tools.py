@@ -35,7 +35,7 @@ MOST_LINES, MOST_POINTS = 200, 200
 _FIRST_CUT = 200
 _LONGEST_TEXT = 500
 
-CHANGING = ("stop_job", "submit_job_again", "deploy_checkpoint")
+CHANGING = ("stop_job", "submit_job_again", "deploy_checkpoint", "resume_job")
 """The tools that change something, offered only if that is allowed."""
 
 
@@ -119,6 +119,13 @@ class Tools:
     async def submit_job_again(self, job_id: str) -> str:
         """Submit a job again, with the same code, from the beginning: a new job, which costs money."""
         return await self._run("recreate", "--output=json", "--", job_id)
+
+    async def resume_job(self, job_id: str, checkpoint: str = "latest") -> str:
+        """Continue an ended job as a new one, from its checkpoint latest, best, or a name.
+
+        Costs money, and executes the job's config.py on this machine.
+        """
+        return await self._run("resume", "--output=json", "--yes", f"--from={checkpoint}", "--", job_id)
 
     async def deploy_checkpoint(
         self, job_id: str, checkpoint: str, model_name: str, gpu: str, base_model: str = ""
