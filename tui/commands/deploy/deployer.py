@@ -223,7 +223,8 @@ class Deployer:
         if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
             return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if action != SAVE:  # the config of a Truss has a folder of its own
+                path.parent.mkdir(exist_ok=True)
             write_file(path, review.forms[name].encode())
         except OSError as error:
             self._remark(f"can't write {path}: {why_not_written(error)}")
