@@ -11,7 +11,7 @@ from support.dashboard import Heard, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
 from tui.analysis.health.registry import KINDS
-from tui.analysis.progress.phases import RunPhase
+from tui.analysis.progress.snapshot import RunPhase
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.charts.builder import ChartBuilder

@@ -23,10 +23,9 @@ from tui.analysis.logs.levels import detected_level, level_of
 from tui.analysis.logs.pattern import LogPattern
 from tui.analysis.logs.repeats import banner_keys, progress_bar
 from tui.analysis.logs.structured import pretty_rows
-from tui.analysis.progress.announcements import announced
+from tui.analysis.progress.announcements import MovingCounts, announced
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.lines.reader import Reader
-from tui.analysis.progress.phases import MovingCounts
 from tui.analysis.run.checkpoints import step_of
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import explain, late_ranks

@@ -15,7 +15,8 @@ from api_client.models import Checkpoint, TrainingJob
 from api_client.models.logs import LogEntry, LogGap
 from tui.analysis.connection import METRICS
 from tui.analysis.cost import price_of
-from tui.analysis.progress.fold import MAX_POINTS, ProgressFold
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.points import MAX_POINTS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings

@@ -19,7 +19,8 @@ from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoint_faults import checkpoint_faults
 from tui.analysis.health.judge import judged, with_findings
 from tui.analysis.node_metrics import MetricsSnapshot
-from tui.analysis.progress.fold import MAX_POINTS, ProgressFold
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.points import MAX_POINTS
 from tui.analysis.run.checkpoints import saved_key
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot

@@ -153,7 +153,7 @@ def test_loss_is_known_once_its_gap_has_been_filled() -> None:
     gap = LogGap(lines[25].timestamp_ns, lines[35].timestamp_ns, "not found")
     fold = ProgressFold()
     fold.add([*lines[:25], gap, *lines[35:]])
-    assert fold.snapshot().gaps and fold.snapshot().unread_until_ns == gap.end_ns
+    assert fold.snapshot().gaps == ((gap.start_ns / 1e9, gap.end_ns / 1e9),)
     fold.forget(gap)
     fold.add(lines[25:35])
     whole = ProgressFold()

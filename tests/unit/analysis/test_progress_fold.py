@@ -146,7 +146,8 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
     "an evaluation that names its epoch moves": (
         [line(n, f"[Eval][Epoch 3][Iter: {n}/49] loss: 1.9") for n in range(1, 5)], {"moved_at": START_S + 4}),
     "a save without a name": (
-        [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")],
+        [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled)."),
+         line(3, "step=510 loss=1")],
         {"last_checkpoint": ("step-500", (START_S + 2) * SECOND)}),
     "a restart announced and seen counts once": (
         [*steps(range(1, 100)), line(110, "[agent] worker group restarting, restart_count=1"),
@@ -221,7 +222,7 @@ def test_trend():
     assert loss_trend(losses([2.0, 1.0, 1.5])) == ""
     assert loss_trend(losses([*falling, math.nan, math.nan])) == "↓"
     assert loss_trend(losses([1.0] * 20 + [math.inf] * 400)) == ""
-    assert losses([1e308, 1e308, 5.0, 4.0]).loss_recent == 4.5
+    assert loss_trend(losses([1e308, 1e308, 5.0, 4.0])) == "→"
 
 
 RUNS = {
@@ -255,6 +256,15 @@ def test_space_is_bounded_and_extremes_are_kept():
     assert (max(snapshot.loss_series.values), min(snapshot.loss_series.values)) == (99.0, -99.0)
     assert list(snapshot.loss_series.times) == sorted(snapshot.loss_series.times)
     assert (snapshot.step, dict(snapshot.loss_by_step)[1333]) == (1999, 99.0)
+
+
+def test_long_curve_is_as_dense_at_its_beginning_as_later() -> None:
+    lines = [line(at, f"step={at} loss={1.0 + at * 7 % 11 / 11!r}") for at in range(8_000)]
+    times = fold(lines, max_points=200).loss_series.times
+    quarters = [
+        sum(at // 2_000 == quarter for at in (time - START_S for time in times)) for quarter in range(4)
+    ]
+    assert min(quarters) > 0.05 * len(times)
 
 
 @pytest.mark.proves("README.md", "Is it healthy, how fast is it, which node is slow?")

@@ -9,9 +9,9 @@ import random
 import pytest
 
 from api_client.models.logs import LogLine
-from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.fold import MAX_CURVES, MAX_METRICS, ProgressFold
 from tui.analysis.progress.lines.custom import ProgressPattern
-from tui.analysis.progress.metrics import MAX_CURVES, MAX_METRICS, MetricCurves, headline_metrics
+from tui.analysis.progress.metrics import headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
 
 START_S = 1_700_000_000
@@ -138,13 +138,19 @@ def test_thinned_metric_keeps_its_extremes() -> None:
 
 
 def test_curves_of_all_streams_share_their_space() -> None:
-    curves = MetricCurves(10_000)
-    names = [f"m{number}" for number in range(MAX_METRICS + 1)]
-    for at in range(300):
-        for rank in range(8):
-            curves.add(("node-0", rank), float(at), [(name, float(at)) for name in names])
-    assert curves.refused_count == 1
-    assert {len(series) for series in curves.shown(("node-0", 3)).values()} <= set(range(100, 201))
+    names = [f"m{_letters(number)}" for number in range(MAX_METRICS + 1)]
+    pattern = ProgressPattern("mine", "".join(rf"(?P<{name}>\S+) " for name in names))
+    folding = ProgressFold(max_points=10_000, patterns=[pattern])
+    values = "1 " * len(names)
+    folding.add(
+        LogLine((START_S + at) * 10**9, values, f"node-{node}", None)
+        for at in range(300)
+        for node in range(8)
+    )
+    progress = folding.snapshot()
+    assert progress.refused_metrics == 1
+    assert len(progress.metrics) == MAX_METRICS
+    assert {len(series) for series in progress.metrics.values()} <= set(range(64, 201))
 
 
 def test_fold_with_metrics_survives_a_copy() -> None:

@@ -1,12 +1,13 @@
-"""What lines between steps announce: a restart, other work that takes its time, or a setting of the run."""
+"""What lines between steps show: a restart, other work that takes its time, or a setting of the run."""
 
 from __future__ import annotations
 
 import re
+from bisect import insort
 from typing import Literal, NamedTuple
 
-RunPhaseKind = Literal["evaluation", "checkpoint", "other", "loading"]
-"""``loading`` is expected only before the first step."""
+from tui.analysis.logs.excerpt import excerpt
+from tui.text.sanitize import last_carriage_segment
 
 Kind = Literal["restart", "evaluation", "other", "loading", "skipped step", "input length", "save interval"]
 
@@ -86,3 +87,58 @@ def announced(message: str) -> Announcement | None:
                 continue
         return Announcement(kind, int(match[1]) if expression.groups else 0)
     return None
+
+
+_COUNT = re.compile(
+    r"(\d[\d,]{0,23}+(?:\.\d{1,12})?+)\s?[kMGT]?i?B?\s?(?:/|of)\s?(\d[\d,]{0,23}+(?:\.\d{1,12})?+)"
+    r"(?![\w/:-]{0,40}\d[:-]|(?<=\b\d\d/\d\d)(?:/\d{2,4})? \d\d:\d\d:)"  # not a date
+)
+_DIGITS = re.compile(r"[\d.%|█▏▎▍▌▋▊▉ ]+")
+
+
+class MovingCounts:
+    """Counts such as ``412/5000`` in lines about other work than steps, and when one of them last moved."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
+
+    def read(self, time: float, source: str, message: str) -> bool:
+        """Read a line, in any order; return True if it has a count."""
+        if "/" not in message and " of " not in message:
+            return False
+        message = last_carriage_segment(excerpt(message))[:MAX_CHARACTERS]
+        match = _COUNT.search(message)
+        if match is not None:
+            done, total = (float(number.replace(",", "")) for number in match.groups())
+            self.add(time, source, _DIGITS.sub(" ", message[: match.start()]), done, total)
+        return match is not None
+
+    def add(self, time: float, source: str, name: str, done: float, total: float) -> None:
+        """Record a count, in any order."""
+        key = (source, name, total)
+        if len(self._counts) >= 256 and key not in self._counts:
+            del self._counts[min(self._counts, key=lambda key: self._counts[key][-1])]
+        counts = self._counts.setdefault(key, [])
+        insort(counts, (time, done))
+        del counts[:-16]
+
+    @property
+    def moved_at(self) -> float | None:
+        """Time a count last rose twice in a row: one that rises and falls, as of workers, does not move."""
+        times = (
+            third[0]
+            for counts in self._counts.values()
+            for first, second, third in zip(counts, counts[1:], counts[2:], strict=False)
+            if first[1] < second[1] < third[1]
+        )
+        return max(times, default=None)
+
+    @property
+    def finished_at(self) -> float | None:
+        """Time a count that had moved last reached its total."""
+        items = self._counts.items()
+        return max(
+            (counts[-1][0] for key, counts in items if counts[0][1] < counts[-1][1] >= key[2]), default=None
+        )

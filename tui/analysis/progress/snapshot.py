@@ -1,114 +1,22 @@
-"""The immutable progress of a run, with bounded series and the trend of the loss.
-
-A full series is thinned out but keeps its extremes.
-"""
+"""The immutable progress of a run, with bounded series and the trend of the loss."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from itertools import pairwise
+from typing import Literal
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.logs.errors import ErrorTally
 from tui.analysis.series import EMPTY, Series
 
-if TYPE_CHECKING:  # compiling its patterns takes a while, and Home starts without them
-    from tui.analysis.progress.phases import RunPhase
-
 MAX_SKIPPED = 10
 """Number of newest skipped steps to keep."""
 
-_GROUP = 4  # Group of points of which thinning keeps two: the lowest and the highest.
-_UNTHINNED_POINTS = 64  # the newest points are never thinned
-
-
-class ThinnedPoints:
-    """Points (time, value, step) in time order; when full, every four old ones become their two extremes.
-
-    Points with the same time keep their order of arrival. ``steps`` may contain ``None``. Callers may
-    correct a value or a step, but not the order, and must then call ``corrected``.
-    """
-
-    __slots__ = ("_series", "limit", "name", "steps", "times", "values")
-
-    def __init__(self, name: str, limit: int) -> None:
-        self.name = name
-        self.limit = limit
-        self.times: list[float] = []
-        self.values: list[float] = []
-        self.steps: list[int | None] = []
-        self._series: Series | None = None
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    def add(self, time: float, value: float, step: int | None = None) -> int:
-        """Insert a point. Return the first position from which points changed."""
-        self._series = None
-        times = self.times
-        if not times or time >= times[-1]:
-            position = len(times)
-            times.append(time)
-            self.values.append(value)
-            self.steps.append(step)
-        else:
-            position = bisect_right(times, time)
-            times.insert(position, time)
-            self.values.insert(position, value)
-            self.steps.insert(position, step)
-        if len(times) <= self.limit or len(times) <= 2 * _UNTHINNED_POINTS:
-            return position
-        self._thin()
-        return 0
-
-    def before(self, time: float) -> int | None:
-        """Return the position of the last point at or before a time."""
-        position = bisect_right(self.times, time) - 1
-        return position if position >= 0 else None
-
-    def after(self, time: float) -> float:
-        """Return the time of the first point after a time; infinite if there is none."""
-        position = bisect_right(self.times, time)
-        return self.times[position] if position < len(self.times) else math.inf
-
-    def between(self, start: float, end: float) -> range:
-        """Return the positions of the points from ``start`` up to, but not including, ``end``."""
-        return range(bisect_left(self.times, start), bisect_left(self.times, end))
-
-    def corrected(self) -> None:
-        """Rebuild the series after values were changed in place."""
-        self._series = None
-
-    def series(self) -> Series:
-        """Return the points as a series; the same object until one is added."""
-        if self._series is None:
-            self._series = Series(self.name, tuple(self.times), tuple(self.values))
-        return self._series
-
-    def _thin(self) -> None:
-        kept: list[int] = []
-        values = self.values
-        old = (len(values) - _UNTHINNED_POINTS) // _GROUP * _GROUP
-        for start in range(0, old, _GROUP):
-            low = high = start
-            for position in range(start + 1, start + _GROUP):
-                value = values[position]
-                if math.isnan(value):
-                    high = position  # People need to see a NaN, so it counts as the highest.
-                elif math.isnan(values[low]) or value < values[low]:
-                    low = position
-                elif value > values[high]:
-                    high = position
-            kept.extend({low, high} if low <= high else (high, low))
-        kept.sort()
-        kept.extend(range(old, len(values)))
-        self.times = [self.times[position] for position in kept]
-        self.values = [values[position] for position in kept]
-        self.steps = [self.steps[position] for position in kept]
-
+RunPhaseKind = Literal["evaluation", "checkpoint", "other", "loading"]
+"""``loading`` is expected only before the first step."""
 
 Trend = Literal["↓", "↑", "→", ""]
 
@@ -145,6 +53,19 @@ class ReplicaLog:
 
 
 @dataclass(frozen=True, slots=True)
+class RunPhase:
+    """The newest activity besides training since the last step, with the times (epoch s) of its lines.
+
+    ``first`` is True if no earlier activity of this kind has interrupted the run's steps.
+    """
+
+    kind: RunPhaseKind
+    since: float
+    newest: float
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProgressSnapshot:
     """The progress of a training run. ``None`` means that the log does not report it.
 
@@ -172,9 +93,6 @@ class ProgressSnapshot:
     epoch: float | None = None
     total_epochs: float | None = None
     loss: float | None = None
-    loss_recent: float | None = None
-    loss_before: float | None = None
-    loss_error: float | None = None
     eval_loss: float | None = None
     learning_rate: float | None = None
     grad_norm: float | None = None
@@ -190,10 +108,8 @@ class ProgressSnapshot:
     line_pause_s: float | None = None
     last_step_at_ns: int | None = None
     run_phase: RunPhase | None = None
-    last_checkpoint: tuple[str, int] | None = None
     first_line_at_ns: int | None = None
     last_line_at_ns: int | None = None
-    unread_until_ns: int = 0
     gaps: tuple[tuple[float, float], ...] = ()
     """Start and end (epoch s) of what could not be read."""
     loss_series: Series = EMPTY
@@ -230,6 +146,11 @@ class ProgressSnapshot:
     """Number of names without a curve because there are too many."""
 
     @property
+    def last_checkpoint(self) -> tuple[str, int] | None:
+        """The newest save in the log and its time (epoch ns)."""
+        return self.saves[-1] if self.saves else None
+
+    @property
     def fraction(self) -> float | None:
         if self.step is None or not self.total_steps:
             return None
@@ -256,12 +177,23 @@ class ProgressSnapshot:
 
 
 def loss_trend(snapshot: ProgressSnapshot) -> Trend:
-    """Return ``↓``, ``↑`` or ``→`` (within noise) for the trend of the loss; empty while unknown."""
-    recent, before = snapshot.loss_recent, snapshot.loss_before
-    if recent is None or before is None:
+    """Return ``↓``, ``↑`` or ``→`` (within noise) for the trend of the loss; empty while unknown.
+
+    The newest losses are compared with as many before. Those that are not finite are left out. The noise is
+    estimated from differences between neighbors, since a spread around the mean would count a steep trend as
+    noise.
+    """
+    values = snapshot.loss_series.values
+    size = max(3, min(200, len(values) // 4))  # the newest quarter and the one before
+    finite = [value for value in values[-2 * size :] if math.isfinite(value)]
+    half = len(finite) // 2
+    if half < 2:
         return ""
-    change = recent - before
-    if abs(change) <= 3 * (snapshot.loss_error or 0.0):  # standard errors
+    # Use plain sums and products: they overflow to infinity, where fsum and ** would raise.
+    change = sum(finite[-half:]) / half - sum(finite[-2 * half : -half]) / half
+    moves = [later - earlier for earlier, later in pairwise(finite)]
+    error = math.sqrt(sum(move * move for move in moves) / len(moves) / half)
+    if not abs(change) > 3 * error:
         return "→"
     return "↓" if change < 0 else "↑"
 

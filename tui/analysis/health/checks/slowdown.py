@@ -14,7 +14,7 @@ from statistics import fmean, median
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.node_metrics import mean_known
-from tui.analysis.progress.step_marks import numbered
+from tui.analysis.progress.steps import numbered
 from tui.analysis.series import Series, mean_between
 from tui.text.units import number, percent
 

@@ -43,7 +43,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     progress = run.progress
     if progress.last_line_at_ns is None:
         return
-    line_s, gap_s = progress.last_line_at_ns / NS_PER_S, progress.unread_until_ns / NS_PER_S
+    line_s = progress.last_line_at_ns / NS_PER_S
+    gap_s = max((end_s for _, end_s in progress.gaps), default=0.0)
     unread_s = _UNREAD * limits.stall_after_s
     # A restart is a start, also when the log does not mention it. A gap may hide lines and steps.
     quiet_since = max(line_s, gap_s, run.attempt_since)

@@ -1,0 +1,136 @@
+"""Points and ranges over time that lines in any order add to, in bounded space."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+
+from tui.analysis.pauses import recurring_pause
+from tui.analysis.series import Series
+
+MAX_POINTS = 20_000
+"""Maximum number of points per curve of the displayed stream."""
+
+_UNTHINNED_POINTS = 64  # the newest points are never thinned
+
+
+class ThinnedPoints:
+    """Points (time, value, step) in time order; when full, old ones are reduced to the extremes of groups.
+
+    Groups stand for as many added points each, so that a long curve is as dense at its beginning as later.
+    Points with the same time keep their order of arrival. ``steps`` may contain ``None``.
+    """
+
+    __slots__ = ("_series", "_thinned", "_weights", "limit", "name", "steps", "times", "values")
+
+    def __init__(self, name: str, limit: int = MAX_POINTS) -> None:
+        self.name = name
+        self.limit = limit
+        self.times: list[float] = []
+        self.values: list[float] = []
+        self.steps: list[int | None] = []
+        self._weights: list[int] = []  # the number of added points that each of the oldest stands for
+        self._thinned = 0
+        self._series: Series | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def added(self) -> int:
+        """Number of points added, including those that have been thinned."""
+        return len(self.times) + self._thinned
+
+    def add(self, time: float, value: float, step: int | None = None) -> None:
+        times = self.times
+        if not times or time >= times[-1]:
+            times.append(time)
+            self.values.append(value)
+            self.steps.append(step)
+        else:
+            position = bisect_right(times, time)
+            times.insert(position, time)
+            self.values.insert(position, value)
+            self.steps.insert(position, step)
+            self._weights[position:position] = [1] * (position < len(self._weights))
+        self._series = None
+        if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
+            self._thin()
+
+    def before(self, time: float) -> int | None:
+        """Return the position of the last point at or before a time."""
+        position = bisect_right(self.times, time) - 1
+        return position if position >= 0 else None
+
+    def series(self) -> Series:
+        """Return the points as a series; the same object until one is added."""
+        if self._series is None:
+            self._series = Series(self.name, tuple(self.times), tuple(self.values))
+        return self._series
+
+    def _thin(self) -> None:
+        values = self.values
+        old = len(values) - _UNTHINNED_POINTS
+        weights = [*self._weights, *[1] * (len(values) - len(self._weights))]
+        group = 4 * sum(weights[:old]) / old
+        kept: list[tuple[int, int]] = []
+        low = high = start = weight = 0
+        for position in range(old):
+            value = values[position]
+            if position == start:
+                low = high = position
+            elif math.isnan(value):
+                high = position  # People need to see a NaN, so it counts as the highest.
+            elif math.isnan(values[low]) or value < values[low]:
+                low = position
+            elif value > values[high]:
+                high = position
+            weight += weights[position]
+            if weight >= group or position == old - 1:
+                pair = sorted({low, high})
+                kept += [(extreme, weight // len(pair)) for extreme in pair]
+                start, weight = position + 1, 0
+        kept += [(position, weights[position]) for position in range(old, len(values))]
+        self.times = [self.times[position] for position, _ in kept]
+        self.values = [values[position] for position, _ in kept]
+        self.steps = [self.steps[position] for position, _ in kept]
+        self._weights = [weight for _, weight in kept]
+        self._thinned += len(values) - len(kept)
+
+
+class TimeRanges:
+    """Ranges of activity, from times in any order; times less than 20 s apart are in one range."""
+
+    __slots__ = ("ends", "starts")
+
+    def __init__(self) -> None:
+        self.starts: list[float] = []
+        self.ends: list[float] = []
+
+    def add(self, time: float) -> None:
+        """Record activity at that time (seconds)."""
+        starts, ends, join_s = self.starts, self.ends, 20.0
+        if ends and starts[-1] <= time <= ends[-1] + join_s:
+            if time > ends[-1]:
+                ends[-1] = time
+            return
+        index = bisect_right(starts, time)
+        if index and time <= ends[index - 1] + join_s:
+            index -= 1
+            ends[index] = max(ends[index], time)
+        elif index < len(starts) and time >= starts[index] - join_s:
+            starts[index] = time
+        else:
+            starts.insert(index, time)
+            ends.insert(index, time)
+        if index + 1 < len(starts) and starts[index + 1] <= ends[index] + join_s:
+            del starts[index + 1], ends[index]
+        if len(starts) > 2000:
+            del starts[0], ends[0]
+
+    def longest_pause(self, since: float) -> float | None:
+        """Return the longest pause since a time that is likely to recur; None if there was none."""
+        first = max(1, bisect_right(self.starts, since))
+        return recurring_pause(
+            start - end for start, end in zip(self.starts[first:], self.ends[first - 1 :], strict=False)
+        )

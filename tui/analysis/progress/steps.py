@@ -1,0 +1,352 @@
+"""Derive the steps of a run from what its lines count: its total, speed, restarts and time left.
+
+Lines name their step, or a progress bar counts them. Bars may count something else, such as an evaluation,
+and counts may start over with every epoch or rollout, while the steps of the run go on.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import median
+
+from tui.analysis.progress.points import ThinnedPoints
+from tui.analysis.series import Series
+
+Counts = Mapping[int, ThinnedPoints]
+"""Counts by source: ``NAMED``, the total of a bar, or the negative length of epochs counted within."""
+
+NAMED = 0
+"""The source of lines that name their step."""
+
+RECENT_S = 300.0
+"""Window of the current speed."""
+
+LONG_S = 1800.0
+"""Window of the speed used for the ETA: long enough to include evaluations and saves."""
+
+MIN_RESTART_GAP_S = 600.0
+"""An announced restart and a step that goes back within this time after it are the same restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a run over time, and the last one if it is known."""
+
+    series: Series
+    offsets: Sequence[float]
+    """What was added to each count because counts start over; empty if they don't."""
+    total: int | None
+    starts_over: bool
+    """True if the count starts over repeatedly, so that it is not the run's."""
+
+    @property
+    def newest(self) -> int:
+        return int(self.series.values[-1])
+
+    @property
+    def newest_at(self) -> float:
+        """Time of the first line with the newest step."""
+        times, steps = self.series.times, self.series.values
+        position = len(steps) - 1
+        while position and steps[position - 1] == steps[-1]:
+            position -= 1
+        return times[position]
+
+
+def steps_of(counts: Counts, fields: Mapping[str, ThinnedPoints]) -> Steps | None:
+    """Return the steps of the run; None if nothing counts them."""
+    source = _training_source(counts, fields["loss"])
+    if source is None:
+        return None
+    points = counts[source]
+    known = {name: one.values[-1] for name, one in fields.items() if one}
+    offsets: list[float] = []
+    is_within_epoch = source < 0 and points.steps[-1] is None
+    if is_within_epoch:
+        headings = fields.get("whole epochs", ThinnedPoints(""))
+        begun = (headings.before(time) for time in points.times)
+        offsets = [0.0 if position is None else -source * headings.values[position] for position in begun]
+    rounds = _rounds(_through(points, offsets), abs(source) or known.get("total_steps"))
+    starts_over = len(rounds) >= 2
+    if not any(offsets):
+        pairs = enumerate(pairwise(points.steps), start=1)
+        epochs = [
+            n for n, (before, epoch) in pairs if before is not None and epoch is not None and before < epoch
+        ]
+        offsets = _offsets(points.values, epochs) or (
+            _offsets(points.values, rounds) if starts_over else offsets
+        )
+    series = _through(points, offsets)
+    total = None if starts_over else _total(source, int(series.values[-1]), counts, known)
+    return Steps(series, offsets, total, starts_over)
+
+
+def _through(points: ThinnedPoints, offsets: Sequence[float]) -> Series:
+    """Return the counts with their offsets added; the same object as before if there are none."""
+    series = points.series()
+    if not offsets:
+        return series
+    values = (value + offset for value, offset in zip(points.values, offsets, strict=True))
+    return Series(series.name, series.times, tuple(values))
+
+
+def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
+    """Choose the source of the run's steps: lines that name them, else the bar printed next to losses.
+
+    Lines that name a step only now and then (Lightning's checkpoints) leave the steps to the bar. An
+    evaluation has a bar too, but no losses. While there are none, the first bar is the run's, and one that
+    begins after it ended is a new stage.
+    """
+    named = counts.get(NAMED)
+    if named is not None and named.added * 20 >= losses.added:
+        return NAMED
+    beside = Counter(_source_nearest(counts, time) for time in losses.times[-3:])
+    votes = {one: n for one, n in beside.items() if one is not None and not _has_ended(counts[one], losses)}
+    if votes:
+        return _around(max(votes, key=lambda one: (votes[one], abs(one))), counts)
+    if named is not None or losses.added >= 3:
+        return None if named is None else NAMED
+    chosen: int | None = None
+    for source in sorted(counts, key=lambda one: (counts[one].times[0], -abs(one))):
+        if chosen is None or counts[source].times[0] > counts[chosen].times[-1]:
+            chosen = source
+    return chosen
+
+
+def _source_nearest(counts: Counts, time: float) -> int | None:
+    """Return the source of the last count up to a time; on a tie, the one with the higher total."""
+    before = {one: position for one in counts if (position := counts[one].before(time)) is not None}
+    return max(before, key=lambda one: (counts[one].times[before[one]], abs(one)), default=None)
+
+
+def _has_ended(points: ThinnedPoints, losses: ThinnedPoints) -> bool:
+    """Return True if a bar stopped and losses continued without it, as after an evaluation."""
+    after = losses.times[bisect_right(losses.times, points.times[-1]) :]
+    usual_s = usual_interval(points) or 0.0
+    return len(after) > 8 and after[-1] - points.times[-1] > 8 * usual_s
+
+
+def _around(inner: int, counts: Counts) -> int:
+    """Return the bar around one that starts over, and that counts on meanwhile, as in OpenRLHF."""
+    rounds = _rounds(counts[inner], abs(inner))
+    if len(rounds) < 2:
+        return inner
+    begun, newest = (counts[inner].times[rounds[position]] for position in (0, -2))
+    outer = [
+        source
+        for source, points in counts.items()
+        if points.times[0] <= begun
+        and points.times[-1] >= newest
+        and points.values[0] == min(points.values)
+        and not _rounds(points, abs(source))
+    ]
+    return max(outer, key=lambda source: counts[source].added, default=inner)
+
+
+def _rounds(points: ThinnedPoints | Series, total: float | None) -> list[int]:
+    """Return the positions at which a nearly complete count started over, as for an epoch or a rollout."""
+    if not total:
+        return []
+    pairs = enumerate(pairwise(points.values), start=1)
+    return [n for n, (before, step) in pairs if step <= 0.5 * before and before >= 0.8 * total]
+
+
+def _offsets(values: Sequence[float], begins: Iterable[int]) -> list[float]:
+    """Return what to add to each count, to count on where one begins at a lower value; none if none does."""
+    lower = {place for place in begins if values[place] < values[place - 1]}
+    ends = (values[place - 1] if place in lower else 0.0 for place in range(len(values)))
+    return list(accumulate(ends)) if lower else []
+
+
+def _total(source: int, step: int, counts: Counts, known: Mapping[str, float]) -> int | None:
+    of_epochs = (-source or known.get("epoch_steps", 0.0)) * known.get("total_epochs", 0.0) or None
+    total = float(source) if source > 0 else of_epochs if source < 0 else known.get("total_steps", of_epochs)
+    if source == NAMED and (total is None or total < step):
+        # A bar counts the same steps as the lines if it is close to the newest of them.
+        near = max(10.0, step * 0.05)
+        bars = (bar for bar in counts if bar >= max(1, step) and abs(counts[bar].values[-1] - step) <= near)
+        total = max(bars, default=None)
+    return None if total is None or total < step else int(total)
+
+
+def loss_by_step(losses: ThinnedPoints, steps: Steps | None) -> tuple[tuple[int, float], ...]:
+    """Return the losses by step. A line without a step takes the last one before it.
+
+    If nothing reports a step, losses are numbered from one in time order.
+    """
+    if steps is None:
+        return tuple(enumerate(losses.values, start=1))
+    pairs: list[tuple[int, float]] = []
+    times, values = steps.series.times, steps.series.values
+    index = newest = 0
+    for time, step, value in zip(losses.times, losses.steps, losses.values, strict=True):
+        while index < len(times) and times[index] <= time:
+            newest = int(values[index])
+            index += 1
+        offset = steps.offsets[index - 1] if index and steps.offsets else 0.0
+        pairs.append((newest if step is None else step + int(offset), value))
+    return tuple(pairs)
+
+
+def slope(marks: Series, first: int, last: int) -> float | None:
+    """Return steps per second between two marks; ``None`` if the step did not increase."""
+    spent = marks.times[last] - marks.times[first]
+    done = marks.values[last] - marks.values[first]
+    return done / spent if spent > 0 and done > 0 else None
+
+
+def window_start(marks: Series, window_s: float) -> int:
+    """Return the first mark of the window before the last one, not reaching back beyond a restart."""
+    times, steps = marks.times, marks.values
+    last = len(times) - 1
+    first = last
+    oldest = times[last] - window_s
+    while first and steps[first - 1] <= steps[first]:
+        if times[first - 1] < oldest and last - first >= 5:
+            break
+        first -= 1
+    return first
+
+
+def speed(marks: Series, window_s: float) -> float | None:
+    return slope(marks, window_start(marks, window_s), len(marks) - 1)
+
+
+def is_ordered(marks: ThinnedPoints) -> bool:
+    """Return False if the newest counts come in no order, as where people or services mention steps.
+
+    A trainer's count rises. If it often goes back (short epochs, a crash loop, ranks out of turn), it moves
+    by the same amounts again and again.
+    """
+    moves = [later - before for before, later in pairwise(marks.values[-64:]) if later != before]
+    ahead, back = Counter(move for move in moves if move > 0), Counter(move for move in moves if move < 0)
+    if ahead.total() >= 2 * back.total():
+        return True
+    return max(ahead.values(), default=0) > 2 and all(
+        2 * max(side.values()) >= side.total() for side in (ahead, back)
+    )
+
+
+def numbered(series: Series) -> Series:
+    """Return the series with its values counted: for lines without steps, their rate is the speed."""
+    return Series(series.name, series.times, tuple(map(float, range(len(series)))))
+
+
+def usual_interval(marks: ThinnedPoints | Series) -> float | None:
+    """Return the median time between increasing steps among the newest marks."""
+    times, steps = marks.times, marks.values
+    start = max(1, len(times) - 50)
+    intervals = sorted(
+        times[position] - times[position - 1]
+        for position in range(start, len(times))
+        if steps[position] > steps[position - 1]
+    )
+    return intervals[len(intervals) // 2] if intervals else None
+
+
+def rates(marks: Series) -> Series:
+    """Return steps per second over time, between equally spaced marks; none across a restart."""
+    times, steps = _first_of_each_step(marks)
+    if len(times) < 2 or times[-1] <= times[0]:
+        return Series("steps/s")
+    count = min(240, len(times) - 1)  # more than a chart has columns
+    width = (times[-1] - times[0]) / count
+    at: list[float] = []
+    values: list[float] = []
+    before = 0
+    for number in range(1, count + 1):
+        until = times[-1] if number == count else times[0] + number * width
+        here = bisect_right(times, until) - 1
+        if here > before and times[here] > times[before]:
+            if steps[here] >= steps[before]:
+                at.append(times[here])
+                values.append((steps[here] - steps[before]) / (times[here] - times[before]))
+            before = here
+    return Series("steps/s", tuple(at), tuple(values))
+
+
+def _first_of_each_step(marks: Series) -> tuple[list[float], list[float]]:
+    """Return the times and steps of the first line of each step: every rank may print each."""
+    times: list[float] = []
+    steps: list[float] = []
+    for time, step in zip(marks.times, marks.values, strict=True):
+        if not steps or step > steps[-1] or step <= steps[-1] - 2:
+            times.append(time)
+            steps.append(step)
+    # The oldest line that was read may be any of its step.
+    is_cut = len(times) < len(marks.times)
+    return times[is_cut:], steps[is_cut:]
+
+
+def eta_s(steps: Steps, printed_speed: float | None) -> tuple[float | None, float | None, float | None]:
+    """Return the seconds from the newest step to the last one, and their minimum and maximum."""
+    marks = steps.series
+    lasting = speed(marks, LONG_S) or printed_speed
+    if steps.total is None or lasting is None:
+        return None, None, None
+    left = max(0, steps.total - steps.newest)
+    speeds = (speed(marks, RECENT_S) or printed_speed, lasting, slope(marks, 0, len(marks) - 1))
+    likely = [one for one in speeds if one is not None and one > 0 and math.isfinite(one)]
+    window = window_start(marks, LONG_S)
+    # Two standard errors: the end is within the range in about 19 of 20 steady runs.
+    share = 1 + max(0.02, 2 * _relative_error(marks.times[window:], marks.values[window:]))
+    return left / lasting, left / (max(likely) * share), left / (min(likely) / share)
+
+
+def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
+    """Return the relative standard error of the mean speed over equal time ranges."""
+    if len(times) < 3 or times[-1] <= times[0]:
+        return 0.25
+    blocks = min(8, len(times) - 1)
+    width = (times[-1] - times[0]) / blocks
+    places = [min(len(times) - 1, bisect_left(times, times[0] + n * width)) for n in range(blocks + 1)]
+    places[-1] = len(times) - 1
+    speeds = [
+        (steps[end] - steps[start]) / (times[end] - times[start])
+        for start, end in pairwise(places)
+        if times[end] > times[start]
+    ]
+    mean = sum(speeds) / len(speeds) if speeds else 0.0
+    if len(speeds) < 2 or mean <= 0:
+        return 0.25
+    variance = sum((speed - mean) ** 2 for speed in speeds) / (len(speeds) - 1)
+    return math.sqrt(variance / len(speeds)) / mean
+
+
+def restarts(marks: Series, announced: Sequence[float]) -> tuple[float, ...]:
+    """Return the times (epoch seconds) of restarts: announced ones, and those that only the steps show."""
+    times = [*announced]
+    for before, at in _falls(marks):
+        # Loading may take long: a restart ends with the first step after it was announced.
+        if bisect_left(announced, before) == bisect_left(announced, at):
+            times.append(at)
+    apart: list[float] = []
+    for time in sorted(times):
+        if not apart or time - apart[-1] > MIN_RESTART_GAP_S:
+            apart.append(time)
+    return tuple(apart)
+
+
+def _falls(marks: Series) -> list[tuple[float, float]]:
+    """Return the times of the steps before and after which the run resumed at an earlier one."""
+    times, steps = marks.times, marks.values
+    falls = [
+        place
+        for place in range(1, len(times))
+        # Without a pause, ranks printed out of order.
+        if steps[place] <= steps[place - 1] - 2 and times[place] - times[place - 1] >= 15.0
+    ]
+    usual = median(abs(later - before) for before, later in pairwise(steps)) if falls else 0.0
+    # A single count that is out of line (0/900 between 850 and 900) is none: no run makes up for twice its
+    # usual move by the next count.
+    return [
+        (times[place - 1], times[place])
+        for place in falls
+        if steps[place - 1] - steps[place] <= 2.0 * usual
+        or (place + 1 < len(steps) and steps[place - 1] > steps[place + 1])
+    ]
