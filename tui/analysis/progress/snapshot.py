@@ -71,8 +71,7 @@ class ProgressSnapshot:
 
     Rates are steps per second, times of events epoch nanoseconds. ``eta_s`` counts from
     ``last_step_at_ns`` and lies between ``eta_low_s`` and ``eta_high_s``, whose distance depends on how
-    steady the run's speed has been. ``loss_recent`` is the mean of the newest losses, ``loss_before`` of
-    those just before them, and ``loss_error`` the standard error of their difference. ``step_interval_s``
+    steady the run's speed has been. ``step_interval_s``
     is the usual interval between reports of a new step; ``step_pause_s`` and ``line_pause_s`` are the
     longest times without a step or a line that the run has recovered from (evaluations, saves). ``run_phase``
     is the activity since the last step if the log announces one (an evaluation, a save). ``replica`` is
