@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from api_client.recordings.archive import DamagedMember, Members, max_lines, read_member
-from api_client.recordings.stamps import stamp_of
+from api_client.recordings.stamps import MAX_RUN_NS, stamp_of
+from api_client.words import counted
 
 BLOCK_LINES = 5_000
 MAX_BLOCK_LINES = 20_000
@@ -60,14 +61,16 @@ class RecordedBlock:
 class Blocks:
     """The blocks of the log or of the metrics, in the order of the recording.
 
-    A member that is not divided into blocks is divided here, which reads all of it. If nothing before has a
-    time that can be read, the time is ``begin_ns``.
+    A member that is not divided into blocks, or whose name has no times, is divided here, which reads all of
+    it. If nothing before has a time that can be read, the time is ``begin_ns``.
     """
 
     def __init__(self, members: Members, kind: Kind, begin_ns: int = 0) -> None:
         self._members = members
         self._kind = kind
-        self.items = _blocks_of(members, kind, begin_ns)
+        self.problems: list[str] = []
+        """What is wrong with the names and times of the members; what they hold is read nevertheless."""
+        self.items = self._blocks(begin_ns)
         self.first_ns = min((block.first_ns for block in self.items), default=None)
         self.last_ns = max((block.last_ns for block in self.items), default=None)
 
@@ -83,67 +86,79 @@ class Blocks:
         lines = (line for line in io.BytesIO(content) if not line.isspace())
         return (_json(line) if len(line) <= self._kind.line_bytes else None for line in lines)
 
+    def _blocks(self, begin_ns: int) -> list[RecordedBlock]:
+        names = [name for name in self._members.names() if name.startswith(f"{self._kind.folder}/")]
+        earliest_ns = max(1, begin_ns - MAX_RUN_NS)
+        matches = filter(None, map(_BLOCK_NAME.fullmatch, names))
+        named = [parts for parts in matches if int(parts[4]) >= earliest_ns]
+        undivided = [name for name in self._members.names() if name == self._kind.whole]
+        misnamed = sorted(set(names) - {parts[0] for parts in named})
+        if misnamed:
+            others = f" and {counted(len(misnamed) - 1, 'other')}" if len(misnamed) > 1 else ""
+            self.problems.append(f"{misnamed[0]}{others}: a wrong name for a part of the {self._kind.folder}")
+        undivided += misnamed
+        blocks = [block for name in undivided for block in self._divided(name, begin_ns)]
+        for parts in sorted(named, key=lambda parts: int(parts[2])):
+            first_ns, last_ns = sorted((int(parts[3]), int(parts[4])))
+            blocks.append(RecordedBlock(first_ns, last_ns, member=parts[0]))
+        newest_ns, items = 0, []
+        for block in blocks:
+            items.append(
+                RecordedBlock(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated)
+            )
+            newest_ns = max(newest_ns, block.last_ns)
+        return items
 
-def _blocks_of(members: Members, kind: Kind, begin_ns: int) -> list[RecordedBlock]:
-    divided = list(_divided(members, kind, begin_ns)) if kind.whole in members.names() else []
-    named = [match for name in members.names() if (match := _BLOCK_NAME.fullmatch(name))]
-    named = sorted((parts for parts in named if parts[1] == kind.folder), key=lambda parts: int(parts[2]))
-    for parts in named:
-        first_ns, last_ns = sorted((int(parts[3]), int(parts[4])))
-        divided.append(RecordedBlock(first_ns, last_ns, member=parts[0]))
-    newest_ns, blocks = 0, []
-    for block in divided:
-        blocks.append(RecordedBlock(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated))
-        newest_ns = max(newest_ns, block.last_ns)
-    return blocks
+    def _divided(self, name: str, begin_ns: int) -> Iterator[RecordedBlock]:
+        lines: list[bytes] = []
+        stamps: list[int] = []
+        size, newest_ns, undated = 0, 0, 0
+
+        def block() -> RecordedBlock:
+            near_ns = newest_ns or begin_ns
+            first_ns, last_ns = min(stamps, default=near_ns), max(stamps, default=near_ns)
+            content = zlib.compress(b"\n".join(lines), 1)
+            lines.clear()
+            stamps.clear()
+            return RecordedBlock(first_ns, last_ns, deflated=content)
+
+        most_lines = max_lines(self._members.stored_bytes(name))
+        try:
+            for number, line in enumerate(_lines(self._members, name, self._kind.line_bytes), start=1):
+                if number > most_lines:
+                    raise DamagedMember(f"{name} has more than {most_lines:,} lines")
+                if not line.strip():
+                    continue
+                value = _json(line)
+                own = times_of(value)
+                undated += not own
+                lines.append(line if value is not None else NOT_JSON)
+                stamps += own
+                newest_ns = max([newest_ns, *own])
+                size += len(line)
+                if len(lines) >= BLOCK_LINES or size > self._kind.block_bytes // 2:
+                    size = 0
+                    yield block()
+        except DamagedMember as error:
+            self.problems.append(str(error))
+            lines.append(NOT_JSON)
+        if undated:
+            self.problems.append(f"{name} has {counted(undated, 'line')} without a valid time")
+        if lines:
+            yield block()
 
 
-def _divided(members: Members, kind: Kind, begin_ns: int) -> Iterator[RecordedBlock]:
-    lines: list[bytes] = []
-    stamps: list[int] = []
-    size, newest_ns = 0, 0
-
-    def block() -> RecordedBlock:
-        near_ns = newest_ns or begin_ns
-        first_ns, last_ns = min(stamps, default=near_ns), max(stamps, default=near_ns)
-        content = zlib.compress(b"\n".join(lines), 1)
-        lines.clear()
-        stamps.clear()
-        return RecordedBlock(first_ns, last_ns, deflated=content)
-
-    most_lines = max_lines(members.stored_bytes(kind.whole))
-    try:
-        for number, line in enumerate(_lines(members, kind), start=1):
-            if number > most_lines:
-                raise DamagedMember(f"{kind.whole} has more than {most_lines:,} lines")
-            if not line.strip():
-                continue
-            value = _json(line)
-            own = times_of(value)
-            lines.append(line if value is not None else NOT_JSON)
-            stamps += own
-            newest_ns = max([newest_ns, *own])
-            size += len(line)
-            if len(lines) >= BLOCK_LINES or size > kind.block_bytes // 2:
-                size = 0
-                yield block()
-    except DamagedMember:
-        lines.append(NOT_JSON)
-    if lines:
-        yield block()
-
-
-def _lines(members: Members, kind: Kind) -> Iterator[bytes]:
+def _lines(members: Members, name: str, most_bytes: int) -> Iterator[bytes]:
     """Yield the lines of a member, of any size; in place of one that is too long, one that is not JSON."""
 
     def limited(line: bytes) -> bytes:
-        return line if len(line) <= kind.line_bytes else NOT_JSON
+        return line if len(line) <= most_bytes else NOT_JSON
 
     rest = b""
-    for piece in members.pieces(kind.whole):
+    for piece in members.pieces(name):
         *lines, rest = (rest + piece).split(b"\n")
         yield from map(limited, lines)
-        rest = rest[: kind.line_bytes + 1]
+        rest = rest[: most_bytes + 1]
     if rest.strip():
         yield limited(rest)
 

@@ -153,11 +153,16 @@ def _ordered(lines: list[RecordedLine], newest_first: bool) -> list[RecordedLine
 
 
 def _entry(value: Any, near_ns: int) -> LogRecord | LogGap:
-    """Return a line, a gap, or a gap in place of a line that cannot be read."""
+    """Return a line, a gap, or a gap in place of a line that cannot be read.
+
+    A line without a valid time gets ``near_ns``.
+    """
     if not isinstance(value, dict):
         return LogGap(near_ns, near_ns + 1, UNREADABLE)
     stamp = value.get("timestamp")
-    if isinstance(stamp, str) and stamp.isdigit() and stamp_of(stamp) is not None:
+    if not (isinstance(stamp, str) and stamp.isdigit() and stamp_of(stamp) is not None):
+        stamp = str(near_ns) if "message" in value and "gap" not in value else None
+    if stamp is not None:
         message, replica, level = value.get("message", ""), value.get("replica"), value.get("level")
         return {
             "timestamp": stamp,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -31,9 +31,11 @@ from api_client.recordings.archive import (
     open_members,
     read_member,
 )
+from api_client.recordings.blocks import LOG, METRICS
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
-from api_client.recordings.stamps import moment_at, ns_of
+from api_client.recordings.stamps import MAX_RUN, moment_at, ns_of
+from api_client.words import counted
 
 FORMAT, VERSION = "bt-tui recording", 1
 MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
@@ -47,8 +49,6 @@ CHECKPOINTS, CHECKPOINT_FILES, FILES_FOLDER = "checkpoints.json", "checkpoint_fi
 MAX_OBJECTS, MAX_VALUES = 25_000, 500_000
 """Maximum number of JSON objects and values in a document; a job has up to 20,000 files."""
 MAX_FOLDERS = 64
-MAX_RUN = timedelta(days=3_660)
-"""Maximum time from the beginning of a recording to its end, most of which would be empty."""
 FOREVER_NS = 2**63
 NOT_RECORDED = "TRAINING_JOB_NOT_RECORDED"
 
@@ -142,6 +142,10 @@ class Recording:
         created_ns = ns_of(self.job.created_at) if self.job.created_at is not None else 0
         self.log = RecordedLog(self._members, created_ns)
         self.metrics = RecordedMetrics(self._members, created_ns)
+        self.problems += [*self.log.blocks.problems, *self.metrics.blocks.problems]
+        unknown = [name for name in self._members.names() if not _is_known(name)]
+        if unknown:
+            self.problems.append(f"{counted(len(unknown), 'unknown part')}, such as {min(unknown)}")
         firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
         first = min((moment_at(event) for event in firsts if event is not None), default=None)
         created = self.job.created_at
@@ -279,6 +283,12 @@ def file_member(file: CheckpointFile) -> str:
     """Return the name of the member with a file's content, which has nothing of the file's own name."""
     identity = f"{file.node_rank}/{file.relative_file_name}"
     return f"{FILES_FOLDER}/{sha256(identity.encode()).hexdigest()}"
+
+
+def _is_known(name: str) -> bool:
+    """Return True for the name of a member that is read, and for what is not data of a recording."""
+    is_inside = name.startswith((f"{LOG.folder}/", f"{METRICS.folder}/", f"{FILES_FOLDER}/"))
+    return is_inside or name in (LOG.whole, METRICS.whole) or not name.endswith(".ndjson")
 
 
 def is_recording(path: Path) -> bool:

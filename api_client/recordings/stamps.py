@@ -1,4 +1,7 @@
-"""Times in recordings: nanoseconds since the epoch as digits, or ISO 8601, from 1970 to 2199."""
+"""Times in recordings: nanoseconds since the epoch as digits, or ISO 8601, from 1970 to 2199.
+
+Zero is a time that was never set.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def _moment_of(text: str) -> datetime | None:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return moment if EPOCH <= moment < LATEST else None
+    return moment if EPOCH < moment < LATEST else None
 
 
 def ns_of(moment: datetime) -> int:
@@ -27,6 +30,9 @@ def ns_of(moment: datetime) -> int:
 
 
 LATEST_NS = ns_of(LATEST)
+MAX_RUN = timedelta(days=3_660)
+"""Maximum time from the beginning of a recording to its end, most of which would be empty."""
+MAX_RUN_NS = MAX_RUN // timedelta(microseconds=1) * NS_PER_US
 
 
 def moment_at(time_ns: int) -> datetime:
@@ -38,6 +44,6 @@ def stamp_of(value: Any) -> int | None:
     if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
         return None
     if value.isascii() and value.isdigit():
-        return time_ns if (time_ns := int(value)) < LATEST_NS else None
+        return time_ns if 0 < (time_ns := int(value)) < LATEST_NS else None
     moment = _moment_of(value)
     return None if moment is None else ns_of(moment)

@@ -17,7 +17,7 @@ from api_client.recordings.reading import CHECKPOINTS
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten
 from support.fake_runs import HOUR_S, finished_run, iso, live_run, metrics_of, node, serve_metrics
-from support.recorded import by_hand
+from support.recorded import by_hand, ndjson
 from tui.readers.recorder import Recorder
 
 NOWHERE = {"BASETEN_API_KEY": "none", "BASETEN_REMOTE_URL": "http://127.0.0.1:1"}
@@ -132,6 +132,16 @@ def test_what_was_not_read_of_a_log_is_no_silence(
     )
     assert (health.code, cli("record", "run1", "-o", path).code) == (0, 0)
     assert cli("health", "--file", path).code == 11
+
+
+def test_logs_say_what_is_wrong_with_the_log_of_a_file(cli: RunCli, tmp_path: Path) -> None:
+    lines = ndjson(*[{"timestamp": "-1", "message": text} for text in ("one", "two")])
+    read = cli("logs", "--file", str(by_hand(tmp_path / "run.btrun", {"logs.ndjson": lines})))
+    assert ([row.split()[-1] for row in read.out.splitlines()], read.code) == (["one", "two"], 0)
+    assert "run.btrun: logs.ndjson has 2 lines without a valid time" in read.err
+    unreadable = cli("logs", "--file", str(by_hand(tmp_path / "run.btrun", {"logs.ndjson": "no json"})))
+    assert "no lines: none could be read" in unreadable.err
+    assert "empty" not in unreadable.err
 
 
 def test_a_file_is_read_as_of_its_end_without_damaged_parts(cli: RunCli, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_samples_are_thinned_to_the_step_that_is_wanted(tmp_path: Path) -> None:
     assert [one.value for one in found.cache.usage_bytes] == [5.0]
 
 
-@pytest.mark.parametrize("broken", ["no json", "[" * 100_000, "7", '{"timestamp": "-1", "message": "x"}'])
+@pytest.mark.parametrize("broken", ["no json", "[" * 100_000, "7", '{"timestamp": "-1"}'])
 def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> None:
     too_long = line(15, Random(1).randbytes(2_500_000).hex())
     log = ndjson(line(10, "before"), broken, too_long, line(20, "after"), too_long)
@@ -104,6 +104,36 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
         assert messages(recording) == ["before", gap, gap, "after", gap]
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(broken)})) as recording:
         assert ([one.time_ns for one in recording.log.entries()], recording.begin) == ([ns_of(BEGIN)], BEGIN)
+
+
+@pytest.mark.parametrize("time", ["0", "-1", 0, None, "9" * 19, "soon"])
+def test_line_without_a_valid_time_has_that_of_the_line_before(tmp_path: Path, time: object) -> None:
+    lines = [{"timestamp": time, "message": text} for text in ("one", "two")]
+    named = f"logs/1_{ns_of(BEGIN)}_{ns_of(at(9))}.ndjson"
+    for members in (
+        {"logs.ndjson": ndjson(*lines)},
+        {"logs.ndjson": ndjson(line(5, "before"), *lines)},
+        {named: ndjson(line(5, "before"), *lines)},
+        {"logs/0_0_0.ndjson": ndjson(*lines)},
+    ):
+        with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
+            entries = list(recording.log.entries())
+            assert shown(recording, recording.until)[-2:] == ["one", "two"]
+            assert {one.time_ns for one in entries} == {ns_of(BEGIN if len(entries) == 2 else at(5))}
+            if named not in members:
+                assert recording.problems[-1].endswith("has 2 lines without a valid time")
+
+
+@pytest.mark.parametrize("name", ["logs/first.ndjson", "logs/0_1_2.ndjson", "logs/1_2_x"])
+@pytest.mark.proves("docs/recordings.md", "Blocks")
+def test_part_of_a_wrong_name_is_read_and_reported(tmp_path: Path, name: str) -> None:
+    members = {name: ndjson(line(10, "one"), line(20, "two")), "log/0_1_2.ndjson": ndjson(line(30, "three"))}
+    with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
+        assert shown(recording, recording.until) == ["one", "two"]
+        assert recording.problems == [
+            f"{name}: a wrong name for a part of the logs",
+            "1 unknown part, such as log/0_1_2.ndjson",
+        ]
 
 
 @pytest.mark.parametrize("junk", ["", "7", '{"timestamp": "1"}', json.dumps(line(15, "x"))])

@@ -131,7 +131,8 @@ async def _print(
         parts = counted(reading.gap_count, "part")
         output.remark(f"{parts} of the log could not be read (marked as gaps in the output)")
     if not reading.line_count and not request.follow:
-        output.remark("no lines: the log is empty, or no line matches the options")
+        empty = "the log is empty, or no line matches the options"
+        output.remark(f"no lines: {'none could be read' if reading.gap_count else empty}")
     return code, reading.line_count
 
 

@@ -188,7 +188,7 @@ def _run_on_recording(
 def remark_on(recording: Recording, output: Output) -> None:
     """Print which parts of a recording cannot be read, and if it ends before the log does."""
     for problem in recording.problems:
-        output.remark(f"a part of {recording.path} can't be read: {problem}")
+        output.remark(f"{recording.path}: {problem}")
     if not recording.manifest.complete:
         until = local_time(recording.until)
         output.remark(
