@@ -154,8 +154,13 @@ class TrainingJob(ApiModel):
         return is_finished(self.current_status)
 
     def earliest_time(self, now: datetime) -> datetime:
-        """Return the earliest time at which the job may have lines and samples."""
-        return now - LOG_LIFE if self.created_at is None else max(FIRST_MOMENT, self.created_at - CLOCK_SKEW)
+        """Return the earliest time at which the job may have lines and samples.
+
+        A creation in the future says nothing about it.
+        """
+        if self.created_at is None or self.created_at > now + CLOCK_SKEW:
+            return now - LOG_LIFE
+        return max(FIRST_MOMENT, self.created_at - CLOCK_SKEW)
 
     @property
     def project_id(self) -> str:
