@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual import messages
+from textual.pilot import Pilot
 
 from api_client import TrainingClient, resolve_remote
 from api_client.emulator.processes import EmulatorChild
 from support.fake_baseten import FakeBaseten
 from support.terminal import DASHBOARD_ENDS, ROOT, AtTerminal
+from tui.app.shell import BtTuiApp
 from tui.app.terminal import EXIT_HUNG_UP
 
 HOSTILE = (
@@ -98,3 +101,12 @@ def test_without_a_terminal_it_says_which_stream_leads_elsewhere(stream: str, wo
         os.close(theirs)
     assert done.returncode == 2
     assert words in done.stderr
+
+
+async def test_dashboard_that_its_browser_left_has_not_crashed() -> None:
+    async def leave(pilot: Pilot[object]) -> None:
+        pilot.app.post_message(messages.ExitApp())
+
+    app = BtTuiApp(None)
+    await app.run_async(headless=True, auto_pilot=leave)
+    assert not app.ended_unasked

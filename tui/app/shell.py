@@ -159,6 +159,7 @@ class BtTuiApp(App[WelcomeChoice]):
         )
         self.shutdown = Shutdown(self.restore_terminal)
         self.ended_unasked = False
+        self._is_asked_to_end = False
         self._main_task: asyncio.Task[Any] | None = None
         self._garbage = GarbageCollector(lambda: self.alerts.unused_s)
         self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
@@ -333,10 +334,15 @@ class BtTuiApp(App[WelcomeChoice]):
         finally:
             self.ended_unasked = not self._is_ending
 
+    def on_exit_app(self) -> None:
+        """Note that somebody asked the app to end: a person, or the browser that showed it."""
+        self._is_asked_to_end = True
+
     @property
     def _is_ending(self) -> bool:
         """True once somebody asked the app to end; ctrl-c and signals cancel its task."""
-        return self._exit or (self._main_task is not None and self._main_task.cancelling() > 0)
+        is_canceled = self._main_task is not None and self._main_task.cancelling() > 0
+        return self._exit or self._is_asked_to_end or is_canceled
 
     async def _shutdown(self) -> None:
         if not self.is_headless:
