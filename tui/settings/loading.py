@@ -363,8 +363,8 @@ def _without_retired(values: Tree) -> list[str]:
     for name in names:
         del table[name]
     off = table.get("off")
-    if isinstance(off, list) and (kinds := [kind for kind in off if kind in RETIRED_KINDS]):
-        table["off"] = [kind for kind in off if kind not in RETIRED_KINDS]
+    if isinstance(off, list) and (kinds := [kind for kind in sorted(RETIRED_KINDS) if kind in off]):
+        table["off"] = [kind for kind in off if kind not in kinds]
         names += [f"off={kind}" for kind in kinds]
     return names
 

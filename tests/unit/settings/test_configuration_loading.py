@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from textual.theme import BUILTIN_THEMES
 
@@ -243,6 +243,7 @@ def as_toml(value: Any) -> str:
 
 
 @given(st.sampled_from([*fields_of(Configuration), "else"]), VALUES | TABLES | st.lists(TABLES, max_size=2))
+@example("health", {"off": [[]]})
 def test_setting_of_any_shape_is_valid_or_a_problem(
     tmp_path_factory: pytest.TempPathFactory, name: str, value: Any
 ) -> None:
