@@ -215,7 +215,7 @@ async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[
         left = [row.name for row in app.screen.query_one("#jobs", RowTable).rows]
         flipped = app.screen.has_class("-projects-flipped")
         screen = await open_first_job(pilot)
-        await pressed(pilot, "2", "w", "t", "l", "3", "minus", "u", "2")
+        await pressed(pilot, "2", "w", "t", "l", "3", "plus", "u", "2")
         assert screen.snapshot is not None
         screen.post_message(JobScreen.Published(screen.snapshot))
         await settle(pilot)
@@ -228,8 +228,8 @@ async def test_home_and_a_job_are_as_they_were_left(tmp_path: Path, feeds: list[
         screen = await open_first_job(pilot)
         assert screen.tab == "logs"
         assert screen.metrics.matrix.memory
-        assert screen.metrics.view.window.span == 6 * 3600
-        assert feeds[-1]["span"] == timedelta(hours=6)
+        assert screen.metrics.view.window.span is None  # a zoom belongs to the job
+        assert feeds[-1]["span"] is None
         options = screen.query_one(LogPane).options
         assert options.time == "utc"
         assert not options.wrap  # the file says so
@@ -251,4 +251,4 @@ def test_another_job_opens_on_what_its_status_makes_a_person_ask(status: str, ta
 
 def test_a_memory_that_makes_no_sense_changes_nothing() -> None:
     layout = JobLayout()
-    assert layout.recalled(JobState(tab="nowhere", span_s=-3.0, time="never")) == layout
+    assert layout.recalled(JobState(tab="nowhere", time="never")) == layout

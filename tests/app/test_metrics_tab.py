@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -83,7 +82,7 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
         await pilot.click(offset=(lines[y].rindex("━ node-2") + 3, y))
         await settle(pilot)
         assert screen(app).metrics.view.hidden == {"node-2"}
-        newest = await press(pilot, "a", "left", "left")
+        newest = await press(pilot, "a", "plus", "plus", "left", "left")
         at = screen(app).metrics.view.cursor
         assert at is not None and NOW - 200 < at < NOW
         assert "at │" in newest
@@ -142,21 +141,20 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
     app = metrics_tab("healthy")
     async with opened(app, WIDE) as pilot:
         begin = ChartBuilder().reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
+        await press(pilot, "plus")
         for key, start, end, said in (
-            ("escape", NOW - 3600, NOW, ""),
-            ("less_than_sign", NOW - 5400, NOW - 1800, "charts: 1 h to "),
-            ("plus", NOW - 2700, NOW - 1800, ""),
-            ("g", begin, begin + 900, ""),
-            ("G", NOW - 900, NOW, ""),
+            ("plus", NOW - 3600, NOW, "run  6 h  1 h  5 min"),
+            ("less_than_sign", NOW - 5400, NOW - 1800, "1 h to "),
+            ("plus", NOW - 2100, NOW - 1800, ""),
+            ("g", begin, begin + 300, ""),
+            ("G", NOW - 300, NOW, ""),
         ):
-            if key != "escape":
-                assert said in await press(pilot, key)
+            assert said in await press(pilot, key)
             assert window(app) == pytest.approx((start, end), abs=10)
-        assert "charts: all" in await press(pilot, *("minus",) * 6)
+        await press(pilot, *("minus",) * 6)
         assert window(app) == pytest.approx((begin, NOW), abs=60)
         whole_s = NOW - begin
-        asked = screen(app)._feed.spans[-1]  # type: ignore[attr-defined]
-        assert asked == pytest.approx(timedelta(seconds=whole_s), abs=timedelta(seconds=60))
+        assert screen(app)._feed.spans[-1] is None  # type: ignore[attr-defined]
         newest, chart = await press(pilot, "v"), first_chart(app)
         middle = chart._picture().left + chart.raster_cells // 2
         await pilot.hover(chart, offset=(middle, 5))
@@ -191,7 +189,7 @@ async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() 
         charts = {chart.id: chart for chart in deck(app).current_data()}
         assert (charts["loss"].spec.x_axis, charts["util"].spec.x_axis) == ("step", "relative")
         times = charts["loss"].series[0].times
-        assert times[-1] == 4119 and 110 <= len(times) <= 121
+        assert times[-1] == 4119 and len(times) == 720
         assert "step 4,1" in text and "by step" in text
 
 
@@ -212,7 +210,7 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
         text = await press(pilot, "n", "S")
         assert next(iter(nodes_of(text))) == "node-2"
         assert "559 GiB" in text and "40%" in text
-        assert "-1h" in await press(pilot, "H")
+        assert "-1h" in await press(pilot, "plus", "plus", "H")
         text = await press(pilot, "enter")
         assert "gpu 7" in text and "GPU use, node-" in text
         assert "GPU memory" in await press(pilot, "enter", "u")
@@ -285,7 +283,7 @@ async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
         rows = nodes_of(await press(pilot, "n"))
         assert rows["node-0"].count("▇") == rows["node-1"].count("▇") == 8
         assert rows["node-2"].count("▇") == 4
-        rows = nodes_of(await press(pilot, "H"))
+        rows = nodes_of(await press(pilot, "plus", "plus", "H"))
         assert rows["node-1"].count("·") > rows["node-1"].count("▇") > 0
         assert "·" not in rows["node-0"]
 

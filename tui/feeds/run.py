@@ -39,7 +39,8 @@ class RunFeed:
     """Publishes a ``RunSnapshot`` after changes, and every part of the log, until cancelled.
 
     ``on_gone`` is called once if the server does not know the job; polling continues, since the response
-    may come from a proxy. Charts show the metrics of the last ``span``. ``findings`` are those already known.
+    may come from a proxy. Charts show the metrics of the last ``span``, or of the run. ``findings`` are those
+    already known.
     ``recorded_progress`` reads the progress of a recording, whose log is too long to be folded for every
     moment.
     """
@@ -52,7 +53,7 @@ class RunFeed:
         publish: Callable[[RunSnapshot], object],
         on_log: Callable[[LogPart], object],
         on_gone: Callable[[], object],
-        span: timedelta,
+        span: timedelta | None,
         settings: RunSettings = DEFAULT,
         refresh: RefreshSettings | None = None,
         findings: tuple[HealthFinding, ...] = (),
@@ -116,8 +117,8 @@ class RunFeed:
         """Read a gap of the log again, see ``RunLog.retry``, and publish the result. Raises RequestError."""
         await self._log.retry(gap, from_ns)
 
-    def set_span(self, span: timedelta, shown: timedelta | None = None) -> None:
-        """Show metrics of another time range, read again at a suitable resolution.
+    def set_span(self, span: timedelta | None, shown: timedelta | None = None) -> None:
+        """Show metrics of the last ``span``, or of the whole run, read again at a suitable resolution.
 
         ``shown`` is the length of the window if it is only a part of that time range; the resolution is
         then finer.

@@ -30,7 +30,7 @@ NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
 
 
 class RunMetrics:
-    """The samples of the time range that charts show; ``take`` is called after every answer.
+    """The samples of the last ``span``, or of the whole run; ``take`` is called after every answer.
 
     ``interval_s`` is the minimum polling interval; it is longer for slow sampling: half its interval, or all
     of it with many nodes.
@@ -39,7 +39,7 @@ class RunMetrics:
     def __init__(
         self,
         watcher: RunWatcher,
-        span: timedelta,
+        span: timedelta | None,
         *,
         interval_s: float,
         take: Callable[[], object],
@@ -54,7 +54,7 @@ class RunMetrics:
     def snapshot(self) -> MetricsSnapshot:
         return self._fold.snapshot
 
-    def set_span(self, span: timedelta, shown: timedelta) -> None:
+    def set_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         """Read another time range, of which charts show a part; the next ``follow`` does."""
         self._span, self._shown = span, shown
 
@@ -69,9 +69,8 @@ class RunMetrics:
         """
         client, job, now = self._watcher.client, self._watcher.job, self._clock.now()
         end = job.updated_at if job.is_finished and job.updated_at else now
-        start = end - self._span
-        if job.created_at is not None:
-            start = max(start, job.created_at)
+        begin = job.created_at or job.earliest_time(now)
+        start = begin if self._span is None else max(begin, end - self._span)
         is_large = has_many_nodes(job)
         step_s = self._step_s(end - start)
         new_step_s = min(step_s, HEALTH_STEP_S)
@@ -131,5 +130,5 @@ class RunMetrics:
 
     def _step_s(self, whole: timedelta) -> int:
         """Return a sampling interval fine enough for the window without too many samples in total."""
-        wanted_s = min(whole, self._shown).total_seconds() / POINTS_ACROSS
+        wanted_s = min(whole, self._shown or whole).total_seconds() / POINTS_ACROSS
         return max(MIN_METRIC_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))

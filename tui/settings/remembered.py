@@ -50,7 +50,6 @@ class JobState(State):
 
     tab: str = ""
     job_id: str = ""
-    span_s: float | None = None
     memory_in_matrix: bool = False
     time: str = ""
     wrap: bool | None = None

@@ -48,7 +48,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
     max_leaves=6,
 )
-FIELDS = ["sort", "descending", "filter", "tab", "span_s", "wrap", "time", "jobs", "name", "home.filter"]
+FIELDS = ["sort", "descending", "filter", "tab", "wrap", "time", "jobs", "name", "home.filter"]
 TABLES = st.dictionaries(st.sampled_from(FIELDS), JSON)
 STATES = st.dictionaries(st.sampled_from([*DashboardState.model_fields, "else"]), TABLES | JSON)
 
@@ -144,14 +144,14 @@ def test_two_dashboards_lose_nothing_of_each_other(file: Path) -> None:
 def test_a_save_while_another_process_writes_is_made_up_for_later(file: Path) -> None:
     file.parent.mkdir()
     memory = Memory(file)
-    memory.put(job=JobState(tab="logs", span_s=300.0))
+    memory.put(job=JobState(tab="logs", time="utc"))
     lock = os.open(file.parent, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     memory.save()
     assert not file.exists()
     os.close(lock)
     memory.save()
-    assert Memory(file).state.job == JobState(tab="logs", span_s=300.0)
+    assert Memory(file).state.job == JobState(tab="logs", time="utc")
 
 
 IDS = st.lists(st.sampled_from("abcdef"), unique=True)

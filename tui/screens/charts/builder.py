@@ -149,7 +149,7 @@ class ChartBuilder:
         )
         if view.x_axis == "relative" and view.window.end is not None:
             spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
-        curves = [] if run.progress is None else self._progress(run, run.progress, spec, view, (first, last))
+        curves = [] if run.progress is None else self._progress(run, run.progress, spec, view)
         metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
         curves = curves[: len(curves) - len(metrics)]
         machines = [_banded(chart, view) for chart in self._machines(run, spec, view.node)]
@@ -189,10 +189,9 @@ class ChartBuilder:
         progress: ProgressSnapshot,
         spec: ChartSpec,
         view: ChartView,
-        reach: tuple[float, float],
     ) -> list[ChartData]:
         # Older lines are read last; until then the curve does not start at the run's first step.
-        whole = "whole run" if run.log_read else "still reading"
+        unread = "" if run.log_read else ", still reading"
         speed, speed_unit = progress.throughput_series
         if speed is progress.rate_series and is_slow(progress.rate_steps_per_s or inf):
             speed, speed_unit = self._step_times_of(speed), "s/it"
@@ -230,12 +229,7 @@ class ChartBuilder:
                 own = replace(spec, title=title, unit=unit, note="" if is_metric else note)
             else:
                 own = replace(spec, title=title, unit=unit, least_range=LEAST_RANGE)
-            if view.full_range:
-                begin = min(series.times[0] for _, series in present)
-                until = max(spec.end, reach[1])
-                if view.window.follows:
-                    until = _rounded_up(reach[1], reach[1] - begin)
-                own = replace(own, title=f"{title}, {whole}", start=min(begin, until - 1), end=until)
+            own = replace(own, title=f"{title}{unread}")
             by_step = view.x_axis == "step" and bool(progress.step_series.values)
             if by_step and is_metric:
                 finish = partial(self._over_steps, progress=progress, whole=run.log_read)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import accumulate
 
 from tui.analysis.series import Series
 from tui.text.units import duration
 from tui.widgets.charts.ticks import Window, XAxis, place_label
 
-PRESETS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
-"""Lengths of the time range that a key cycles through; the longest is followed by the whole run."""
+PRESETS = (300.0, 3600.0, 6 * 3600.0)
+"""Lengths of the time range, in seconds, that keys step through; the whole run follows the longest."""
 
-FIRST_SPAN = PRESETS[2]
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
 
 
@@ -29,16 +27,14 @@ class ChartView:
         window: the visible time range, in epoch seconds.
         pins: ids of the charts that come first.
         every_metric: show all metrics of the trainer, not only those that come first.
-        full_range: charts of the log show the whole run, regardless of the time range.
         node: the only node shown, by GPU, or None for all nodes.
         x_axis: unit of the x axis; "step" applies only to charts of the log.
         cursor: the time at which values are shown.
     """
 
-    window: Window = field(default_factory=lambda: Window(FIRST_SPAN.total_seconds()))
+    window: Window = field(default_factory=Window)
     pins: tuple[str, ...] = ()
     every_metric: bool = False
-    full_range: bool = True
     node: str | None = None
     x_axis: XAxis = "relative"
     smoothing: float = 0.0
@@ -51,27 +47,26 @@ class ChartView:
 
 
 def longer(window: Window) -> Window:
-    lengths = [preset.total_seconds() for preset in PRESETS]
     if window.span is None:
         return window
-    above = bisect_right(lengths, window.span)
-    return Window(lengths[above], window.end) if above < len(lengths) else Window()
+    above = bisect_right(PRESETS, window.span)
+    return Window(PRESETS[above], window.end) if above < len(PRESETS) else Window()
 
 
 def shorter(window: Window) -> Window:
-    lengths = [preset.total_seconds() for preset in PRESETS]
-    below = len(lengths) if window.span is None else bisect_left(lengths, window.span)
-    return Window(lengths[max(0, below - 1)], window.end)
+    below = len(PRESETS) if window.span is None else bisect_left(PRESETS, window.span)
+    return Window(PRESETS[max(0, below - 1)], window.end)
 
 
-def words(view: ChartView) -> str:
-    window = view.window
-    parts = ["all" if window.span is None else _length(window.span)]
-    if window.end is not None:
-        parts[0] += f" to {place_label(window.end, 'clock')}"
-    if view.x_axis != "relative":
-        parts.append(f"by {view.x_axis}")
-    return " · ".join([*parts, *drawing_words(view)])
+def range_words(window: Window) -> str:
+    """Return ``run``, ``1 h``, or ``1 h to 14:05``."""
+    length = "run" if window.span is None else _length(window.span)
+    return length if window.end is None else f"{length} to {place_label(window.end, 'clock')}"
+
+
+def option_words(view: ChartView) -> list[str]:
+    """Return what is unusual about the charts, apart from their time range."""
+    return [*([] if view.x_axis == "relative" else [f"by {view.x_axis}"]), *drawing_words(view)]
 
 
 def drawing_words(view: ChartView) -> list[str]:

@@ -13,7 +13,6 @@ from textual.widget import Widget
 
 from api_client.models import JobStatus, TrainingJob
 from tui.actions import JOB_TABS
-from tui.screens.charts.view import FIRST_SPAN, PRESETS
 from tui.settings.loading import Loaded
 from tui.settings.remembered import JobState, Memory
 from tui.widgets.log_view.gutter import TIME_MODES
@@ -73,17 +72,15 @@ class TabStrip(Widget):
 TAB_IDS = tuple(JOB_TABS)
 _FIRST_TABS: dict[str, str] = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
 """Failed jobs open on the tab that explains why: the log, or the status history if the job never started."""
-_SPANS_S = tuple(preset.total_seconds() for preset in PRESETS)
 _SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
 
 
 @dataclass(frozen=True, slots=True)
 class JobLayout:
-    """Remembered layout: tab and its job, time range in seconds, matrix metric, and log options."""
+    """Remembered layout: tab and its job, matrix metric, and log options."""
 
     tab: str = TAB_IDS[0]
     job_id: str = ""
-    span_s: float = FIRST_SPAN.total_seconds()
     memory_in_matrix: bool = False
     log: LogOptions = field(default_factory=LogOptions)
 
@@ -122,7 +119,6 @@ class JobLayout:
             self,
             tab=kept.tab if kept.tab in TAB_IDS else self.tab,
             job_id=kept.job_id,
-            span_s=kept.span_s if kept.span_s in _SPANS_S else self.span_s,
             memory_in_matrix=kept.memory_in_matrix,
             log=replace(
                 self.log, **{name: value for name, value in log_options.items() if name not in explicit}
@@ -133,7 +129,6 @@ class JobLayout:
         return JobState(
             tab=self.tab,
             job_id=self.job_id,
-            span_s=self.span_s,
             memory_in_matrix=self.memory_in_matrix,
             time=self.log.time,
             **{name: getattr(self.log, name) for name in _SWITCHES},

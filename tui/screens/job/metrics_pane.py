@@ -20,7 +20,7 @@ from tui.analysis.series import next_smoothing
 from tui.screens.charts.builder import ChartBuilder, ChartData
 from tui.screens.charts.filter import ChartFilter
 from tui.screens.charts.grid import LAYOUTS, ChartGrid, Layout
-from tui.screens.charts.view import FIRST_SPAN, X_AXES, ChartView, longer, shorter
+from tui.screens.charts.view import X_AXES, ChartView, longer, shorter
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window
@@ -65,15 +65,14 @@ class MetricsPane(Horizontal):
 
     def __init__(
         self,
-        span_s: float,
-        read_span: Callable[[timedelta, timedelta | None], object],
+        read_span: Callable[[timedelta | None, timedelta | None], object],
         *,
         memory_in_matrix: bool = False,
         pins: tuple[str, ...] = (),
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
-        self.set_reactive(MetricsPane.view, ChartView(Window(span_s), pins=pins))
+        self.set_reactive(MetricsPane.view, ChartView(pins=pins))
         self.set_reactive(MetricsPane.matrix, MatrixOptions(memory=memory_in_matrix))
         self._read_span = read_span
         self._builder = ChartBuilder()
@@ -105,10 +104,10 @@ class MetricsPane(Horizontal):
         self._show_charts(at_s=run.at.timestamp())
 
     def show_tab(self, tab: str) -> None:
-        """Adapt to the job screen's tab: on Metrics, charts of the log show the visible time range only."""
+        """Adapt to the job screen's tab: on Metrics, every metric of the trainer has a chart."""
         self._tab = tab
         self._place_nodes()
-        self.view = replace(self.view, full_range=tab != "metrics", every_metric=tab == "metrics")
+        self.view = replace(self.view, every_metric=tab == "metrics")
         self._show_charts()
 
     def _place_nodes(self) -> None:
@@ -211,16 +210,16 @@ class MetricsPane(Horizontal):
     def _read_window(self) -> None:
         """Request the samples of the visible time range: how far back, and for how long if not up to now."""
         window, reach = self.view.window, self._reach()
-        if (window.follows and window.span is not None) or reach is None:
-            self._read_span(timedelta(seconds=window.span or FIRST_SPAN.total_seconds()), None)
+        if window.follows or reach is None:
+            self._read_span(None if window.span is None else timedelta(seconds=window.span), None)
         else:
             start, end = window.bounds(*reach)
             self._read_span(timedelta(seconds=reach[1] - start), timedelta(seconds=end - start))
 
-    def _show_window(self, window: Window, *, at_once: bool = True, full_range: bool = False) -> None:
+    def show_window(self, window: Window, *, at_once: bool = True) -> None:
         if window == self.view.window:
             return
-        self.view = replace(self.view, window=window, full_range=full_range)
+        self.view = replace(self.view, window=window)
         if self._settle_timer is not None:
             self._settle_timer.stop()
         if at_once:
@@ -233,7 +232,7 @@ class MetricsPane(Horizontal):
         reach = self._reach()
         if reach is not None:
             around = None if message.around is None else self._time_on(message.chart, message.around)
-            self._show_window(self.view.window.zoomed(message.factor, around, *reach), at_once=False)
+            self.show_window(self.view.window.zoomed(message.factor, around, *reach), at_once=False)
 
     @on(Panned)
     def _pan(self, message: Panned) -> None:
@@ -244,13 +243,13 @@ class MetricsPane(Horizontal):
         reach = self._reach()
         if reach is not None:
             start, end = self.view.window.bounds(*reach)
-            self._show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
+            self.show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
 
     action_pan_back = partialmethod(_pan_by, -PAN_SHARE)
     action_pan_forward = partialmethod(_pan_by, PAN_SHARE)
 
     def _zoom_to_preset(self, next_window: Callable[[Window], Window]) -> None:
-        self._show_window(next_window(self.view.window), full_range=self.view.full_range)
+        self.show_window(next_window(self.view.window))
 
     action_zoom_out = partialmethod(_zoom_to_preset, longer)
     action_zoom_in = partialmethod(_zoom_to_preset, shorter)
@@ -258,10 +257,10 @@ class MetricsPane(Horizontal):
     def action_first_time(self) -> None:
         reach = self._reach()
         if reach is not None:
-            self._show_window(self.view.window.at_begin(*reach), at_once=False)
+            self.show_window(self.view.window.at_begin(*reach), at_once=False)
 
     def action_newest_time(self) -> None:
-        self._show_window(self.view.window.at_end())
+        self.show_window(self.view.window.at_end())
 
     # Cursor
 
@@ -273,7 +272,7 @@ class MetricsPane(Horizontal):
         """Move the readout, and the time range if needed, to a time (epoch seconds)."""
         reach = self._reach()
         if reach is not None and reach[0] <= at_s <= reach[1]:
-            self._show_window(self.view.window.showing(at_s, *reach), at_once=False)
+            self.show_window(self.view.window.showing(at_s, *reach), at_once=False)
             self.view = replace(self.view, cursor=at_s)
 
     def _read_at(self, at_s: float) -> None:
@@ -298,7 +297,7 @@ class MetricsPane(Horizontal):
             x = end - cell / 2 if cells < 0 else start + cell / 2
         else:
             x = min(max(held + cells * cell, reach[0]), reach[1])
-        self._show_window(self.view.window.showing(x, *reach), at_once=False)
+        self.show_window(self.view.window.showing(x, *reach), at_once=False)
         self._read_at(x)
 
     action_cursor_left = partialmethod(_move_cursor, -1)

@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Static
 
 from api_client.deployment.engine_configs import checkpoint_address
 from api_client.models import TrainingJob
@@ -33,7 +32,7 @@ from tui.feeds.run_log import LogPart
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.charts.builder import METRIC
-from tui.screens.charts.view import words
+from tui.screens.charts.range_switch import RangeSwitch
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
@@ -108,9 +107,9 @@ class JobScreen(AppScreen):
         self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
         self._recorded = recorded
         self._feed_with = feed_with
-        self._feed = self._new_feed(self._job_layout.span_s)
+        self._feed = self._new_feed(None)
 
-    def _new_feed(self, span_s: float, **more: Any) -> RunFeed:
+    def _new_feed(self, span_s: float | None, **more: Any) -> RunFeed:
         if self._recorded is not None:
             more["recorded_progress"] = self._recorded.progress
         return self._feed_with(
@@ -118,7 +117,7 @@ class JobScreen(AppScreen):
             publish=self.publish,
             on_log=lambda part: self.post_message(self.LogArrived(part)),
             on_gone=lambda: self.post_message(self.JobGone()),
-            span=timedelta(seconds=span_s),
+            span=None if span_s is None else timedelta(seconds=span_s),
             **more,
         )
 
@@ -128,9 +127,8 @@ class JobScreen(AppScreen):
         with Horizontal(id="tab-line"):
             tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
             yield TabStrip(tabs, id="tabs")
-            yield Static(id="span")
+            yield RangeSwitch(id="span")
         yield MetricsPane(
-            self._job_layout.span_s,
             self._read_span,
             memory_in_matrix=self._job_layout.memory_in_matrix,
             pins=self._pins,
@@ -163,11 +161,7 @@ class JobScreen(AppScreen):
         self._keep_layout()
         self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
 
-    @property
-    def _span_s(self) -> float:
-        return self.metrics.view.window.span or self._job_layout.span_s
-
-    def _read_span(self, span: timedelta, shown: timedelta | None) -> None:
+    def _read_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         self._feed.set_span(span, shown)
 
     def _now_s(self) -> float:
@@ -197,7 +191,7 @@ class JobScreen(AppScreen):
     def _keep_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
         log = self.query_one(LogPane).options
-        layout = JobLayout(self.tab, self.job.id, self._span_s, self.metrics.matrix.memory, log)
+        layout = JobLayout(self.tab, self.job.id, self.metrics.matrix.memory, log)
         if layout.as_state() != self._job_layout.as_state():
             self._job_layout = layout
             self._remember(layout)
@@ -208,7 +202,7 @@ class JobScreen(AppScreen):
         if self._recorded is not None:
             self.workers.cancel_group(self, "feed")
             self.job = self._recorded.job
-            self._feed = self._new_feed(self._span_s, findings=())
+            self._feed = self._new_feed(self.metrics.view.window.span, findings=())
             self.run_feed("run feed")
 
     @on(LogArrived)
@@ -275,9 +269,14 @@ class JobScreen(AppScreen):
         self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
 
     def _show_span(self) -> None:
-        view = self.metrics.view
-        of = "metrics" if view.full_range and view.window.span is not None else "charts"
-        self.query_one("#span", Static).update(f"{of}: {words(view)} ")
+        switch = self.query_one(RangeSwitch)
+        switch.view, switch.brief = self.metrics.view, self.has_class("-narrow")
+
+    on_resize = _show_span
+
+    @on(RangeSwitch.Chosen)
+    def _range_chosen(self, message: RangeSwitch.Chosen) -> None:
+        self.metrics.show_window(message.window)
 
     @on(TabStrip.Chosen)
     def _tab_chosen(self, message: TabStrip.Chosen) -> None:
