@@ -60,6 +60,8 @@ class RunMemory(State):
     """When each finding was last seen, so that one that wavers is reported once."""
     blind_since_s: float | None = None
     blind_reported: bool = False
+    sighted_s: float = 0.0
+    """When it was seen again after that was reported."""
     stop: Stop | None = None
     would_stop: str = ""
     """The cause that a dry run reported."""

@@ -86,9 +86,13 @@ class Decision:
     is_over: bool = False
 
 
-def decide(memory: RunMemory, look: Look, rules: GuardRules) -> Decision:
-    """Decide what to do after a look at a run."""
-    decider = _Decider(memory, look, rules)
+def decide(memory: RunMemory, look: Look, rules: GuardRules, *, outage_over_s: float = 0.0) -> Decision:
+    """Decide what to do after a look at a run.
+
+    ``outage_over_s`` (epoch) is when another run was seen again whose outage was reported: this run may still
+    be unseen because of the same one.
+    """
+    decider = _Decider(memory, look, rules, outage_over_s)
     return Decision(decider.memory, tuple(decider.alerts), decider.action, decider.is_over)
 
 
@@ -150,6 +154,7 @@ class _Decider:
     memory: RunMemory
     look: Look
     rules: GuardRules
+    outage_over_s: float
     alerts: list[Alert] = field(default_factory=list)
     action: Action = "none"
     is_over: bool = False
@@ -159,11 +164,10 @@ class _Decider:
         self.job = self.run.job
         self.now_s = self.run.at.timestamp()
         self._note_sight()
-        if self.look.is_gone:
+        if not self.look.is_judged:
             return
-        if self.look.is_judged:
-            self._note_status()
-            self._note_findings()
+        self._note_status()
+        self._note_findings()
         if self.job.is_finished:
             self._consider_resume()
         elif self.look.is_complete:
@@ -188,12 +192,13 @@ class _Decider:
             if self.memory.blind_reported:
                 since = _clock_time(self.memory.blind_since_s)
                 self._report("sighted", f"seen again, after not since {since}", "info")
+                self._change(sighted_s=self.now_s)
             self._change(blind_since_s=None, blind_reported=False, seen_s=self.now_s)
             return
         since_s = self.memory.blind_since_s
         if since_s is None:
             self._change(blind_since_s=(since_s := self.memory.seen_s or self.now_s))
-        if self.now_s - since_s < BLIND_AFTER_S:
+        if self.now_s - max(since_s, self.outage_over_s) < BLIND_AFTER_S:
             return
         self.is_over = self.look.is_gone
         if self.memory.blind_reported:

@@ -259,10 +259,11 @@ class Guard:
 
     def _decide(self, look: Look) -> Decision:
         job_id = look.run.job.id
+        outage_over_s = max((run.sighted_s for run in self.known_jobs().values()), default=0.0)
 
         def change(memory: RunMemory) -> Decision:
             memory, rules = self._with_deadline(memory, look.run.at)
-            return decide(memory, look, rules)
+            return decide(memory, look, rules, outage_over_s=outage_over_s)
 
         return self._transact(job_id, change)
 

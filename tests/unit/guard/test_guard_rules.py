@@ -207,6 +207,27 @@ def test_blindness_is_reported_once_and_its_end() -> None:
     assert story.looks(seen(0), *down, seen(after + 2)) == [[], [], [], ["blind"], [], ["sighted"]]
 
 
+def test_end_of_a_run_is_reported_although_the_next_look_failed() -> None:
+    memory = decide(RunMemory(), seen(0), GuardRules()).memory
+    stopped = job("llama70", "TRAINING_JOB_STOPPED")
+    failed = decide(memory, seen(1, problem="down", judged=False, job=stopped), GuardRules())
+    assert not failed.is_over
+    after = decide(failed.memory, seen(2, job=stopped), GuardRules())
+    assert after.is_over
+    assert [alert.event for alert in after.alerts] == ["job-ended"]
+
+
+def test_outage_that_was_reported_of_another_run_is_not_reported_again() -> None:
+    memory = decide(RunMemory(), seen(0), GuardRules()).memory
+    over_s = (ONE_O_CLOCK + timedelta(minutes=9)).timestamp()
+    events = []
+    for minute in (1, 10, 13, 14.5):
+        decision = decide(memory, seen(minute, problem="down"), GuardRules(), outage_over_s=over_s)
+        memory = decision.memory
+        events.append([alert.event for alert in decision.alerts])
+    assert events == [[], [], [], ["blind"]]
+
+
 def test_job_that_is_gone_is_watched_no_longer() -> None:
     memory, over = RunMemory(), []
     for minute in (0, 1, 6):
