@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from api_client.programmatic import push
-from api_client.submission.config_file.module_sandbox import official_modules
+from api_client.submission.config_file.stand_ins import official_modules
 
 USAGE_EXIT_CODE = 2
 

@@ -1,10 +1,10 @@
-"""Run a config file, and explain failures; as a script, print the config as JSON.
+"""Run a config file and print its definition as JSON; explain failures.
 
 ::
 
     python execution.py CONFIG TrainingProject|DeployCheckpointsConfig
 
-The interpreters of other environments run this file as a script, so it uses only the standard library, and no
+The interpreters of other environments run this script, so it uses only the standard library, and no
 syntax newer than Python 3.8. If the official SDK is installed there, it builds the payload, so that the
 result is exactly its payload. Otherwise our definitions are used, which need pydantic. Output of the config
 goes to stderr. stdout gets one document: either ``{"definition": …}`` or ``{"failure": {"message",
@@ -18,12 +18,11 @@ import importlib.util
 import json
 import os
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-_SANDBOX_MODULES = ("truss", "truss_train")
+_OFFICIAL_ROOTS = ("truss", "truss_train")
 _LONGEST_VALUE = 80
 _LONGEST_MESSAGE = 2000
 _INTERPRETER_HINT = "if it is installed in another environment, pass that environment's Python with --python"
@@ -42,7 +41,7 @@ def execute(path: str) -> ModuleType:
     """Run the file as the official SDK does and return its module.
 
     The module is named after the file but not registered, and the file's folder is not added to the
-    import path. Raises ConfigFailure whatever the file raises, except for KeyboardInterrupt.
+    import path. Raises ConfigFailure, except for KeyboardInterrupt.
     """
     file = Path(path).absolute()
     if not file.is_file():
@@ -77,7 +76,7 @@ def only_one(module: ModuleType, wanted: type) -> Any:
 
 
 def refuse_to_push(*_args: object, **_options: object) -> None:
-    """Replace ``push`` while a file is only read."""
+    """Stand in for ``push``."""
     raise RuntimeError(
         "push() was called while this file was loaded as a config, so nothing was sent; "
         'call it in a separate script, or below if __name__ == "__main__":'
@@ -125,7 +124,7 @@ def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
 
 def _import_hint(error: ImportError) -> str:
     name = (error.name or "").partition(".")[0]
-    if name in _SANDBOX_MODULES:
+    if name in _OFFICIAL_ROOTS:
         return "only truss's training config names are available here; " + _INTERPRETER_HINT
     return _INTERPRETER_HINT
 
@@ -183,10 +182,8 @@ def main(arguments: list[str]) -> None:
 
 def _document(path: str, kind: str) -> Any:
     has_truss = importlib.util.find_spec("truss_train") is not None
-    definitions, sandbox = (_official if has_truss else _own)()
-    with sandbox:
-        module = execute(path)
-    definition = only_one(module, getattr(definitions, kind))
+    definitions = _official() if has_truss else _own()
+    definition = only_one(execute(path), getattr(definitions, kind))
     if kind == TRAINING:
         return {**definition.model_dump(exclude_none=True), "job": definition.job.model_dump()}
     return _deployment_document(definition)
@@ -194,10 +191,10 @@ def _document(path: str, kind: str) -> Any:
 
 def _official() -> Any:
     try:
-        # Reading a config never sends a request, here as in the main process.
+        # Reading a config never sends a request.
         for name in ("truss_train", "truss_train.public_api"):
             vars(importlib.import_module(name))["push"] = refuse_to_push
-        return importlib.import_module("truss_train.definitions"), nullcontext()
+        return importlib.import_module("truss_train.definitions")
     except Exception as error:
         raise ConfigFailure(f"truss is broken in {sys.executable}: {error}") from error
 
@@ -213,13 +210,15 @@ def _own() -> Any:
         sys.modules["api_client"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["api_client"])
         from api_client import definitions
-        from api_client.submission.config_file.module_sandbox import module_sandbox, official_modules
+        from api_client.submission.config_file.stand_ins import official_modules
+
+        sys.modules.update(official_modules(refuse_to_push))
     except Exception as error:
         raise ConfigFailure(
             f"{sys.executable} has no truss and can't use bt-tui's definitions (they need Python 3.11 and "
             f"pydantic 2): {error}"
         ) from error
-    return definitions, module_sandbox(official_modules(refuse_to_push))
+    return definitions
 
 
 def _deployment_document(config: Any) -> dict[str, Any]:

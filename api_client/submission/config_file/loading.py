@@ -1,7 +1,6 @@
-"""Load the definition from a config file by running it, in this process or in another interpreter.
+"""Load the definition from a config file by running it in a process of its own.
 
-Another interpreter has the packages that the config imports, and isolates it from a running dashboard: the
-config may print, fail or never end. Its definition arrives as JSON and is rebuilt here.
+A config may print, change its process, fail or never end. Its definition arrives as JSON and is rebuilt here.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -21,14 +21,7 @@ from api_client.definitions import DeployCheckpointsConfig, TrainingProject
 from api_client.definitions.base import Place
 from api_client.errors import ConfigFileError
 from api_client.submission.config_file import execution
-from api_client.submission.config_file.execution import (
-    ConfigFailure,
-    describe,
-    execute,
-    only_one,
-    refuse_to_push,
-)
-from api_client.submission.config_file.module_sandbox import module_sandbox, official_modules
+from api_client.submission.config_file.execution import describe
 
 LOAD_TIMEOUT_S = 180.0  # time limit for a config, which may import large packages from a slow disk
 STOP_POLL_S = 0.1  # interval for checking if the config's process must be stopped
@@ -43,10 +36,10 @@ def load_training_project(
 ) -> TrainingProject:
     """Run a config file and return its one TrainingProject. Unknown fields are kept.
 
-    This executes the file's code, so never call it just to list something. The code runs in this process,
-    leaving no trace, or in the interpreter ``python``: one that has the packages it needs, or the current
-    one (``sys.executable``) to isolate it from a running dashboard. Blocks until the file has run; if it
-    runs in another interpreter, another thread can end it with ``stop``. Raises ConfigFileError.
+    This executes the file's code, so never call it just to list something. The code runs in a process of
+    its own, in the interpreter ``python`` if it needs packages of another environment; input is empty, and
+    output goes to stderr. Blocks until it ends; another thread can end it with ``stop``. Raises
+    ConfigFileError.
     """
     project, unknown = _load(Path(path), TrainingProject, python, stop)
     for location, value in unknown:
@@ -62,8 +55,7 @@ def load_deploy_checkpoints_config(
 ) -> DeployCheckpointsConfig:
     """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
 
-    Executes the file's code, in this process or in the interpreter ``python``, and blocks until it has
-    run. Raises ConfigFileError.
+    Raises ConfigFileError.
     """
     config, unknown = _load(Path(path), DeployCheckpointsConfig, python, None)
     used = [".".join(map(str, location)) for location, value in unknown if value is not None]
@@ -73,83 +65,64 @@ def load_deploy_checkpoints_config(
 
 
 def _load(
-    path: Path, wanted: type[ModelT], python: Path | str | None, stop: Event | None
+    path: Path, definition: type[ModelT], python: Path | str | None, stop: Event | None
 ) -> tuple[ModelT, list[UnknownField]]:
-    """Return the definition, and the fields that a newer SDK in the other interpreter has added."""
-    if python is not None:
-        return _rebuild(_run(path, Path(python), wanted.__name__, stop or Event()), wanted, path)
-    try:
-        with module_sandbox(official_modules(refuse_to_push)):
-            definition: ModelT = only_one(execute(str(path)), wanted)
-    except ConfigFailure as failure:
-        raise ConfigFileError(failure.message, path=path, line=failure.line) from failure.__cause__
-    return definition, []
-
-
-def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
-    command = [str(python), execution.__file__, str(path), kind]
-    try:
-        finished = _finished(command, stop)
-    except subprocess.TimeoutExpired as error:
-        if stop.is_set():
-            raise ConfigFileError("it was killed while loading", path=path) from None
-        raise ConfigFileError(f"loading took longer than {LOAD_TIMEOUT_S:.0f} s", path=path) from error
-    except OSError as error:
-        raise ConfigFileError(f"can't run {python}: {error.strerror or error}", path=path) from error
-    output = finished.stderr.decode("utf-8", "replace")
-    answer = _answer(finished.stdout)
-    if answer is None:
-        last = "\n".join(output.strip().splitlines()[-_STDERR_TAIL_LINES:])
-        reason = f"{python} exited with status {finished.returncode} without a result"
-        raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
-    sys.stderr.write(output)
-    if "definition" in answer:
-        definition: dict[str, Any] = answer["definition"]
-        return definition
-    failure = answer["failure"]
-    raise ConfigFileError(failure["message"], path=path, line=failure["line"])
-
-
-def _finished(command: list[str], stop: Event) -> subprocess.CompletedProcess[bytes]:
-    """Run the command to completion. Raises TimeoutExpired after ending the process."""
-    give_up_at = time.monotonic() + LOAD_TIMEOUT_S
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment
-    ) as process:
-        try:
-            while True:
-                try:
-                    out, err = process.communicate(timeout=STOP_POLL_S)
-                    return subprocess.CompletedProcess(command, process.returncode, out, err)
-                except subprocess.TimeoutExpired:
-                    if time.monotonic() >= give_up_at or stop.is_set():
-                        raise
-        except BaseException:
-            process.kill()
-            raise
-
-
-def _answer(output: bytes) -> dict[str, Any] | None:
-    try:
-        answer = json.loads(output)
-    except ValueError:
-        return None
-    return answer if isinstance(answer, dict) and ("definition" in answer or "failure" in answer) else None
-
-
-def _rebuild(document: dict[str, Any], wanted: type[ModelT], path: Path) -> tuple[ModelT, list[UnknownField]]:
+    """Return the definition, and the fields that only a newer SDK of the interpreter knows."""
+    document = _run(path, Path(python or sys.executable), definition.__name__, stop or Event())
     unknown: list[UnknownField] = []
     while True:
         try:
-            return wanted.model_validate_json(json.dumps(document)), unknown
+            return definition.model_validate_json(json.dumps(document)), unknown
         except ValidationError as error:
-            newer = [finding["loc"] for finding in error.errors() if finding["type"] == "unknown_field"]
+            newer = [problem["loc"] for problem in error.errors() if problem["type"] == "unknown_field"]
             if not newer:
-                failure = describe(error, str(path))
-                raise ConfigFileError(failure.message, path=path) from error
+                raise ConfigFileError(describe(error, str(path)).message, path=path) from error
             unknown.extend(_take_out(document, location) for location in newer)
+
+
+def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
+    status, output, messages = _finished(path, python, kind, stop)
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        last = "\n".join(messages.strip().splitlines()[-_STDERR_TAIL_LINES:])
+        reason = f"{python} exited with status {status} without a result"
+        raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
+    sys.stderr.write(messages)
+    if "failure" in answer:
+        raise ConfigFileError(answer["failure"]["message"], path=path, line=answer["failure"]["line"])
+    definition: dict[str, Any] = answer["definition"]
+    return definition
+
+
+def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, bytes, str]:
+    """Return the status, stdout and stderr of the process. Raises ConfigFileError after ending it."""
+    give_up_at = time.monotonic() + LOAD_TIMEOUT_S
+    try:
+        process = subprocess.Popen(
+            [str(python), execution.__file__, str(path), kind],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    except OSError as error:
+        raise ConfigFileError(f"can't run {python}: {error.strerror or error}", path=path) from error
+    with process:
+        try:
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    output, messages = process.communicate(timeout=STOP_POLL_S)
+                    return process.returncode, output, messages.decode("utf-8", "replace")
+                if stop.is_set():
+                    raise ConfigFileError("it was killed while loading", path=path)
+                if time.monotonic() >= give_up_at:
+                    raise ConfigFileError(f"loading took longer than {LOAD_TIMEOUT_S:.0f} s", path=path)
+        except BaseException:
+            process.kill()
+            raise
 
 
 def _take_out(document: Any, location: Place) -> UnknownField:

@@ -60,13 +60,6 @@ def with_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment(folder, {f"truss_train/{name}": text for name, text in modules.items()})
 
 
-def test_the_same_definitions_come_out() -> None:
-    project, deployment = EXAMPLES / "everything.py", EXAMPLES / "deploy_full.py"
-    assert load_training_project(project, python=sys.executable) == load_training_project(project)
-    again = load_deploy_checkpoints_config(deployment, python=sys.executable)
-    assert again == load_deploy_checkpoints_config(deployment)
-
-
 def test_packages_that_only_that_environment_has(tmp_path: Path) -> None:
     path = write_config(tmp_path, f"import only_there\n{IMPORTS}x = {PROJECT}\nx.name = only_there.NAME")
     python = environment(tmp_path, {"only_there.py": "NAME = 'from there'"})

@@ -97,9 +97,7 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
     assert "own_helper.py, line 2" in error.problem
 
 
-def test_what_is_no_config_file_and_ctrl_c_is_let_through(tmp_path: Path) -> None:
+def test_what_is_no_config_file_is_refused(tmp_path: Path) -> None:
     assert "does not exist" in failure(tmp_path / "none.py").problem
     assert "folder" in failure(tmp_path).problem
     assert ".py" in failure(write_config(tmp_path, "", name="config.txt")).problem
-    with pytest.raises(KeyboardInterrupt):
-        load_training_project(write_config(tmp_path, "raise KeyboardInterrupt"))
