@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 PROGRAM = "bt-tui"
 READ_ONLY_OPTION = "--readonly"
@@ -11,6 +12,12 @@ READ_ONLY_OPTION = "--readonly"
 def counted(number: int, one: str, many: str = "") -> str:
     """Return ``1 file`` or ``1,204 files``; the second form of the words, where an s does not make it."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return ``a, b and 7 more``, naming at most ``most``."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def command_line(*arguments: str) -> str:

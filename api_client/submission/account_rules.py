@@ -1,4 +1,4 @@
-"""Check a job against the account: team, secrets, machine, GPU limits, queue, cache and price.
+"""Check a job against the account: secrets, machine, GPU limits, queue and price.
 
 The facts are fetched first; checking them sends nothing. A fact that cannot be fetched is reported as such
 and does not fail the check.
@@ -19,6 +19,7 @@ from api_client.models import (
     InstanceType,
     InstanceTypePrice,
     Team,
+    TeamGpuCapacity,
     TrainingCapacity,
     TrainingJob,
 )
@@ -26,48 +27,6 @@ from api_client.models.jobs import WAITING_STATUSES
 from api_client.submission.client import SubmissionClient
 from api_client.submission.findings import Finding
 from api_client.words import counted
-
-
-@dataclass(frozen=True, slots=True)
-class GpuHeadroom:
-    """GPUs of the wanted type under one limit; ``owner`` is the limit's owner."""
-
-    owner: str
-    wanted: int
-    used: int
-    limit: int
-
-    @property
-    def free(self) -> int:
-        """Number of free GPUs; spot use may push the use above the limit."""
-        return max(0, self.limit - self.used)
-
-    @property
-    def is_short(self) -> bool:
-        return self.wanted > self.free
-
-    @property
-    def is_impossible(self) -> bool:
-        """True if the job would wait forever."""
-        return self.wanted > self.limit
-
-
-def gpu_headrooms(
-    request: JobRequest, capacity: TrainingCapacity, team: Team | None
-) -> Iterator[GpuHeadroom]:
-    """Yield the organization's limit, and the team's if there is one."""
-    for entry in capacity.gpu_capacities:
-        if normal_gpu_type(entry.gpu_type) == request.gpu_type:
-            yield _room("the organization", entry, request)
-    for team_entry in capacity.team_gpu_capacities:
-        is_ours = team is not None and team_entry.team_id == team.id
-        if is_ours and normal_gpu_type(team_entry.gpu_type) == request.gpu_type:
-            yield _room(f"team {team_entry.team_name or team_entry.team_id}", team_entry, request)
-
-
-def _room(owner: str, entry: GpuCapacity, request: JobRequest) -> GpuHeadroom:
-    return GpuHeadroom(owner=owner, wanted=request.total_gpus, used=entry.usage_count, limit=entry.limit)
-
 
 T = TypeVar("T")
 
@@ -77,91 +36,61 @@ class AccountFacts:
     """Facts about the account. None: not requested or not available; ``unknown_facts`` gives the reasons."""
 
     secret_names: frozenset[str] | None = None
-    instance_types: tuple[InstanceType, ...] | None = None
-    prices: tuple[InstanceTypePrice, ...] | None = None
+    instance_types: Iterable[InstanceType] | None = None
+    prices: Iterable[InstanceTypePrice] | None = None
     capacity: TrainingCapacity | None = None
     team: Team | None = None
-    teams: tuple[Team, ...] | None = None
-    waiting: tuple[TrainingJob, ...] | None = None
-    cache_gpu_types: frozenset[str] = frozenset()
+    waiting: list[TrainingJob] | None = None
     unknown_facts: tuple[tuple[str, str], ...] = ()
 
 
-class _FactFetcher:
-    """Runs queries; failures are recorded, not raised."""
-
-    def __init__(self) -> None:
-        self.unknown_facts: list[tuple[str, str]] = []
-        self._fatal: RequestError | None = None
-
-    async def __call__(
-        self, what: str, question: Callable[[], Awaitable[T]], *, wanted: bool = True
-    ) -> T | None:
-        if not wanted:
-            return None
-        try:
-            return await question()
-        except RequestError as error:
-            wrong_key = isinstance(error, Unauthorized) and error.is_key_invalid
-            if wrong_key or isinstance(error, Unreachable):
-                self._fatal = self._fatal or error
-            else:
-                self.unknown_facts.append((what, str(error)))
-            return None
-
-    def raise_fatal(self) -> None:
-        """Raise the recorded error, if any, that makes all further queries useless."""
-        if self._fatal is not None:
-            raise self._fatal
-
-
 async def fetch_account_facts(
-    client: SubmissionClient, request: JobRequest, *, project_name: str, team_name: str | None
+    client: SubmissionClient, request: JobRequest, team_name: str | None
 ) -> AccountFacts:
-    """Fetch what the rules need for this request, concurrently if possible.
+    """Fetch what the rules need for this request.
 
     If the server lacks or refuses a route, only that fact is missing. Raises Unreachable, and
     Unauthorized for a wrong key.
     """
-    ask = _FactFetcher()
+    unknown_facts: list[tuple[str, str]] = []
+
+    async def ask(what: str, question: Callable[[], Awaitable[T]], *, is_needed: bool = True) -> T | None:
+        try:
+            return await question() if is_needed else None
+        except RequestError as error:
+            if isinstance(error, Unreachable) or (isinstance(error, Unauthorized) and error.is_key_invalid):
+                raise
+            unknown_facts.append((what, str(error)))
+            return None
+
     on_gpus = request.gpu_type is not None
-    teams, instances, prices, capacity, cache_types = await asyncio.gather(
-        ask("teams", client.account.teams, wanted=on_gpus or team_name is not None),
+    teams, instances, prices, capacity = await asyncio.gather(
+        ask("teams", client.account.teams, is_needed=on_gpus or team_name is not None),
         ask("instance types", client.account.instance_types),
         ask("prices", client.account.instance_type_prices),
-        ask("GPU capacity", client.capacity.get, wanted=on_gpus),
-        ask(
-            "the project's cache",
-            lambda: _cache_gpu_types(client, project_name, team_name),
-            wanted=on_gpus and request.caching and request.requires_cache_affinity,
-        ),
+        ask("GPU capacity", client.capacity.get, is_needed=on_gpus),
     )
-    ask.raise_fatal()
-    team = chosen_team(teams or [], team_name)
+    team = _chosen_team(teams or [], team_name)
     secrets_of = team.id if team is not None and team_name else None
-    secrets = await ask("secrets", lambda: client.account.secrets(secrets_of), wanted=bool(request.secrets))
-    short = capacity is not None and any(room.is_short for room in gpu_headrooms(request, capacity, team))
-    waiting = await ask("the queue", lambda: _waiting_jobs(client, request), wanted=short)
-    ask.raise_fatal()
+    secrets = await ask(
+        "secrets", lambda: client.account.secrets(secrets_of), is_needed=bool(request.secrets)
+    )
+    is_short = capacity is not None and any(map(_is_short(request), _limits(request, capacity, team)))
+    waiting = await ask("the queue", lambda: _waiting_jobs(client, request), is_needed=is_short)
     return AccountFacts(
         secret_names=frozenset(secret.name for secret in secrets) if secrets is not None else None,
-        instance_types=tuple(instances) if instances is not None else None,
-        prices=tuple(prices) if prices is not None else None,
+        instance_types=instances,
+        prices=prices,
         capacity=capacity,
-        teams=tuple(teams) if teams is not None else None,
         team=team,
-        waiting=tuple(waiting) if waiting is not None else None,
-        cache_gpu_types=cache_types or frozenset(),
-        unknown_facts=tuple(ask.unknown_facts),
+        waiting=waiting,
+        unknown_facts=tuple(unknown_facts),
     )
 
 
-def chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
+def _chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
     """Return the team with that name, or the default one if ``name`` is None."""
-    for team in teams:
-        if team.name == name or (name is None and team.default):
-            return team
-    return None
+    return next((team for team in teams if team.name == name or (name is None and team.default)), None)
 
 
 async def _waiting_jobs(client: SubmissionClient, request: JobRequest) -> list[TrainingJob]:
@@ -174,58 +103,17 @@ async def _waiting_jobs(client: SubmissionClient, request: JobRequest) -> list[T
     ]
 
 
-async def _cache_gpu_types(
-    client: SubmissionClient, project_name: str, team_name: str | None
-) -> frozenset[str]:
-    """Return the GPU types of the project's earlier jobs if the project has a cache; else nothing.
-
-    A project's cache is on the cluster of its first job that used one. The API does not
-    say which cluster that is; the GPU types of the jobs are the best hint.
-    """
-    for project in await client.projects.list():
-        if project.name != project_name or team_name not in (None, project.team_name):
-            continue
-        if await client.cache.summary(project.id) is None:
-            continue
-        jobs = await client.jobs.list(project.id)
-        return frozenset(
-            normal_gpu_type(job.instance_type.gpu_type) for job in jobs if job.instance_type.gpu_type
-        )
-    return frozenset()
-
-
-MINUTES_PER_HOUR = 60
-SECONDS_PER_MINUTE = 60
-MILLICPU = 1000
-
-
-def account_findings(
-    request: JobRequest, facts: AccountFacts, *, team_name: str | None, now: datetime
-) -> Iterator[Finding]:
-    yield from _team(facts, team_name)
-    yield from _secrets(request, facts)
-    yield from _machine(request, facts)
-    yield from _capacity(request, facts, now)
-    yield from _cache_affinity(request, facts)
+def account_findings(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterator[Finding]:
+    for use in request.secrets:
+        if facts.secret_names is not None and use.name not in facts.secret_names:
+            problem = f"the workspace has no secret {use.name!r}"
+            yield Finding("error", use.field, problem, "add it in the workspace's settings, under Secrets")
+    if request.gpu_type is not None:
+        yield from _machine(request, facts)
+        yield from _capacity(request, facts, now)
     yield from _price(request, facts)
     for what, reason in facts.unknown_facts:
         yield Finding("info", "account", f"{what} could not be checked: {reason}")
-
-
-def _team(facts: AccountFacts, team_name: str | None) -> Iterator[Finding]:
-    if team_name is None or facts.teams is None or facts.team is not None:
-        return
-    names = ", ".join(sorted(team.name for team in facts.teams)) or "none"
-    yield Finding("error", "team_name", f"no team {team_name!r}", f"teams of this key: {names}")
-
-
-def _secrets(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    if facts.secret_names is None:
-        return
-    for use in request.secrets:
-        if use.name not in facts.secret_names:
-            problem = f"the workspace has no secret {use.name!r}"
-            yield Finding("error", use.field, problem, "add it in the workspace's settings, under Secrets")
 
 
 def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
@@ -233,104 +121,96 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
 
     The list of machines is not specific to training, so a type with training capacity is only a warning.
     """
-    if request.gpu_type is None or facts.instance_types is None:
+    if facts.instance_types is None:
         return
-    field = "compute.accelerator"
+    field, gpu_type, gpu_count = "compute.accelerator", request.gpu_type, request.gpu_count
     with_gpus = [machine for machine in facts.instance_types if machine.gpu_type and machine.gpu_count]
-    counts = [machine.gpu_count for machine in with_gpus if _gpu_type_of(machine) == request.gpu_type]
+    counts = sorted({machine.gpu_count for machine in with_gpus if _gpu_type_of(machine) == gpu_type})
     if not counts:
         types = ", ".join(sorted({_gpu_type_of(machine) for machine in with_gpus})) or "no GPUs"
-        holds = facts.capacity is not None and any(gpu_headrooms(request, facts.capacity, facts.team))
-        problem = f"the account has no instance with {request.gpu_type}"
-        yield Finding("warning" if holds else "error", field, problem, f"it has {types}")
-    elif request.gpu_count > max(counts):
-        problem = f"no instance has {request.gpu_count} {request.gpu_type}; the largest has {max(counts)}"
-        remedy = f"use {request.gpu_type}:{max(counts)} on more nodes (compute.node_count)"
+        has_capacity = facts.capacity is not None and any(_limits(request, facts.capacity, facts.team))
+        problem = f"the account has no instance with {gpu_type}"
+        yield Finding("warning" if has_capacity else "error", field, problem, f"it has {types}")
+    elif gpu_count > counts[-1]:
+        problem = f"no instance has {gpu_count} {gpu_type}; the largest has {counts[-1]}"
+        remedy = f"use {gpu_type}:{counts[-1]} on more nodes (compute.node_count)"
         yield Finding("error", field, problem, remedy)
-    elif request.gpu_count not in counts:
-        larger = min(count for count in counts if count > request.gpu_count)
-        listed = ", ".join(map(str, sorted(set(counts))))
-        requested = f"{request.gpu_count} {request.gpu_type}"
-        problem = f"no instance has {requested}: the job gets {larger} and is billed for them"
-        yield Finding("warning", field, problem, f"instances have {listed}")
+    elif gpu_count not in counts:
+        larger = next(count for count in counts if count > gpu_count)
+        problem = f"no instance has {gpu_count} {gpu_type}: the job gets {larger} and is billed for them"
+        yield Finding("warning", field, problem, f"instances have {', '.join(map(str, counts))}")
+
+
+def _limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> Iterator[GpuCapacity]:
+    """Yield the organization's limit of such GPUs, and the team's if there is one."""
+    of_team = [entry for entry in capacity.team_gpu_capacities if team and entry.team_id == team.id]
+    for entry in (*capacity.gpu_capacities, *of_team):
+        if normal_gpu_type(entry.gpu_type) == request.gpu_type:
+            yield entry
+
+
+def _is_short(request: JobRequest) -> Callable[[GpuCapacity], bool]:
+    return lambda entry: request.total_gpus > _free(entry)
+
+
+def _free(entry: GpuCapacity) -> int:
+    return max(0, entry.limit - entry.usage_count)  # spot use may push the use above the limit
 
 
 def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterator[Finding]:
-    if request.gpu_type is None or facts.capacity is None:
+    if facts.capacity is None:
         return
-    headrooms = list(gpu_headrooms(request, facts.capacity, facts.team))
-    if not headrooms:
-        listed = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
+    field, gpus = "compute.accelerator", f"{request.total_gpus} {request.gpu_type}"
+    limits = list(_limits(request, facts.capacity, facts.team))
+    if not limits:
+        types = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
         problem = f"no training capacity is listed for {request.gpu_type}"
-        yield Finding("warning", "compute.accelerator", problem, f"capacity exists for: {listed}")
-        return
-    for room in headrooms:
-        if room.is_short:
-            yield _short(room, request, facts, now)
-            return
+        yield Finding("warning", field, problem, f"capacity exists for: {types}")
+    for entry in list(filter(_is_short(request), limits))[:1]:
+        owner = "the organization"
+        if isinstance(entry, TeamGpuCapacity):
+            owner = f"team {entry.team_name or entry.team_id}"
+        if request.total_gpus > entry.limit and not request.spot:
+            problem = f"{gpus} exceed the limit of {owner}: {entry.limit}"
+            yield Finding("error", field, problem, "request fewer, or have the limit raised")
+        else:
+            problem = (
+                f"the job will be queued: {gpus} requested, {_free(entry)} of {entry.limit} free for {owner}"
+            )
+            yield Finding("warning", field, problem + _queue(facts.waiting, now))
 
 
-def _short(room: GpuHeadroom, request: JobRequest, facts: AccountFacts, now: datetime) -> Finding:
-    field = "compute.accelerator"
-    gpus = f"{room.wanted} {request.gpu_type}"
-    if room.is_impossible and not request.spot:
-        problem = f"{gpus} exceed the limit of {room.owner}: {room.limit}"
-        return Finding("error", field, problem, "request fewer, or have the limit raised")
-    problem = f"the job will be queued: {gpus} requested, {room.free} of {room.limit} free for {room.owner}"
-    return Finding("warning", field, problem + _queue(facts, now))
-
-
-def _queue(facts: AccountFacts, now: datetime) -> str:
-    """Return text such as ``; 3 jobs with 24 GPUs wait already, the first for 41 min``."""
-    if facts.waiting is None:
+def _queue(waiting: list[TrainingJob] | None, now: datetime) -> str:
+    """Return text such as ``; 3 jobs with 24 GPUs already queued, the oldest for 41 min``."""
+    if waiting is None:
         return ""
-    if not facts.waiting:
+    if not waiting:
         return "; no other job is queued"
-    count = len(facts.waiting)
-    gpus = sum(job.total_gpus for job in facts.waiting)
-    text = f"; {counted(count, 'job')} with {counted(gpus, 'GPU')} already queued"
-    since = [job.created_at for job in facts.waiting if job.created_at]
-    if since:
-        minutes = max(0, int((now - min(since)).total_seconds() // SECONDS_PER_MINUTE))
-        text += f", the oldest for {minutes} min"
-    return text
-
-
-def _cache_affinity(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    earlier = facts.cache_gpu_types
-    if not earlier or request.gpu_type is None or request.gpu_type in earlier:
-        return
-    if not (request.caching and request.requires_cache_affinity):
-        return
-    problem = (
-        f"the project's cache was written by jobs on {', '.join(sorted(earlier))}: if its cluster has no "
-        f"{request.gpu_type}, the job fails"
-    )
-    remedy = "set require_cache_affinity=False to start with an empty cache"
-    yield Finding("warning", "runtime.cache_config.require_cache_affinity", problem, remedy)
+    gpus = sum(job.total_gpus for job in waiting)
+    since = min((job.created_at for job in waiting if job.created_at), default=None)
+    oldest = f", the oldest for {max(0, int((now - since).total_seconds() / 60))} min" if since else ""
+    return f"; {counted(len(waiting), 'job')} with {counted(gpus, 'GPU')} already queued{oldest}"
 
 
 def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
     """Compute the price per hour: a node's price per minute, times nodes, times 60."""
     offers = [
-        (offer.price, offer.instance_type)
+        (offer.instance_type.gpu_count, offer.price, offer.instance_type.name or offer.instance_type.id)
         for offer in facts.prices or ()
         if offer.price is not None and _has_enough_resources(offer.instance_type, request)
     ]
-    if not offers:
-        return
-    price, machine = min(offers, key=lambda offer: (offer[1].gpu_count, offer[0]))
-    per_hour = price * request.node_count * MINUTES_PER_HOUR
-    name = machine.name or machine.id
-    nodes = f"{request.node_count} × {name}" if request.node_count > 1 else name
-    note = "; spot may cost less" if request.spot else ""
-    yield Finding("info", "compute", f"about ${per_hour:,.2f} per hour of run time ({nodes}){note}")
+    if offers:
+        _count, price, name = min(offers)
+        per_hour = price * request.node_count * 60
+        nodes = f"{request.node_count} × {name}" if request.node_count > 1 else name
+        note = "; spot may cost less" if request.spot else ""
+        yield Finding("info", "compute", f"about ${per_hour:,.2f} per hour of run time ({nodes}){note}")
 
 
 def _has_enough_resources(machine: InstanceType, request: JobRequest) -> bool:
     if request.gpu_type is None:
         memory_is_enough = request.memory_mib is None or machine.memory_limit_mib >= request.memory_mib
-        cores_are_enough = machine.millicpu_limit >= request.cpu_count * MILLICPU
+        cores_are_enough = machine.millicpu_limit >= request.cpu_count * 1000
         return not machine.gpu_count and cores_are_enough and memory_is_enough
     return _gpu_type_of(machine) == request.gpu_type and machine.gpu_count >= request.gpu_count
 

@@ -23,6 +23,7 @@ from api_client.submission.workspace import (
     lay_out,
     read_ignore_rules,
 )
+from api_client.words import listed
 
 ARCHIVE_NAME = "archive.tgz"  # the platform's convention, although it is not compressed
 LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage
@@ -30,7 +31,7 @@ MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform
 _REPORT_EVERY_BYTES = 1024 * 1024
 _PLAIN_NAME_BYTES = 100
 _PERMISSIONS = 0o777
-_NAMES_IN_A_WARNING = 5
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +171,8 @@ def _header_bytes(each: ArchivedFile) -> int:
 
 def _rules_warning(surprising: list[str]) -> Iterator[str]:
     if surprising:
-        names = ", ".join(sorted(surprising)[:_NAMES_IN_A_WARNING])
-        more = len(surprising) - _NAMES_IN_A_WARNING
         yield (
-            f"excluded by the official built-in rules: {names}{f' and {more} more' if more > 0 else ''}"
+            f"excluded by the official built-in rules: {listed(sorted(surprising), _MOST_NAMES)}"
             f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
         )
 
@@ -187,7 +186,7 @@ def _size_warning(size_bytes: int) -> Iterator[str]:
 
 
 def _too_large(size_bytes: int, files: tuple[ArchivedFile, ...]) -> str:
-    largest = sorted(files, key=lambda file: -file.size_bytes)[:_NAMES_IN_A_WARNING]
+    largest = sorted(files, key=lambda file: -file.size_bytes)[:_MOST_NAMES]
     names = ", ".join(f"{file.name} ({_gigabytes(file.size_bytes)})" for file in largest)
     return (
         f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "

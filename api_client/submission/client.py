@@ -7,7 +7,7 @@ from typing import Protocol
 from api_client.remotes import Remote
 from api_client.resources.account import Account, Capacity
 from api_client.resources.jobs import Jobs
-from api_client.resources.projects import Cache, Projects
+from api_client.resources.projects import Projects
 from api_client.transfers.uploads import Blobs
 
 
@@ -20,7 +20,6 @@ class SubmissionClient(Protocol):
     @property
     def blobs(self) -> Blobs: ...
 
-    cache: Cache
     capacity: Capacity
     jobs: Jobs
     projects: Projects

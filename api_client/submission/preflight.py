@@ -24,14 +24,14 @@ from api_client.errors import RequestError
 from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.submission.account_rules import AccountFacts, account_findings, fetch_account_facts
 from api_client.submission.archive import ArchivePlan
-from api_client.submission.archive_rules import archive_findings
 from api_client.submission.client import SubmissionClient
+from api_client.submission.command_rules import command_findings
 from api_client.submission.findings import Finding, most_severe_first
 from api_client.submission.payload import job_payload, unknown_fields
-from api_client.submission.storage_rules import storage_findings
+from api_client.words import listed
 
-SESSION_ON_STARTUP = "on_startup"
-ON_THIS_MACHINE = "the emulator runs it on this machine, as your user; prices are examples"
+PUBLISHED_SCHEMES = ("hf", "s3", "gs", "r2", "cw")
+"""Sources of weights that the API describes."""
 
 
 def config_findings(request: JobRequest, unknown_fields: Iterable[str]) -> Iterator[Finding]:
@@ -46,7 +46,7 @@ def _nothing_to_run(request: JobRequest) -> Iterator[Finding]:
     if any(command.strip() for command in request.start_commands):
         return
     field = "runtime.start_commands"
-    if request.session_trigger == SESSION_ON_STARTUP:
+    if request.session_trigger == "on_startup":
         problem = "empty: the job and its session end as soon as it starts"
         yield Finding("warning", field, problem, "keep it alive: start_commands=['sleep infinity']")
     else:
@@ -66,6 +66,19 @@ def _without_checkpoints(request: JobRequest) -> Iterator[Finding]:
         yield Finding("warning", field, problem, remedy)
 
 
+def _weights(request: JobRequest, on_emulator: bool | None) -> Iterator[Finding]:
+    for number, weights in enumerate(request.weights):
+        source = weights.get("source") if isinstance(weights, dict) else None
+        scheme = source.partition("://")[0] if isinstance(source, str) else ""
+        field = f"weights[{number}].source"
+        remedy = f"use {', '.join(f'{name}://' for name in PUBLISHED_SCHEMES)}"
+        if scheme == "file":
+            problem = f"{source}: only an emulator can read files of this machine"
+            yield Finding("warning" if on_emulator is None else "error", field, problem, remedy)
+        elif scheme and scheme not in PUBLISHED_SCHEMES:
+            yield Finding("warning", field, f"{scheme}:// is not in the API's description", remedy)
+
+
 async def preflight(
     client: SubmissionClient, project: TrainingProject, plan: ArchivePlan, *, clock: Clock | None = None
 ) -> tuple[Finding, ...]:
@@ -75,7 +88,7 @@ async def preflight(
     fact becomes a finding of its own.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
-    facts = await fetch_account_facts(client, request, project_name=project.name, team_name=project.team_name)
+    facts = await fetch_account_facts(client, request, project.team_name)
     on_emulator = await _is_emulator(client)
     now = (clock or SystemClock()).now()
     return await asyncio.to_thread(check, project, plan, facts, now=now, on_emulator=on_emulator)
@@ -104,11 +117,16 @@ def check(
     no request, and reads only scripts among the plan's files. Findings that need a missing fact are left out.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
-    findings = [*config_findings(request, unknown_fields(project)), *archive_findings(request, plan)]
-    findings += storage_findings(request, plan, on_emulator=on_emulator)
-    if on_emulator and any(command.strip() for command in request.start_commands):
-        findings.append(Finding("info", "runtime.start_commands", ON_THIS_MACHINE))
+    findings = [*config_findings(request, unknown_fields(project)), *command_findings(request, plan)]
+    findings += [Finding("warning", "archive", warning) for warning in plan.warnings]
+    if plan.dropped:
+        excluded = listed([name for name, _reason in plan.dropped], 5)
+        findings.append(Finding("info", "archive", f"excluded: {excluded}"))
+    if not on_emulator:
+        findings += _weights(request, on_emulator)
+    elif any(command.strip() for command in request.start_commands):
+        problem = "the emulator runs it on this machine, as your user; prices are examples"
+        findings.append(Finding("info", "runtime.start_commands", problem))
     if facts is not None:
-        now = now or datetime.now(UTC)
-        findings += account_findings(request, facts, team_name=project.team_name, now=now)
+        findings += account_findings(request, facts, now or datetime.now(UTC))
     return most_severe_first(findings)

@@ -14,7 +14,7 @@ from textual.geometry import Size
 
 from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.scrub import Scrubber
-from api_client.submission.archive_rules import simple_commands
+from api_client.submission.command_rules import simple_commands
 from support.expressions import limit_cpu
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.fleet.snapshot import short_reason

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
+from api_client import words
 from tui.text.sanitize import ELLIPSIS, cell_width, clip
 
 _MIN_KEPT_SHARE = 0.6  # Minimum fraction of the room to use; a single long word is cut anyway.
@@ -23,11 +24,7 @@ def shortened(text: str, characters: int) -> str:
     return head.rstrip(" ,;:.-–(") + ELLIPSIS
 
 
-def listed(names: Sequence[str], most: int) -> str:
-    """Return ``a, b and 7 more``, naming at most ``most``."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
-
+listed = words.listed
 
 _DIGITS = re.compile(r"([0-9]{1,18})")
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from preflight_listed import SAVED, Listing, cached, capacity, machine, price, problems, project
+from preflight_listed import SAVED, Listing, capacity, machine, price, problems, project
 
 from api_client.definitions import (
     AvailabilityModel,
@@ -100,10 +100,6 @@ GPU = "compute.accelerator: "
         (SPOT, {"capacity": capacity("H100", limit=0)}, "warning", GPU + "the job will be queued", ""),
         ({"gpus": "H100:8", "team_name": "Research"}, OF_A_TEAM,
          "warning", GPU + "the job will be queued: 8 H100 requested, 4 of 8 free for team Research", ""),
-        ({"team_name": "Resaerch"}, {"teams": (RESEARCH,)},
-         "error", "team_name: no team 'Resaerch'", "teams of this key: Research"),
-        ({"gpus": "H200", "cache_config": cached()}, {"cache_gpu_types": frozenset({"H100"})},
-         "warning", "runtime.cache_config.require_cache_affinity: the project's cache was written", "set"),
     ],
 )  # fmt: skip
 def test_what_the_account_lacks_is_told_with_what_to_do(
@@ -115,15 +111,9 @@ def test_what_the_account_lacks_is_told_with_what_to_do(
     assert remedy in found[0].remedy
 
 
-ON_H100 = {"cache_gpu_types": frozenset({"H100"})}
-
-
 @pytest.mark.parametrize(
     ("more", "facts"),
     [
-        ({"gpus": "H100", "cache_config": cached()}, ON_H100),
-        ({"gpus": "H200", "cache_config": cached(require_cache_affinity=False)}, ON_H100),
-        ({"gpus": "H200"}, ON_H100),
         ({"gpus": "H100"}, {"capacity": capacity("H100", limit=8, used=7)}),
         ({"gpus": "H200"}, {"prices": (price(machine("H100", 1), 0.1),)}),
         *(

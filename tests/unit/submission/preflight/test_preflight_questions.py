@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
-from preflight_listed import Listing, cached, problems, project
+from preflight_listed import Listing, problems, project
 from pydantic import SecretStr
 
 from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, Unreachable
@@ -19,7 +19,6 @@ LATELY = (CLOCK.now() - timedelta(minutes=30)).isoformat()
 NODE = {"id": "h", "name": "H100:8", "gpu_type": "H100", "gpu_count": 8, "millicpu_limit": 200_000}
 JOB = {"id": "j", "current_status": "TRAINING_JOB_PENDING", "created_at": LATELY, "instance_type": NODE}
 FULL = {"gpu_type": "H100", "baseline": 8, "limit": 16, "usage_count": 16}
-SUMMARY = "training_projects/p/cache/summary"
 
 
 class Account:
@@ -34,11 +33,6 @@ class Account:
             "secrets": {"secrets": [{"name": "hf", "id": "s"}]},
             "teams/t1/secrets": {"secrets": [{"name": "ours", "id": "s"}]},
             "training_jobs/search": {"training_jobs": [JOB]},
-            "training_projects": {
-                "training_projects": [{"id": "p", "name": "ring", "team_name": "Research"}]
-            },
-            "training_projects/p/jobs": {"training_jobs": [JOB]},
-            SUMMARY: {"timestamp": LATELY, "project_id": "p", "file_summaries": []},
         }
         self.asked: list[tuple[str, str]] = []
         self.api_url = "https://api.test"
@@ -83,7 +77,7 @@ async def test_it_only_reads_what_it_needs_and_asks_nothing_twice(account):
     await account.preflight(project("sleep 1"))
     assert sorted(path for _, path in account.asked) == ["instance_type_prices", "instance_types"]
     account.asked.clear()
-    await account.preflight(wanted(cache_config=cached()))
+    await account.preflight(wanted())
     assert len(account.asked) == len(set(account.asked))
     assert [path for method, path in account.asked if method != "GET"] == ["training_jobs/search"]
     account.asked.clear()
@@ -92,7 +86,7 @@ async def test_it_only_reads_what_it_needs_and_asks_nothing_twice(account):
     assert ("POST", "training_jobs/search") not in account.asked
 
 
-async def test_only_secrets_of_the_team_queued_jobs_of_the_gpu_and_a_cache_of_another_count(account):
+async def test_only_secrets_of_the_team_and_queued_jobs_of_the_gpu_count(account):
     assert problems(await account.preflight(wanted(secret="ours", team_name="Research")), "error") == []
     assert problems(await account.preflight(wanted(secret="hf", team_name="Research")), "error") != []
     account.routes["training_jobs/search"]["training_jobs"] = [
@@ -100,19 +94,14 @@ async def test_only_secrets_of_the_team_queued_jobs_of_the_gpu_and_a_cache_of_an
         {**JOB, "current_status": "TRAINING_JOB_RUNNING"},
     ]
     assert problems(await account.preflight(wanted()), "warning")[1].endswith("no other job is queued")
-    account.routes["instance_types"]["instance_types"].append({**NODE, "gpu_type": "H200"})
-    on_others = wanted(gpus="H200", cache_config=cached())
-    assert "require_cache_affinity" in str(problems(await account.preflight(on_others), "warning"))
-    account.routes[SUMMARY] = None
-    assert "require_cache_affinity" not in str(problems(await account.preflight(on_others), "warning"))
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
 async def test_a_server_that_tells_nothing_stops_nothing(account, status):
     account.routes = dict.fromkeys(account.routes, status)
-    found = await account.preflight(wanted(cache_config=cached()))
+    found = await account.preflight(wanted())
     assert problems(found, "error") == []
-    facts = ("GPU capacity", "instance types", "prices", "secrets", "teams", "the project's cache")
+    facts = ("GPU capacity", "instance types", "prices", "secrets", "teams")
     told = {each.split(" could not be checked")[0] for each in problems(found, "info")}
     assert told == {f"account: {fact}" for fact in facts}
 

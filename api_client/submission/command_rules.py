@@ -1,0 +1,271 @@
+"""Check what a job's start commands run, write and load.
+
+Start commands are shell code, and only a shell knows for sure what they do. One walk reads the simple ones
+in order (``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``), and the shell scripts of the
+archive that they run; it ignores the rest.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, dropwhile
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from api_client.definitions.job_request import JobRequest
+from api_client.definitions.jobs import WORKING_FOLDER
+from api_client.submission.archive import ArchivePlan
+from api_client.submission.findings import Finding
+from api_client.words import listed
+
+FIELD = "runtime.start_commands"
+SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
+PARALLEL_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun", "srun"})
+"""Commands that start a process per GPU."""
+LAUNCHERS = PARALLEL_LAUNCHERS | {"uv", "poetry", "source"}
+"""Commands of which an argument is the script to run."""
+WRAPPERS = frozenset(
+    {"exec", "sudo", "nohup", "time", "env", "stdbuf", "nice", "then", "do", "else", "!", "{"}
+)
+HARMLESS = frozenset(
+    {
+        "pip", "pip3", "uv", "apt", "apt-get", "conda", "mamba", "export", "set", "unset", "ulimit", "echo",
+        "printf", "mkdir", "ls", "pwd", "cat", "date", "hostname", "sleep", "wait", "true", "nvidia-smi",
+        "df", "free", "id", "which", "trap", "umask", "fi", "done", "}",
+    }
+)  # fmt: skip
+"""Commands that do not change the scripts in the working directory."""
+BRINGS_FILES = frozenset(
+    {
+        "git", "wget", "curl", "cp", "mv", "ln", "tar", "unzip", "aws", "gsutil", "gcloud", "rsync", "hf",
+        "huggingface-cli", "s5cmd", "rclone", "tee", "touch", "install", "make", "cmake", "dd", "base64",
+    }
+)  # fmt: skip
+"""Commands that may add files to the working directory that are not in the archive."""
+CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
+"""Words after which it is impossible to tell what runs."""
+
+_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
+_REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", ">|"})
+_PUNCTUATION = "();<>|&\n"
+_BLANKS = " \t\r"
+READ_CHARACTERS = 64 * 1024
+"""Maximum number of characters to read of a command or a shell script."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_PYTHON = re.compile(r"python[0-9.]*")
+_DYNAMIC = re.compile(r"[$`*?\[\]{}~]")
+_SCRIPT = re.compile(r".+\.(py|sh|bash)")
+_UNMANAGED = re.compile(r"/(?:tmp|root)(?:/[^\s:]*)?")
+_WRITTEN_OPTION = re.compile(r"--?[\w.-]*(?:out|save|cache|tmp|temp|log)[\w.-]*", re.IGNORECASE)
+_WRITTEN_VARIABLE = re.compile(r"\w*(?:DIR|HOME|CACHE|TMP|TEMP|OUTPUT)\w*")
+
+Doubt = Literal["none", "some", "much"]
+
+
+def command_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding]:
+    walk = _Walk(request, plan)
+    for text in request.start_commands:
+        for words in simple_commands(text):
+            yield from walk.run(words)
+    yield from _temporary_files(request, walk.written)
+    if walk.first_loader and request.total_gpus > 1 and request.caching:
+        problem = f"nothing before {walk.first_loader} loads the data, so each of its processes may"
+        yield Finding("info", FIELD, problem, "run a script that fills the cache before training starts")
+
+
+class _Source(io.StringIO):
+    """Text that a comment is skipped in up to the end of its line, which ends a command."""
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
+        while character := self.read(1):
+            if character == "\n":
+                self.seek(self.tell() - 1)
+                break
+        return ""
+
+
+def simple_commands(text: str) -> Iterator[list[str]]:
+    """Yield the words of each simple command, up to a here-document; of a long text, its beginning."""
+    source = _Source(text[:READ_CHARACTERS].partition("<<")[0].replace("\\\n", " "))
+    reader = shlex.shlex(source, posix=True, punctuation_chars=_PUNCTUATION)
+    reader.whitespace = _BLANKS
+    reader.whitespace_split = True
+    words: list[str] = []
+    with suppress(ValueError):  # a quote that is never closed
+        for token in chain(reader, "\n"):
+            if token not in _SEPARATORS and ("\n" not in token or token.strip(_PUNCTUATION)):
+                words.append(token)
+            elif words:
+                yield words
+                words = []
+
+
+def _program(words: Sequence[str]) -> list[str]:
+    """Return a command without redirections, assignments and wrappers such as ``nohup``."""
+    plain = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word not in _REDIRECTIONS and before not in _REDIRECTIONS
+    ]
+    return list(dropwhile(_is_prefix, plain))
+
+
+def _is_prefix(word: str) -> bool:
+    return bool(_ASSIGNMENT.fullmatch(word)) or word in WRAPPERS or word.startswith("-")
+
+
+def _written(words: Sequence[str]) -> Iterator[str]:
+    """Yield the paths that a command writes, recognized by what creates files, and by names."""
+    name, *arguments = _program(words) or [""]
+    paths = [argument for argument in arguments if not argument.startswith("-")]
+    if name in ("mkdir", "touch", "tee"):
+        yield from paths
+    elif name in ("cp", "mv"):
+        yield from paths[-1:]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, separator, value = word.partition("=")
+        if ">" in word and word in _REDIRECTIONS:
+            yield following
+        elif _ASSIGNMENT.fullmatch(word) and _WRITTEN_VARIABLE.fullmatch(option):
+            yield value
+        elif _WRITTEN_OPTION.fullmatch(option):
+            yield value if separator else following
+
+
+class _Walk:
+    """Runs through the commands in order, and keeps what the earlier ones did."""
+
+    def __init__(self, request: JobRequest, plan: ArchivePlan) -> None:
+        self._request = request
+        self._plan = plan
+        self._paths = {name: path for path, name, _size in plan.files}
+        self._folder: str | None = WORKING_FOLDER
+        """The working directory; None if it is unknown."""
+        self._doubt: Doubt = "none"
+        """How likely it is that a command creates a missing file, or that the next one is not run at all."""
+        self._knows_modes = True
+        self._created: set[str | None] = set()
+        self._has_loaded = False
+        self.written: list[str] = []
+        self.first_loader = ""
+        """The launcher of processes that run before anything else could load their data."""
+
+    def run(self, words: list[str]) -> Iterator[Finding]:
+        self._note(words)
+        name, *arguments = _program(words) or [""]
+        if name == "cd":
+            self._folder = self._absolute(arguments[0]) if arguments else None
+        elif name == "chmod":
+            self._knows_modes = False
+        elif name in BRINGS_FILES or name in CONDITIONS:
+            self._doubt = "much"
+        elif name:
+            script, executes = _script_of(name, arguments)
+            path = self._absolute(script) if script else None
+            if path is not None and path not in self._created and path.startswith(f"{WORKING_FOLDER}/"):
+                yield from self._script(path.removeprefix(f"{WORKING_FOLDER}/"), executes=executes)
+            if self._doubt == "none" and (script or name not in HARMLESS):
+                self._doubt = "some"
+
+    def _note(self, words: list[str]) -> None:
+        """Note what a command writes, and if it loads data."""
+        paths = list(_written(words))
+        self.written += paths
+        self._created.update(map(self._absolute, paths))
+        name = PurePosixPath(next(iter(_program(words)), "")).name
+        is_parallel = name in PARALLEL_LAUNCHERS or any(
+            word.startswith("torch.distributed") for word in words
+        )
+        if is_parallel and not self._has_loaded:
+            self.first_loader = name
+        self._has_loaded |= is_parallel or name in BRINGS_FILES or bool(_PYTHON.fullmatch(name))
+
+    def _absolute(self, path: str) -> str | None:
+        """Return the path from the root; None if it is unknown."""
+        if self._folder is None or _DYNAMIC.search(path):
+            return None
+        return posixpath.normpath(posixpath.join(self._folder, path))
+
+    def _script(self, name: str, *, executes: bool) -> Iterator[Finding]:
+        path = self._paths.get(name)
+        if path is None:
+            yield from self._missing(name)
+            return
+        if executes and self._knows_modes and not os.access(path, os.X_OK):
+            remedy = f"chmod +x {name}, or start it with: bash {name}"
+            yield Finding("error", FIELD, f"{name} is not executable", remedy)
+        if name.endswith((".sh", ".bash")):
+            text = _beginning(path)
+            if text.partition("\n")[0].endswith("\r"):
+                problem = f"{name} has Windows line endings (CRLF), which break Linux shells"
+                yield Finding("warning", FIELD, problem, "save it with LF line endings")
+            for words in simple_commands(text):
+                self._note(words)
+
+    def _missing(self, script: str) -> Iterator[Finding]:
+        problem = f"{script} is not in the archive"
+        for name, reason in self._plan.dropped:
+            if script == name or script.startswith(name.rstrip("/") + "/"):
+                remedy = "add a .truss_ignore file to replace the built-in ignore rules"
+                yield Finding("error", FIELD, f"{problem}: {reason}", remedy)
+                return
+        if self._doubt == "some":
+            yield Finding("warning", FIELD, f"{problem}, unless an earlier command creates it")
+        elif self._doubt == "none" and not self._request.uses_workdir:
+            yield Finding("warning", FIELD, problem, "make sure the image has it in its working directory")
+        elif self._doubt == "none":
+            yield Finding("error", FIELD, problem, "put it next to the config, or fix the command")
+
+
+def _script_of(name: str, arguments: list[str]) -> tuple[str | None, bool]:
+    """Return the file that a command runs, and True if it is executed directly."""
+    program = PurePosixPath(name)
+    if program.name in LAUNCHERS:
+        return next(filter(_SCRIPT.fullmatch, arguments), None), False
+    if program.name in SHELLS or _PYTHON.fullmatch(program.name):
+        return _interpreted(arguments), False
+    in_environment = program.parent.name == "bin"  # .venv/bin/pip: created at run time
+    return (name, True) if "/" in name and not in_environment else (None, False)
+
+
+def _interpreted(arguments: list[str]) -> str | None:
+    for argument in arguments:
+        if argument == "-m":  # python -m torch.distributed.run … train.py launches a script as well
+            return next((name for name in arguments if name.endswith(".py")), None)
+        if argument in ("-c", "-"):
+            return None
+        if not argument.startswith("-"):
+            return argument if _SCRIPT.fullmatch(argument) or "/" in argument else None
+    return None
+
+
+def _beginning(path: Path) -> str:
+    try:
+        with path.open("rb") as opened:
+            return opened.read(READ_CHARACTERS).decode(errors="replace")
+    except OSError:
+        return ""  # packing reports what is wrong with it
+
+
+def _temporary_files(request: JobRequest, written: Sequence[str]) -> Iterator[Finding]:
+    variables = [
+        value
+        for name, value in request.environment.items()
+        if isinstance(value, str) and _WRITTEN_VARIABLE.fullmatch(name)
+    ]
+    managed = [request.load_folder, request.checkpoint_path, request.cache_mount if request.caching else None]
+    paths = [
+        path
+        for path in dict.fromkeys([*variables, *written])
+        if _UNMANAGED.fullmatch(path)
+        and not any(folder and PurePosixPath(path).is_relative_to(folder) for folder in managed)
+    ]
+    if paths:
+        problem = f"writes to {listed(paths, 3)}, which Baseten does not manage"
+        yield Finding("warning", FIELD, problem, "write temporary files to $BT_SCRATCH_DIR")
