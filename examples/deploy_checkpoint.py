@@ -33,13 +33,12 @@ async def main(job_id: str, name: str, *, for_real: bool) -> int:
         advice = rank_for(adapter_ranks(chosen))
         print(f"LoRA rank {advice.default}: {advice.explanation or advice.refusal}")
         answers = DeployAnswers(
-            project_id=job.project_id,
             job_id=job.id,
             checkpoint_names=(name,),
             base_model=chosen[0].base_model,
             lora_rank=advice.default,
             model_name=f"{job.name}-{name}",
-            gpu_type="H100",
+            gpu="H100:1",
         )
         config = build_config(answers, checkpoints)
         findings = validate(config, checkpoints, instances=await listed_instances(client))

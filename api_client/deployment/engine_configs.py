@@ -30,18 +30,15 @@ def checkpoint_address(job: TrainingJob, checkpoint_name: str) -> str:
     return f"bt://{project}@{job.id}/{checkpoint_name}" if all(map(_PLAIN.fullmatch, names)) else ""
 
 
-def engine_configs(
-    job: TrainingJob, checkpoint: Checkpoint, *, model_name: str, gpu_type: str, gpu_count: int
-) -> dict[str, str]:
+def engine_configs(job: TrainingJob, checkpoint: Checkpoint, *, model_name: str, gpu: str) -> dict[str, str]:
     """Return the YAML of both configs by name; empty for a checkpoint for which none is documented."""
     address = checkpoint_address(job, checkpoint.checkpoint_id)
     if kind_of(checkpoint) != "full" or not address or job.training_project is None:
         return {}
-    several = gpu_count > 1
+    count = gpu.partition(":")[2] or "1"
     head = f"# Deploy it with: truss push FOLDER (of this file)\nmodel_name: {json.dumps(model_name)}\n"
-    accelerator = f"{gpu_type}:{gpu_count}" if several else gpu_type
     resources = f"""resources:
-  accelerator: {json.dumps(accelerator)}
+  accelerator: {json.dumps(gpu.removesuffix(":1"))}
   use_gpu: true
 """
     engine = f"""trt_llm:
@@ -52,10 +49,10 @@ def engine_configs(
       repo: {json.dumps(job.training_project.name)}
       revision: {json.dumps(f"{job.id}/{checkpoint.checkpoint_id}")}
 """
-    if several:
-        engine += f"    tensor_parallel_count: {gpu_count}\n"
+    if count != "1":
+        engine += f"    tensor_parallel_count: {count}\n"
     serve = f"vllm serve /models/checkpoint --served-model-name {shlex.quote(checkpoint.checkpoint_id)}"
-    serve += f" --tensor-parallel-size {gpu_count}" if several else ""
+    serve += f" --tensor-parallel-size {count}" if count != "1" else ""
     vllm = f"""base_image:
   image: {VLLM_IMAGE}
 docker_server:

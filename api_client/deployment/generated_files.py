@@ -6,14 +6,12 @@ The ``config.py`` is generated as source code that recreates an equal config whe
 from __future__ import annotations
 
 import json
-import keyword
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +26,6 @@ from api_client.remotes import Remote
 from api_client.servable import kind_of
 
 _PRODUCTION_API_HOST = "api.baseten.co"
-_KEY = "$BASETEN_API_KEY"
-_QUESTION = "What did you learn in training?"
 
 
 def serves_nothing(remote: Remote) -> bool:
@@ -65,12 +61,33 @@ def calls(remote: Remote, result: DeploymentResult, checkpoints: Sequence[Checkp
 def calls_of(
     remote: Remote, model_id: str, deployment_id: str, checkpoint_name: str, *, is_whisper: bool = False
 ) -> Calls:
-    """Return calls of a deployment's checkpoint."""
+    """Return calls of a deployment's checkpoint; ``model`` is its name."""
     url = serving_url(remote, model_id, deployment_id)
+    if is_whisper:
+        path = "audio/transcriptions"
+        data = f"-F file=@audio.wav -F {shlex.quote(f'model={checkpoint_name}')}"
+        arguments, answer = 'file=open("audio.wav", "rb")', "answer.text"
+    else:
+        path = "chat/completions"
+        messages = [{"role": "user", "content": "What did you learn in training?"}]
+        body = json.dumps({"model": checkpoint_name, "messages": messages})
+        data = f"-H 'Content-Type: application/json' \\\n  -d {shlex.quote(body)}"
+        arguments, answer = f"messages={json.dumps(messages)}", "answer.choices[0].message.content"
+    header = '-H "Authorization: Api-Key $BASETEN_API_KEY"'
     return Calls(
         url,
-        curl_example(url, checkpoint_name, is_whisper=is_whisper),
-        openai_example(url, checkpoint_name, is_whisper=is_whisper),
+        f"curl {shlex.quote(f'{url}/{path}')} \\\n  {header} \\\n  {data}",
+        f"""import os
+
+from openai import OpenAI
+
+client = OpenAI(base_url={json.dumps(url)}, api_key=os.environ["BASETEN_API_KEY"])
+answer = client.{path.replace("/", ".")}.create(
+    model={json.dumps(checkpoint_name)},
+    {arguments},
+)
+print({answer})
+""",
     )
 
 
@@ -78,46 +95,7 @@ def _api_address(remote: Remote) -> BaseUrl:
     return parse_base_url(remote.api_url, source=f"the API address of remote '{remote.name}'")
 
 
-def curl_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = False) -> str:
-    """Return a curl command that calls it; ``model`` is the checkpoint's name."""
-    header = f'-H "Authorization: Api-Key {_KEY}"'
-    if is_whisper:
-        form = f"-F file=@audio.wav -F {shlex.quote(f'model={checkpoint_name}')}"
-        return f"curl {shlex.quote(f'{base_url}/audio/transcriptions')} \\\n  {header} \\\n  {form}"
-    body = json.dumps({"model": checkpoint_name, "messages": [{"role": "user", "content": _QUESTION}]})
-    return (
-        f"curl {shlex.quote(f'{base_url}/chat/completions')} \\\n  {header} \\\n"
-        f"  -H 'Content-Type: application/json' \\\n  -d {shlex.quote(body)}"
-    )
-
-
-def openai_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = False) -> str:
-    """Return a program that calls it with the ``openai`` package; ``model`` is the checkpoint's name."""
-    call = (
-        f"""answer = client.audio.transcriptions.create(
-    model={json.dumps(checkpoint_name)},
-    file=open("audio.wav", "rb"),
-)
-print(answer.text)"""
-        if is_whisper
-        else f"""answer = client.chat.completions.create(
-    model={json.dumps(checkpoint_name)},
-    messages=[{{"role": "user", "content": {json.dumps(_QUESTION)}}}],
-)
-print(answer.choices[0].message.content)"""
-    )
-    return f"""import os
-
-from openai import OpenAI
-
-client = OpenAI(base_url={json.dumps(base_url)}, api_key=os.environ["BASETEN_API_KEY"])
-{call}
-"""
-
-
-_INDENT = "    "
 _LINE_LENGTH = 100
-_TRUSS_CONFIG_NAMES = (Accelerator, AcceleratorSpec)  # everything else is in truss_train.definitions
 
 _ABOUT = (
     '"""Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."""'
@@ -129,7 +107,7 @@ _ABOUT_NO_ENVIRONMENT = (
 
 def render_python(config: DeployCheckpointsConfig) -> str:
     """Render source that imports only ``truss_train`` (and truss for GPUs); it creates an equal config."""
-    value = _source(config, depth=0)
+    value = _source(config, "\n")
     imports = ["from truss_train import definitions"]
     if "truss_config." in value:
         imports.insert(0, "from truss.base import truss_config")
@@ -139,71 +117,39 @@ def render_python(config: DeployCheckpointsConfig) -> str:
     return f"{_ABOUT}\n\n{joined}\n\n{remark}deploy_config = {value}\n"
 
 
-def _source(value: Any, depth: int) -> str:
+def _source(value: Any, line: str) -> str:
+    """Return the expression that creates a value; ``line`` begins a line with its indentation."""
+    inner = line + "    "
     if isinstance(value, BaseModel):
-        return _bracketed(f"{_name_of(type(value))}(", list(_arguments(value, depth)), ")", depth)
-    if isinstance(value, Enum):
+        opening, items, closing = f"{_name_of(type(value))}(", list(_arguments(value, inner)), ")"
+    elif isinstance(value, dict):
+        opening, closing = "{", "}"
+        items = [f"{key!r}: {_source(item, inner)}" for key, item in value.items()]
+    elif isinstance(value, list):
+        opening, items, closing = "[", [_source(item, inner) for item in value], "]"
+    elif isinstance(value, Enum):
         return f"{_name_of(type(value))}.{value.name}"
-    if isinstance(value, dict):
-        items = [f"{_source(key, depth + 1)}: {_source(item, depth + 1)}" for key, item in value.items()]
-        return _bracketed("{", items, "}", depth)
-    if isinstance(value, list):
-        return _bracketed("[", [_source(item, depth + 1) for item in value], "]", depth)
-    if isinstance(value, tuple):
-        tail = "," if len(value) == 1 else ""
-        return f"({', '.join(_source(item, depth) for item in value)}{tail})"
-    if isinstance(value, float) and not isfinite(value):
-        return f'float("{value}")'
-    return _text(value) if isinstance(value, str) else repr(value)
+    else:
+        return repr(value)
+    short = f"{opening}{', '.join(items)}{closing}"
+    if "\n" not in short and len(inner) + len(short) <= _LINE_LENGTH:
+        return short
+    return f"{opening}{''.join(f'{inner}{item},' for item in items)}{line}{closing}"
 
 
-def _arguments(model: BaseModel, depth: int) -> Iterator[str]:
+def _arguments(model: BaseModel, line: str) -> Iterator[str]:
     """Yield the fields that differ from their defaults, and those known only to a newer SDK."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
-        is_needed = field.is_required() or value != field.get_default(call_default_factory=True)
-        if is_needed:
-            yield f"{name}={_source(value, depth + 1)}"
-    extra = model.model_extra or {}
-    for name in filter(_is_keyword_argument, extra):
-        yield f"{name}={_source(extra[name], depth + 1)}"
-    others = {name: value for name, value in extra.items() if not _is_keyword_argument(name)}
-    if others:
-        yield f"**{_source(others, depth + 1)}"
-
-
-def _is_keyword_argument(name: str) -> bool:
-    # Python normalizes the name "ﬀ" to "ff"; only ASCII letters are safe.
-    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
-
-
-def _bracketed(opening: str, items: list[str], closing: str, depth: int) -> str:
-    short = f"{opening}{', '.join(items)}{closing}"
-    is_simple = "\n" not in short and not any("(" in item for item in items[:-1])
-    if is_simple and len(_INDENT) * (depth + 1) + len(short) <= _LINE_LENGTH:
-        return short
-    inner = _INDENT * (depth + 1)
-    lines = "".join(f"{inner}{item},\n" for item in items)
-    return f"{opening}\n{lines}{_INDENT * depth}{closing}"
+        if field.is_required() or value != field.get_default(call_default_factory=True):
+            yield f"{name}={_source(value, line)}"
+    if model.model_extra:
+        yield f"**{model.model_extra!r}"
 
 
 def _name_of(kind: type) -> str:
-    module = "truss_config" if kind in _TRUSS_CONFIG_NAMES else "definitions"
-    return f"{module}.{kind.__name__}"
-
-
-def _text(text: str) -> str:
-    """Return a string literal in formatter style: double quotes unless single quotes need fewer escapes.
-
-    Invisible characters are escaped.
-    """
-    quote = "'" if text.count('"') > text.count("'") else '"'
-    escaped = (f"\\{quote}" if character == quote else _inner(character) for character in text)
-    return f"{quote}{''.join(escaped)}{quote}"
-
-
-def _inner(character: str) -> str:
-    return character if character in "'\"" else repr(character)[1:-1]
+    is_in_truss = kind in (Accelerator, AcceleratorSpec)
+    return f"{'truss_config' if is_in_truss else 'definitions'}.{kind.__name__}"
 
 
 FOLDER = Path("truss_configs")

@@ -33,43 +33,29 @@ class ListedInstance(InstanceType):
 Machine = TypeVar("Machine", bound=InstanceType)
 
 
-def fitting_instances(
-    instances: Iterable[Machine], gpu_type: str | None, gpu_count: int
-) -> tuple[Machine, ...]:
-    """Return single-node machines of this GPU type with at least ``gpu_count`` GPUs, smallest first.
-
-    If ``gpu_type`` is None, returns those without a GPU.
-    """
-    one_node = [instance for instance in instances if getattr(instance, "node_count", 1) in (1, None)]
-    if not gpu_type:
-        size = attrgetter("millicpu_limit", "memory_limit_mib")
-        return tuple(sorted((instance for instance in one_node if not instance.gpu_count), key=size))
-    wanted_type = normal_gpu_type(gpu_type)
-    fitting = (
-        instance
-        for instance in one_node
-        if instance.gpu_count >= max(gpu_count, 1)
-        and instance.gpu_type
-        and normal_gpu_type(instance.gpu_type) == wanted_type
-    )
-    return tuple(sorted(fitting, key=attrgetter("gpu_count")))
-
-
 def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> Machine | None:
-    """Return the machine that a deployment with this compute gets; None if no machine fits.
+    """Return the single-node machine that a deployment with this compute gets; None if no machine fits.
 
     CPU and memory count only if there is no GPU, as in the official client.
     """
+    fitting = [
+        machine
+        for machine in instances
+        if getattr(machine, "node_count", 1) in (1, None) and _fits(machine, compute)
+    ]
+    size = attrgetter("millicpu_limit", "memory_limit_mib")
+    return min(fitting, key=lambda machine: machine.gpu_count or size(machine), default=None)
+
+
+def _fits(machine: InstanceType, compute: Compute | None) -> bool:
     spec = compute.accelerator if compute else None
     if spec is not None and spec.accelerator is not None:
-        return next(iter(fitting_instances(instances, spec.accelerator.value, spec.count)), None)
+        is_same_type = normal_gpu_type(machine.gpu_type or "") == normal_gpu_type(spec.accelerator.value)
+        return is_same_type and machine.gpu_count >= max(spec.count, 1)
     cpu_count = compute.cpu_count if compute else 0
     memory_mib = (quantity_mib(compute.memory) or 0) if compute else 0
-    for machine in fitting_instances(instances, None, 0):
-        has_cpus = machine.millicpu_limit >= cpu_count * _MILLICPU_PER_CPU
-        if has_cpus and machine.memory_limit_mib >= memory_mib:
-            return machine
-    return None
+    has_cpus = machine.millicpu_limit >= cpu_count * _MILLICPU_PER_CPU
+    return not machine.gpu_count and has_cpus and machine.memory_limit_mib >= memory_mib
 
 
 LISTED_INSTANCES_QUERY = """

@@ -7,7 +7,6 @@ is lost, the result is looked up in the list of models.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,6 @@ from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import (
     DEFAULT_LORA_RANK,
-    Accelerator,
-    AcceleratorSpec,
     CheckpointList,
     Compute,
     DeployCheckpointsConfig,
@@ -27,10 +24,8 @@ from api_client.definitions import (
     EnvironmentValue,
     FullCheckpoint,
     LoRACheckpoint,
-    LoRADetails,
     SecretReference,
     WhisperCheckpoint,
-    offered_accelerators,
 )
 from api_client.definitions import Checkpoint as CheckpointToDeploy
 from api_client.definitions.job_request import normal_gpu_type
@@ -38,33 +33,34 @@ from api_client.deployment.instances import listed_instances, smallest_instance
 from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
 from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
-from api_client.servable import find_checkpoint, kind_of
+from api_client.servable import kind_of
 from api_client.words import command_line
 
 HF_TOKEN = "HF_TOKEN"  # environment variable with a deployment's Hugging Face token
 
 NO_CPU_REQUEST, NO_MEMORY_REQUEST = 0, "0Mi"  # as in the official wizard: the instance type decides
 
+Pairs = tuple[tuple[str, str], ...]
+"""Name and value pairs."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeployAnswers:
-    """Answers given in the wizard. ``environment`` maps names to values, ``secrets`` names to secret names.
+    """Answers to the questions of a deployment; None and () are not answered yet, an empty text is "none"."""
 
-    ``lora_rank`` applies to LoRAs only, ``gpu_type`` None means a machine without GPUs, ``hf_secret`` is
-    the name of the secret that holds the Hugging Face token.
-    """
-
-    project_id: str
-    job_id: str
-    checkpoint_names: tuple[str, ...]
+    job_id: str | None = None
+    checkpoint_names: tuple[str, ...] = ()
     base_model: str | None = None
-    lora_rank: int | None = None
-    model_name: str = ""
-    gpu_type: str | None = None
-    gpu_count: int = 1
+    lora_rank: int | str | None = None
+    """For LoRAs only; a text is not a valid rank."""
+    model_name: str | None = None
+    gpu: str | None = None
+    """Type and count as in config files, ``H100:2``; empty: a machine without GPUs."""
     hf_secret: str | None = None
-    environment: tuple[tuple[str, str], ...] = ()
-    secrets: tuple[tuple[str, str], ...] = ()
+    """Name of the secret that holds the Hugging Face token."""
+    environment: Pairs | None = None
+    secrets: Pairs | None = None
+    """Names of variables and of the secrets that they are set from."""
 
 
 def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> DeployCheckpointsConfig:
@@ -72,18 +68,24 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
 
     Raises ConfigurationError if the answers do not make a config; ``validate`` reports other problems.
     """
+    chosen: list[Checkpoint] = []
+    for name in dict.fromkeys(answers.checkpoint_names):
+        named = [checkpoint for checkpoint in checkpoints if checkpoint.checkpoint_id == name]
+        if not named:
+            raise ConfigurationError(f"job {answers.job_id} has no checkpoint {name!r}")
+        chosen += named
+    # Without GPUs an empty spec instead of none, or the official CLI would ask for a GPU.
+    gpu = normal_gpu(answers.gpu) if answers.gpu else {}
+    compute = {"cpu_count": NO_CPU_REQUEST, "memory": NO_MEMORY_REQUEST, "accelerator": gpu}
     try:
         return DeployCheckpointsConfig(
-            model_name=answers.model_name.strip() or None,
+            model_name=(answers.model_name or "").strip() or None,
             checkpoint_details=CheckpointList(
                 base_model_id=(answers.base_model or "").strip() or None,
-                checkpoints=[
-                    _checkpoint(answers, find_checkpoint(checkpoints, answers.job_id, name), name)
-                    for name in answers.checkpoint_names
-                ],
+                checkpoints=[_checkpoint(answers, checkpoint) for checkpoint in chosen],
             ),
             runtime=DeployCheckpointsRuntime(environment_variables=_environment(answers)),
-            compute=_compute(answers),
+            compute=Compute.model_validate(compute),
         )
     except ValidationError as error:
         first = error.errors()[0]
@@ -91,45 +93,30 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
         raise ConfigurationError(f"{field}: {first['msg']}") from error
 
 
-def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint | None, name: str) -> CheckpointToDeploy:
-    if checkpoint is None:
-        raise ConfigurationError(f"job {answers.job_id} has no checkpoint {name!r}")
-    names = {"training_job_id": answers.job_id, "checkpoint_name": name}
+def normal_gpu(text: str) -> str:
+    """Return GPUs as config files spell them, ``A100_40GB:1`` for ``a100-40gb``."""
+    gpu_type, _, count = text.strip().partition(":")
+    return f"{normal_gpu_type(gpu_type)}:{count or 1}"
+
+
+def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint) -> CheckpointToDeploy:
+    names = {
+        "training_job_id": checkpoint.training_job_id or answers.job_id,
+        "checkpoint_name": checkpoint.checkpoint_id,
+    }
     match kind_of(checkpoint):
         case "lora":
-            rank = DEFAULT_LORA_RANK if answers.lora_rank is None else answers.lora_rank
-            return LoRACheckpoint(**names, lora_details=LoRADetails(rank=rank))
+            rank = answers.lora_rank if isinstance(answers.lora_rank, int) else DEFAULT_LORA_RANK
+            return LoRACheckpoint.model_validate(names | {"lora_details": {"rank": rank}})
         case "whisper":
-            return WhisperCheckpoint(**names)
-        case "full":
-            return FullCheckpoint(**names)
-    raise ConfigurationError(f"{name!r} has type {checkpoint.checkpoint_type!r}, which cannot be deployed")
+            return WhisperCheckpoint.model_validate(names)
+    return FullCheckpoint.model_validate(names)
 
 
 def _environment(answers: DeployAnswers) -> dict[str, EnvironmentValue]:
-    variables: dict[str, EnvironmentValue] = {}
-    pairs: list[tuple[str, EnvironmentValue]] = [
-        *((name, value) for name, value in answers.environment),
-        *((name, SecretReference(name=secret)) for name, secret in answers.secrets),
-    ]
-    if answers.hf_secret:
-        pairs.insert(0, (HF_TOKEN, SecretReference(name=answers.hf_secret)))
-    for name, value in pairs:
-        if name in variables:
-            raise ConfigurationError(f"the environment variable {name!r} is set twice")
-        variables[name] = value
-    return variables
-
-
-def _compute(answers: DeployAnswers) -> Compute:
-    # Without GPUs use an empty spec instead of none, or the official CLI would ask for a GPU.
-    spec = AcceleratorSpec()
-    if answers.gpu_type:
-        name, offered = normal_gpu_type(answers.gpu_type), offered_accelerators()
-        if name not in offered:
-            raise ConfigurationError(f"unknown GPU type {answers.gpu_type!r}; known: {', '.join(offered)}")
-        spec = AcceleratorSpec(accelerator=Accelerator(name), count=answers.gpu_count)
-    return Compute(cpu_count=NO_CPU_REQUEST, memory=NO_MEMORY_REQUEST, accelerator=spec)
+    token = ((HF_TOKEN, answers.hf_secret),) if answers.hf_secret else ()
+    references = {name: SecretReference(name=secret) for name, secret in (*token, *(answers.secrets or ()))}
+    return dict(token) | dict(answers.environment or ()) | references
 
 
 DEPLOY_MUTATION = """
@@ -194,9 +181,9 @@ def _variable(name: str, value: EnvironmentValue) -> dict[str, Any]:
 
 
 def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> str:
-    """Return a one-line POSIX shell (bash, zsh) command that gives the same answers.
+    """Return a shell command that gives the same answers; ``options`` are the remote's.
 
-    ``options`` are the remote's. The command still asks for confirmation.
+    The command still asks for confirmation.
     """
     options_with_values = (
         ("--job-id", answers.job_id),
@@ -204,32 +191,17 @@ def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> s
         ("--base-model", answers.base_model),
         ("--lora-rank", answers.lora_rank),
         ("--model-name", answers.model_name),
-        ("--gpu", answers.gpu_type and f"{answers.gpu_type}:{answers.gpu_count}"),
+        ("--gpu", answers.gpu),
         ("--hf-secret", answers.hf_secret),
-        *(("--env", f"{name}={value}") for name, value in answers.environment),
-        *(("--secret", f"{name}={secret}") for name, secret in answers.secrets),
+        *(("--env", f"{name}={value}") for name, value in answers.environment or ()),
+        *(("--secret", f"{name}={secret}") for name, secret in answers.secrets or ()),
     )
-    command = command_line(*options, "deploy_checkpoints")
-    return " ".join([command, *(_option(name, str(value)) for name, value in options_with_values if value)])
-
-
-def _option(name: str, value: str) -> str:
-    # A value that starts with a dash would be parsed as another option.
-    return f"{name}={_quoted(value)}" if value.startswith("-") else f"{name} {_quoted(value)}"
-
-
-def _quoted(text: str) -> str:
-    if text.isprintable():
-        return shlex.quote(text)
-    return f"$'{''.join(map(_escaped, text))}'"
-
-
-def _escaped(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+    words: list[str] = []
+    for name, value in options_with_values:
+        if value:
+            # A value that starts with a dash would be parsed as another option.
+            words += [f"{name}={value}"] if str(value).startswith("-") else [name, str(value)]
+    return command_line(*options, "deploy_checkpoints", *words)
 
 
 POLLS_AFTER_LOST_RESPONSE = 3

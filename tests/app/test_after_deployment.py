@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 from textual.pilot import Pilot
 
-from api_client.deployment import DeploymentResult
+from api_client.deployment import DeployAnswers, DeploymentResult
 from api_client.remotes import Remote
 from support.dashboard import Dashboard, screen_view, text_of
 from support.deploying_server import DeployingServer
@@ -21,7 +21,6 @@ from support.log_server import FastClock
 from support.waiting import to_screen, until
 from tui.feeds.deployment import DeployFeed
 from tui.forms.deployment import filled_form
-from tui.forms.draft import Answers
 from tui.readers.deployment import SentDeployment
 from tui.readers.session import Session
 from tui.screens.deploy.screen import DeployScreen
@@ -38,7 +37,7 @@ class DeployedFeed(DeployFeed):
     """The feed once it has deployed."""
 
     async def begin(self) -> None:
-        self.show(filled_form(Answers(model_name="tuned"), None, FastClock().now()))
+        self.show(filled_form(DeployAnswers(model_name="tuned"), None, FastClock().now()))
         await self.follow(
             SentDeployment(DeploymentResult("m", "d", "deployment-1", "", "https://app.test/d"))
         )
@@ -58,7 +57,7 @@ async def deployed(server: DeployingServer) -> AsyncIterator[tuple[Dashboard, Pi
         "here", server.url, server.url, SecretStr(server.key), "a test", options=("--remote", "acme")
     )
     session = Session(remote, clock=FastClock())
-    app = screen_view(lambda: DeployScreen(partial(DeployedFeed, session, Answers()), "acme"))
+    app = screen_view(lambda: DeployScreen(partial(DeployedFeed, session, DeployAnswers()), "acme"))
     async with app.run_test(size=(100, 30)) as pilot:
         yield app, pilot
     await session.aclose()

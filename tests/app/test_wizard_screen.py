@@ -8,6 +8,7 @@ import pytest
 from textual import events
 from textual.widgets import Input
 
+from api_client.deployment import DeployAnswers
 from support.dashboard import Heard, StubDeployFeed, deploy_view, opened, pressed, settle, text_of
 from support.waiting import until
 from support.wizard_facts import NOW, checkpoint, form_of, lora, to
@@ -17,7 +18,6 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
 from tui.forms.deployment import DeployForm, filled_form
-from tui.forms.draft import Answers
 from tui.forms.review import REVIEW
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
@@ -41,7 +41,7 @@ def review_of(app: BtTuiApp) -> DeployForm:
 def deploying(*names: str, of: tuple[object, ...]) -> DeployForm:
     """The wizard as it opens on checkpoints that were chosen on another screen."""
     facts = form_of(*of).facts  # type: ignore[arg-type]
-    form = filled_form(Answers(job_id="job1", checkpoint_names=names), None, facts.now)
+    form = filled_form(DeployAnswers(job_id="job1", checkpoint_names=names), None, facts.now)
     return replace(form, facts=facts)
 
 
@@ -98,7 +98,7 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
 
 
 async def test_confirmation_names_checkpoints_that_were_only_proposed() -> None:
-    form = filled_form(Answers(job_id="job1"), None, NOW)
+    form = filled_form(DeployAnswers(job_id="job1"), None, NOW)
     app = deploy_view(replace(form, facts=form_of(lora("checkpoint-1")).facts))
     async with opened(app, SIZE) as pilot:
         assert review_of(app).answers.checkpoint_names == ()

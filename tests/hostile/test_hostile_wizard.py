@@ -148,7 +148,7 @@ def test_a_name_to_save_as_that_cannot_be_is_a_sentence(
 
     async def save() -> DeployForm | ExitCode:
         with typed(WIPE + name + ENTER):
-            return await deployer().act(review, SAVE)
+            return await deployer().act(review, f"{SAVE}python")
 
     assert asyncio.run(save()) is review
     assert "the folder does not exist; create it first" in capsys.readouterr().err
@@ -168,7 +168,7 @@ def test_the_whole_way_on_a_world_of_hostile_names(tmp_path: Path) -> None:
                 ("Which checkpoints?", ENTER),
                 ("Which base model?", WIPE + "m/x" + ENTER),
                 ("What's the model's name?", WIPE + "m" + ENTER),
-                ("config files have no name for the account's GPU types", ""),
+                ("no GPU instance type that configs can name", ""),
                 ("What's the model's name?", INTERRUPT),
             ):
                 someone.sees(question)

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
 
+from api_client.deployment import DeployAnswers
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import FleetSnapshot
@@ -21,7 +22,6 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeployFeed
 from tui.forms.deployment import DeployForm
-from tui.forms.draft import Answers
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
 from tui.screens.deploy.screen import DeployScreen
@@ -91,7 +91,7 @@ class StubDeployFeed(DeployFeed):
     """The feed at one question of the form, from which it continues; it sends no requests."""
 
     def __init__(self, form: DeployForm, **callbacks: Callable[[Any], object]) -> None:
-        super().__init__(cast(Session, None), Answers(), **callbacks)
+        super().__init__(cast(Session, None), DeployAnswers(), **callbacks)
         self._first = replace(form, asks=frozenset({form.current}))
 
     async def begin(self) -> None:

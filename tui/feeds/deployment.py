@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from api_client.deployment import Calls, DeploymentResult, calls, follow, serves_nothing, truss_config_yaml
+from api_client.deployment import (
+    Calls,
+    DeployAnswers,
+    DeploymentResult,
+    calls,
+    follow,
+    serves_nothing,
+    truss_config_yaml,
+)
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.http.retry import LASTING, retrying
@@ -16,10 +24,9 @@ from api_client.models.logs import LogEntry, LogLine
 from tui.analysis.deployments import DeploymentChange, DeploymentVerb
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.forms.deployment import DeployForm, filled_form
-from tui.forms.draft import Answers, Facts
+from tui.forms.draft import Facts
 from tui.forms.question import Answer
-from tui.forms.review import deploy_config
-from tui.readers.deployment import SentDeployment, read_checkpoints, read_facts, send
+from tui.readers.deployment import SentDeployment, deploying_command, read_checkpoints, read_facts, send
 from tui.readers.deployments import change_deployment, read_startups
 from tui.readers.run import evidence_of
 from tui.readers.session import Session
@@ -66,7 +73,7 @@ class DeployFeed:
     def __init__(
         self,
         session: Session,
-        options: Answers,
+        options: DeployAnswers,
         *,
         publish: Callable[[DeploySnapshot], object],
         on_log: Callable[[tuple[LogEntry, ...]], object],
@@ -155,22 +162,21 @@ class DeployFeed:
         form = self.form
         if form.facts.checkpoints_of == job.id:
             facts = form.facts.with_evidence(evidence.run, evidence.problem)
-            asks = form.asks if form.at else form.asks | {form.current}  # a person has begun to answer it
+            asks = form.asks | {form.current}  # a person has begun to answer it
             self._change(form=replace(form, facts=facts, asks=asks))
 
-    def save(self, text: str, path: Path, command: str) -> None:
-        """Write a config to a file, never overwriting an existing one; ``command`` deploys it."""
+    def save(self, name: str, path: Path) -> None:
+        """Write a form of the config to a file, never overwriting an existing one."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, text.encode(), replace=False)
+            write_file(path, self.form.review.forms[name].encode(), replace=False)
         except FileExistsError:
             self._change(error=f"{path} already exists; not overwritten")
         except OSError as error:
             self._change(error=f"can't write {path}: {why_not_written(error)}")
         else:
-            self._change(
-                error="", note=f"saved as {path}" + (f"; deploy it with: {command}" if command else "")
-            )
+            command = deploying_command(self._session.remote, name, path)
+            self._change(error="", note=f"saved as {path}; deploy it with: {command}")
 
     async def deploy(self, *, dry_run: bool) -> None:
         """Deploy and follow, or render the truss config and write it to a file, which creates nothing."""
@@ -179,9 +185,8 @@ class DeployFeed:
         self._change(stage="working", error="", note="")
         session = self._session
         try:
-            config = deploy_config(self.form)
-            sent = await send(session.client, config, dry_run=dry_run, clock=session.clock)
-        except (ApiClientError, ValueError) as error:
+            sent = await send(session.client, self.form.review.config, dry_run=dry_run, clock=session.clock)
+        except ApiClientError as error:
             self._change(stage="asking", error=str(error))
             return
         await self.follow(sent, dry_run=dry_run)

@@ -7,15 +7,18 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from api_client.definitions import CheckpointList, DeployCheckpointsConfig
-from tui.forms.draft import HF_VARIABLE, NO_SECRET, Answers, DeployDraft, Facts, config_ranks
+from api_client.definitions import CheckpointList, DeployCheckpointsConfig, LoRACheckpoint
+from api_client.deployment import DeployAnswers
+from tui.forms.draft import HF_VARIABLE, NO_SECRET, DeployDraft, Facts
 from tui.forms.question import Answer, Question, read_number
-from tui.forms.questions import checkpoints_refusal, questions
+from tui.forms.questions import questions
 from tui.forms.review import REVIEW, Review, review, review_question
 
-ALL_QUESTIONS = frozenset(field.name for field in fields(Answers))
+ALL_QUESTIONS = frozenset(field.name for field in fields(DeployAnswers))
 DERIVED = ("base_model", "lora_rank", "model_name")
 """Questions whose accepted proposal keeps following the checkpoints."""
+REQUIRED = ("job_id", "checkpoint_names", "model_name", "gpu")
+"""Questions that a script must answer; the others have defaults."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +36,42 @@ class DeployForm(DeployDraft):
     """The questions that are asked even if their proposals are sound."""
 
     @cached_property
+    def asked(self) -> tuple[Question, ...]:
+        """The questions without the review."""
+        return questions(self)
+
+    @cached_property
     def questions(self) -> tuple[Question, ...]:
-        applicable = questions(self)
-        return (*applicable, review_question(self, applicable))
+        problems = [*self.problems.values()] or [finding.problem for finding in self.review.errors]
+        return (*self.asked, review_question(self, self.asked, next(iter(problems), "")))
+
+    @cached_property
+    def problems(self) -> dict[str, str]:
+        """Why answers are missing or invalid, by the flags of their questions."""
+        problems = {question.flag: question.problem(question.default) for question in self.asked}
+        return {flag: problem for flag, problem in problems.items() if problem}
+
+    @property
+    def missing(self) -> tuple[Question, ...]:
+        """The questions that a script must answer and has not."""
+        return tuple(
+            question for question in self.asked if question.id in REQUIRED and question.id not in self.given
+        )
 
     @cached_property
     def review(self) -> Review:
-        """The review. Raises ValueError while answers are missing."""
-        return review(self, self.questions[:-1])
+        """The review of a form without problems."""
+        return review(self, self.asked)
 
     @cached_property
     def first_open(self) -> str:
-        return next(
-            (question.id for question in self.questions[:-1] if not self._is_settled(question)), REVIEW
-        )
+        return next((question.id for question in self.asked if not self.is_settled(question)), REVIEW)
 
-    def _is_settled(self, question: Question) -> bool:
+    def is_settled(self, question: Question) -> bool:
+        """Return True if the question needs no further thought."""
         is_decided = question.id in self.confirmed | self.given
         skips = question.id not in self.asks and not question.is_open
-        return (is_decided or skips) and not question.problem(question.default)
+        return (is_decided or skips) and question.flag not in self.problems
 
     @property
     def is_complete(self) -> bool:
@@ -70,17 +90,8 @@ class DeployForm(DeployDraft):
     @property
     def place(self) -> tuple[int, int]:
         """Number of the question and the total: ``(3, 10)`` is the third of ten."""
-        ids = [question.id for question in self.questions]
+        ids = [*(question.id for question in self.asked), REVIEW]
         return (ids.index(self.current) + 1 if self.current in ids else len(ids), len(ids))
-
-    def is_done(self, question: Question) -> bool:
-        """Return True if the question needs no further thought, and is not the one that is shown."""
-        if question.id in (self.current, REVIEW):
-            return False
-        ids = [other.id for other in self.questions]
-        return ids.index(question.id) < ids.index(self.first_open) or (
-            question.id in self.confirmed | self.given and self._is_settled(question)
-        )
 
     def answered(self, answer: Answer) -> DeployForm:
         """Answer the question that is shown. Raises ValueError if the answer is invalid."""
@@ -114,24 +125,15 @@ class DeployForm(DeployDraft):
 
         A job that was given is fixed, and so are other given answers to questions that are asked anyway.
         """
-
-        def is_fixed(question: Question) -> bool:
-            is_kept = question.id in self.asks and not question.problem(question.answer)
-            return question.id in self.given and (is_kept or question.id == "job_id")
-
-        before = [question.id for question in self.questions[: self.place[0] - 1] if not is_fixed(question)]
+        before = [
+            question.id
+            for question in self.asked[: self.place[0] - 1]
+            if question.id not in self.given or question.id not in self.asks | {"job_id"}
+        ]
         return replace(self, at=before[-1]) if before else self
 
 
-@dataclass(frozen=True, slots=True)
-class MissingAnswer:
-    """A question without a valid answer; ``flag`` answers it, ``problem`` is empty if no answer was given."""
-
-    flag: str
-    problem: str = ""
-
-
-def filled_form(options: Answers, config: DeployCheckpointsConfig | None, now: datetime) -> DeployForm:
+def filled_form(options: DeployAnswers, config: DeployCheckpointsConfig | None, now: datetime) -> DeployForm:
     """Return a form with the answers of options and a config file, unchecked; options override the file.
 
     The options are as typed; those not given are None or empty.
@@ -145,19 +147,20 @@ def filled_form(options: Answers, config: DeployCheckpointsConfig | None, now: d
     values |= typed
     if options.lora_rank is not None:
         values["lora_rank"] = read_number(str(options.lora_rank))
-    return DeployForm(Facts(now), Answers(**values), given=frozenset(values), config=config)
+    return DeployForm(Facts(now), DeployAnswers(**values), given=frozenset(values), config=config)
 
 
 def _of_config(config: DeployCheckpointsConfig) -> dict[str, Any]:
     details = config.checkpoint_details or CheckpointList()
     spec = config.compute.accelerator if config.compute else None
+    adapters = [each for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
     values: dict[str, Any] = {
         "base_model": details.base_model_id,
-        "lora_rank": max(config_ranks(details), default=None),
+        "lora_rank": max((adapter.lora_details.rank for adapter in adapters), default=None),
         "model_name": config.model_name or None,
         "gpu": f"{spec.accelerator.value}:{spec.count}" if spec and spec.accelerator and spec.count else None,
     }
-    if details.checkpoints:
+    if len({checkpoint.training_job_id for checkpoint in details.checkpoints}) == 1:
         values["job_id"] = details.checkpoints[0].training_job_id
         values["checkpoint_names"] = tuple(checkpoint.checkpoint_name for checkpoint in details.checkpoints)
     if config.runtime is not None:
@@ -169,47 +172,30 @@ def _of_config(config: DeployCheckpointsConfig) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def conflict(options: Answers, config: DeployCheckpointsConfig | None) -> str:
+def conflict(options: DeployAnswers, config: DeployCheckpointsConfig | None) -> str:
     """Return why the options cannot be combined with this config; empty if they can."""
     details = (config and config.checkpoint_details) or CheckpointList()
     if details.loops_checkpoint_ids and (options.job_id or options.checkpoint_names):
         return "the config deploys Loops checkpoints: it can't be combined with --job-id or --checkpoint"
     jobs = {checkpoint.training_job_id for checkpoint in details.checkpoints}
+    if len(jobs) > 1 and options.checkpoint_names and not options.job_id:
+        return "the config's checkpoints belong to several jobs: --checkpoint needs --job-id"
     if options.job_id and jobs - {options.job_id} and not options.checkpoint_names:
         return f"the config's checkpoints belong to job {', '.join(sorted(jobs))}, not to {options.job_id}"
     return ""
 
 
-def unanswered_questions(form: DeployForm) -> tuple[MissingAnswer, ...]:
-    """Return the answers that are required and missing, for scripts.
+def with_defaults(form: DeployForm) -> tuple[DeployForm, tuple[str, ...]]:
+    """Take the answers that are not given from the checkpoints, without asking.
 
-    Once the job's checkpoints are known, this includes why none of them can be chosen.
-    """
-    required = {"model_name": MissingAnswer("--model-name"), "gpu": MissingAnswer("--gpu")}
-    if not form.serves_loops:
-        refusal = "" if form.needs_checkpoints or not form.answers.job_id else checkpoints_refusal(form)
-        checkpoints = MissingAnswer("--checkpoint", refusal)
-        required = {"job_id": MissingAnswer("--job-id"), "checkpoint_names": checkpoints, **required}
-    return tuple(answer for name, answer in required.items() if name not in form.given)
-
-
-def with_defaults(form: DeployForm) -> tuple[DeployForm, tuple[MissingAnswer, ...], tuple[str, ...]]:
-    """Check the given answers and take the rest from the checkpoints, without asking.
-
-    Returns the form, all missing or invalid answers, and remarks on the derived values. A token, variables
-    and secrets are used only if given.
+    Returns the form, and remarks on the derived values. A token, variables and secrets are used only if
+    given.
     """
     remarks = []
     if "base_model" not in form.given and form.base_model:
         remarks.append(f"base model {form.base_model}, from the checkpoint")
     if "lora_rank" not in form.given and form.is_lora and form.lora_rank is not None:
         remarks.append(f"LoRA rank {form.lora_rank}: {form.rank_advice.explanation}")
-    if form.answers.hf_secret is None:
-        form = replace(form, answers=replace(form.answers, hf_secret=NO_SECRET))
-    missing = tuple(
-        MissingAnswer(question.flag, question.objection)
-        for question in form.questions[:-1]
-        if question.problem(question.default)
-    )
-    settled = frozenset(question.id for question in form.questions[:-1])
-    return replace(form, given=form.given | settled), missing, tuple(remarks)
+    answers = replace(form.answers, hf_secret=form.answers.hf_secret or NO_SECRET)
+    given = form.given | {question.id for question in form.asked}
+    return replace(form, answers=answers, given=given), tuple(remarks)

@@ -7,7 +7,6 @@ what a user typed stays.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,16 +16,17 @@ from typing import TypeVar
 from api_client.definitions import (
     CheckpointList,
     DeployCheckpointsConfig,
-    LoRACheckpoint,
     offered_accelerators,
 )
-from api_client.definitions.job_request import normal_gpu_type
 from api_client.deployment import (
+    DeployAnswers,
     ListedInstance,
+    Pairs,
     RankAdvice,
     adapter_ranks,
     kind_of,
     needed_gpu_bytes,
+    normal_gpu,
     rank_for,
     relevant_files,
     selectable,
@@ -36,7 +36,6 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.servable import find_checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.forms.question import Answer, Pairs
 from tui.text.times import time_key
 
 HF_VARIABLE = "HF_TOKEN"
@@ -48,8 +47,6 @@ GATED = ("meta-llama/", "google/gemma-2", "google/gemma-3")
 """Beginnings of the names of models that Hugging Face gives only to accounts that were granted access."""
 HEADROOM = 1.25
 """Memory factor for activations and the KV cache in addition to the weights."""
-
-_GPU = re.compile(r"(?P<type>[^:\s]+)(?::(?P<count>[1-9][0-9]{0,2}))?", re.ASCII)
 
 Created = TypeVar("Created", TrainingJob, Checkpoint)
 
@@ -116,27 +113,12 @@ def _unfit_reason(checkpoint: Checkpoint, files: Sequence[CheckpointFile] | None
     return rank_for(adapter_ranks([checkpoint])).refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The answers so far; None means not yet answered. An empty text is the answer "none"."""
-
-    job_id: str | None = None
-    checkpoint_names: tuple[str, ...] = ()
-    base_model: str | None = None
-    lora_rank: int | str | None = None
-    model_name: str | None = None
-    gpu: str | None = None
-    hf_secret: str | None = None
-    environment: Pairs | None = None
-    secrets: Pairs | None = None
-
-
 @dataclass(frozen=True)
 class DeployDraft:
-    """Facts and answers, and the values that follow from them; each is named as its field of ``Answers``."""
+    """Facts and answers, and the values that follow; each is named as its field of ``DeployAnswers``."""
 
     facts: Facts
-    answers: Answers = field(default_factory=Answers)
+    answers: DeployAnswers = field(default_factory=DeployAnswers)
     given: frozenset[str] = frozenset()
     """The fields that options or a file have answered."""
     config: DeployCheckpointsConfig | None = None
@@ -164,23 +146,17 @@ class DeployDraft:
         return (self.config and self.config.checkpoint_details) or CheckpointList()
 
     @property
-    def serves_loops(self) -> bool:
-        """True if the config names checkpoints of Loops runs; then none are asked for."""
-        return bool(self.details.loops_checkpoint_ids)
+    def asks_checkpoints(self) -> bool:
+        """False if a config file names checkpoints of Loops runs or of several jobs: those are used."""
+        jobs = {checkpoint.training_job_id for checkpoint in self.details.checkpoints}
+        return self.answers.job_id is not None or not (self.details.loops_checkpoint_ids or len(jobs) > 1)
 
     @property
     def job_ids(self) -> tuple[str, ...]:
-        """The jobs whose checkpoints are chosen: a config file may name several."""
-        if self.keeps_config_checkpoints:
-            return tuple(dict.fromkeys(checkpoint.training_job_id for checkpoint in self.details.checkpoints))
-        return (self.answers.job_id,) if self.answers.job_id is not None else ()
-
-    @property
-    def keeps_config_checkpoints(self) -> bool:
-        """True if the checkpoints are still those of the config file."""
-        names = [checkpoint.checkpoint_name for checkpoint in self.details.checkpoints]
-        jobs = [checkpoint.training_job_id for checkpoint in self.details.checkpoints]
-        return jobs[:1] == [self.answers.job_id] and set(names) == set(self.answers.checkpoint_names)
+        """The jobs whose checkpoints are chosen."""
+        if self.answers.job_id is not None:
+            return (self.answers.job_id,)
+        return tuple(dict.fromkeys(checkpoint.training_job_id for checkpoint in self.details.checkpoints))
 
     @cached_property
     def proposed_checkpoints(self) -> tuple[str, ...]:
@@ -200,13 +176,9 @@ class DeployDraft:
     @cached_property
     def chosen(self) -> tuple[Checkpoint, ...]:
         """The chosen checkpoints in the order of the answer, without unknown names."""
-        if self.keeps_config_checkpoints:
-            names = [
-                (checkpoint.training_job_id, checkpoint.checkpoint_name)
-                for checkpoint in self.details.checkpoints
-            ]
-        else:
-            names = [(self.answers.job_id or "", name) for name in self.checkpoint_names]
+        names = [(self.answers.job_id or "", name) for name in self.checkpoint_names]
+        if not self.asks_checkpoints:
+            names = [(named.training_job_id, named.checkpoint_name) for named in self.details.checkpoints]
         matches = (find_checkpoint(self.checkpoints, *name) for name in names)
         return tuple(match for match in matches if match is not None)
 
@@ -230,7 +202,7 @@ class DeployDraft:
         return rank_for(adapter_ranks(self.chosen))
 
     @property
-    def lora_rank(self) -> Answer:
+    def lora_rank(self) -> int | str | None:
         return _or_proposed(self.answers.lora_rank, self.rank_advice.default)
 
     @property
@@ -277,8 +249,7 @@ class DeployDraft:
 
     @property
     def gpu(self) -> str | None:
-        gpu = self.answers.gpu
-        return normal_gpu(gpu) if gpu else self.proposed_gpu
+        return normal_gpu(self.answers.gpu) if self.answers.gpu else self.proposed_gpu
 
     # Its environment
 
@@ -303,6 +274,21 @@ class DeployDraft:
         return self.answers.secrets or ()
 
     @property
+    def complete(self) -> DeployAnswers:
+        """The answers, with the proposals for those that are missing."""
+        return DeployAnswers(
+            job_id=self.answers.job_id,
+            checkpoint_names=tuple(checkpoint.checkpoint_id for checkpoint in self.chosen),
+            base_model=self.base_model,
+            lora_rank=self.lora_rank if self.is_lora else None,
+            model_name=self.model_name,
+            gpu=self.gpu,
+            hf_secret=self.hf_secret,
+            environment=self.environment,
+            secrets=self.secrets,
+        )
+
+    @property
     def gated_model(self) -> str:
         """The base model that must be downloaded with a token, unless a variable holds one; else empty."""
         has_token = any(name == HF_VARIABLE for name, _value in (*self.environment, *self.secrets))
@@ -321,29 +307,9 @@ def _cheapest_first(instance: ListedInstance) -> tuple[float, int, str]:
     return (price, instance.gpu_memory_bytes, instance.gpu)
 
 
-def normal_gpu(text: str) -> str:
-    """Return GPUs as config files spell them, ``A100_40GB:1`` for ``a100-40gb``; other text unchanged."""
-    gpu = parse_gpu(text)
-    return f"{gpu[0]}:{gpu[1]}" if gpu else text
-
-
-def parse_gpu(text: str) -> tuple[str, int] | None:
-    """Parse ``H100:2`` to ``("H100", 2)`` and ``H100`` to one GPU; None for anything else."""
-    match = _GPU.fullmatch(text.strip())
-    return (normal_gpu_type(match["type"]), int(match["count"] or "1")) if match else None
-
-
 def has_name_in_configs(gpu: str) -> bool:
     return gpu.partition(":")[0] in offered_accelerators()
 
 
 def newest_first(created: Iterable[Created]) -> list[Created]:
     return sorted(created, key=lambda item: time_key(item.created_at), reverse=True)
-
-
-def config_ranks(details: CheckpointList) -> list[int]:
-    return [
-        checkpoint.lora_details.rank
-        for checkpoint in details.checkpoints
-        if isinstance(checkpoint, LoRACheckpoint)
-    ]

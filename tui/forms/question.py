@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from api_client.deployment import Pairs
 from tui.text.names import listed
 from tui.text.sanitize import sanitize, sanitize_multiline
 
 QuestionKind = Literal["choice", "choices", "text", "number", "pairs", "review"]
-
-Pairs = tuple[tuple[str, str], ...]
-"""Name and value pairs."""
 
 Answer = str | int | tuple[str, ...] | Pairs | None
 """An answer by kind: the chosen value, the chosen values, text, number, or name and value pairs."""
@@ -109,9 +107,7 @@ class Question:
         if self.kind == "number":
             return read_number(answer)
         if self.kind == "pairs":
-            lines = [line.strip() for line in answer.splitlines() if line.strip()]
-            unreadable = next((line for line in lines if read_pair(line) is None), None)
-            return unreadable or tuple(filter(None, map(read_pair, lines)))
+            return read_pairs([line.strip() for line in answer.splitlines() if line.strip()])
         return answer.strip() if self.kind == "text" else answer
 
 
@@ -131,21 +127,10 @@ def read_pair(text: str) -> tuple[str, str] | None:
     return (name.strip(), value) if equals else None
 
 
-def with_line(pairs: Pairs, line: str) -> Pairs:
-    """Return the pairs with ``NAME=value`` set, or with NAME removed for ``-NAME``."""
-    pair = None if line.startswith("-") else read_pair(line)
-    name = pair[0] if pair else line[1:].strip()
-    others = tuple(other for other in pairs if other[0] != name)
-    return (*others, pair) if pair else others
-
-
-def line_problem(question: Question, pairs: Pairs, line: str) -> str:
-    """Return why this line changes nothing, or makes the pairs invalid; empty if it is fine."""
-    if line.startswith("-"):
-        return "" if with_line(pairs, line) != pairs else f"{line[1:]} is not set"
-    if line and read_pair(line) is None:
-        return "expected NAME=value"
-    return question.problem(with_line(pairs, line)) if line else ""
+def read_pairs(texts: Sequence[str]) -> Pairs | str:
+    """Return the pairs of these texts, or the first text that is none."""
+    unreadable = next((text for text in texts if read_pair(text) is None), None)
+    return unreadable or tuple(filter(None, map(read_pair, texts)))
 
 
 def pairs_of(answer: Answer) -> Pairs:

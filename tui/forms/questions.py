@@ -7,11 +7,13 @@ import re
 from api_client.definitions import LORA_RANKS
 from api_client.deployment import (
     ListedInstance,
+    Pairs,
     adapter_ranks,
     check_rank,
     check_selection,
     kind_of,
     memory_hint,
+    normal_gpu,
 )
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.jobs import JobStatus
@@ -25,14 +27,11 @@ from tui.forms.draft import (
     Facts,
     has_name_in_configs,
     newest_first,
-    normal_gpu,
-    parse_gpu,
 )
 from tui.forms.question import (
     NAMED_AT_MOST,
     Answer,
     Option,
-    Pairs,
     Question,
     option_problem,
     pairs_of,
@@ -53,19 +52,20 @@ UNSTARTED_STATUSES = frozenset(
 )
 """Statuses of jobs that cannot have written a checkpoint."""
 
+NO_GPUS = "the account has no GPU instance type that configs can name"
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def questions(draft: DeployDraft) -> tuple[Question, ...]:
     """Return the questions that apply, without the review.
 
-    The rank is asked only for adapters. Loops checkpoints need no questions because the config names them.
+    The rank is asked only for adapters, and nothing about checkpoints that only a config file can name.
     """
-    applicable = [] if draft.serves_loops else [_job(draft), _checkpoints(draft), _base_model(draft)]
-    if draft.is_lora:
-        applicable.append(_lora_rank(draft))
     return (
-        *applicable,
+        *((_job(draft), _checkpoints(draft)) if draft.asks_checkpoints else ()),
+        *((_base_model(draft),) if draft.chosen or draft.asks_checkpoints else ()),
+        *((_lora_rank(draft),) if draft.is_lora else ()),
         _model_name(draft),
         _gpu(draft),
         _hf_secret(draft),
@@ -246,35 +246,20 @@ def _unprintable(text: str, what: str) -> str:
 def _gpu(draft: DeployDraft) -> Question:
     """Ask for the GPUs; proposes the cheapest instance that holds the weights."""
     options = tuple(_gpu_option(gpu, instance, draft) for gpu, instance in draft.offers.items())
-    possible = possible_values(options)
-    refusal = "the account has no GPU instance type to deploy on"
-    if options:
-        types = listed(list(draft.offers), NAMED_AT_MOST)
-        refusal = f"config files have no name for the account's GPU types: {types}"
-
-    def check(answer: Answer) -> str:
-        gpu = parse_gpu(answer) if isinstance(answer, str) else None
-        if gpu is None:
-            return "choose GPUs as TYPE:COUNT, e.g. H100:2"
-        gpu_type, count = gpu
-        if not has_name_in_configs(gpu_type):
-            return f"no GPU type {gpu_type}; use {listed(list(draft.offers), NAMED_AT_MOST)}"
-        if normal_gpu(str(answer)) not in possible:
-            return f"no instance type has {count} × {gpu_type}; use {listed(possible, NAMED_AT_MOST)}"
-        return ""
-
     return Question(
         id="gpu",
         title="GPU",
         text="Which GPUs?",
         kind="choice",
         flag="--gpu",
-        check=check,
+        check=lambda answer: option_problem(options, answer and normal_gpu(str(answer)), "GPU"),
         answer=draft.answers.gpu and normal_gpu(draft.answers.gpu),
         proposed=draft.proposed_gpu,
         options=options,
         remark=memory_hint(draft.chosen_with_base),
-        refusal="" if possible else refusal,
+        refusal=""
+        if possible_values(options)
+        else "the account has no GPU instance type that configs can name",
     )
 
 
@@ -310,17 +295,20 @@ def _hf_secret(draft: DeployDraft) -> Question:
     elif not names:
         lack = " The workspace has no secrets" + (f"; store one: {store}" if store else ".")
     warning = "gated base model: needs a token" if draft.gated_model else ""
-    none = Option(NO_SECRET, "no token", "public weights only", warning=warning)
+    options = (
+        *_secret_options(draft),
+        Option(NO_SECRET, "no token", "public weights only", warning=warning),
+    )
     return Question(
         id="hf_secret",
         title="HF token",
         text="Which secret holds the Hugging Face token?",
         kind="text" if names is None else "choice",
         flag="--hf-secret",
-        check=lambda answer: _secret_problem(draft.facts, answer),
+        check=lambda answer: "" if names is None else option_problem(options, answer, "secret"),
         answer=draft.answers.hf_secret,
         proposed=draft.proposed_hf_secret,
-        options=() if names is None else (*(Option(name, name) for name in names), none),
+        options=() if names is None else options,
         remark=f"Set as {HF_VARIABLE}.{lack}",
     )
 
@@ -340,12 +328,15 @@ def _environment(draft: DeployDraft) -> Question:
 
 
 def _secrets(draft: DeployDraft) -> Question:
+    options = _secret_options(draft)
+
     def check(answer: Answer) -> str:
         problem = _variables_problem(draft, answer, draft.environment)
-        for name, secret in () if problem else pairs_of(answer):
+        for name, secret in pairs_of(answer):
             if not secret:
-                return f"choose a secret for {name}"
-            problem = problem or _secret_problem(draft.facts, secret)
+                problem = problem or f"choose a secret for {name}"
+            elif draft.facts.secret_names is not None:
+                problem = problem or option_problem(options, secret, "secret")
         return problem
 
     return Question(
@@ -357,7 +348,7 @@ def _secrets(draft: DeployDraft) -> Question:
         check=check,
         answer=draft.answers.secrets,
         proposed=(),
-        options=tuple(Option(name, name) for name in draft.facts.secret_names or ()),
+        options=options,
         remark="NAME=secret",
     )
 
@@ -378,11 +369,5 @@ def _variables_problem(draft: DeployDraft, answer: Answer, others: Pairs) -> str
     return ""
 
 
-def _secret_problem(facts: Facts, answer: Answer) -> str:
-    names = facts.secret_names
-    if answer is None:
-        return "choose a secret, or none"
-    if answer == NO_SECRET or names is None or answer in names:
-        return ""
-    has = f"it has {listed(list(names), NAMED_AT_MOST)}" if names else "it has none"
-    return f"the workspace has no secret {answer!r}; {has}"
+def _secret_options(draft: DeployDraft) -> tuple[Option, ...]:
+    return tuple(Option(name, name) for name in draft.facts.secret_names or ())

@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import PurePath
+from dataclasses import dataclass
 
-from api_client.definitions import (
-    Checkpoint,
-    CheckpointList,
-    DeployCheckpointsConfig,
-    LoRACheckpoint,
-    LoRADetails,
-)
+from api_client.definitions import DeployCheckpointsConfig
 from api_client.deployment import (
     ENGINE,
     VLLM,
-    DeployAnswers,
     build_config,
     engine_configs,
     equivalent_command,
     render_python,
     validate,
 )
-from api_client.errors import ConfigurationError
 from api_client.submission.findings import Finding, most_severe_first
-from tui.forms.draft import DeployDraft, config_ranks, parse_gpu
+from tui.forms.draft import DeployDraft
 from tui.forms.question import Option, Question, option_problem, pairs_of
 from tui.forms.questions import price_an_hour
 
 REVIEW = "review"
 DEPLOY = "deploy"
 DRY_RUN = "dry-run"
-SAVE = "save"
-SAVED_FORMS = {SAVE: "python", f"{SAVE} {ENGINE}": ENGINE, f"{SAVE} {VLLM}": VLLM}
-"""Actions that save a form of the config to a file."""
 SHOW = "show"
 LEAVE = "leave"
-ENGINES = {
+SAVE = "save:"
+"""Prefix of an action that saves the config to a file; one of ``Review.forms`` follows."""
+CHANGE = "change:"
+"""Prefix of an action that changes an answer; the question's id follows."""
+SAVES = {
+    "python": ("Save as a Python file", "for either CLI's --config"),
     ENGINE: ("Save an Engine-Builder config", "TensorRT-LLM, for truss push"),
     VLLM: ("Save a Truss config with vLLM", "to change as you like, for truss push"),
 }
-CHANGE = "change:"
-"""Prefix of an action that changes an answer; the question's id follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +58,7 @@ class Review:
 
 
 def review(draft: DeployDraft, asked: tuple[Question, ...]) -> Review:
-    """Return the review. Raises ValueError while answers are missing, and ConfigurationError."""
+    """Return the review of a draft without problems."""
     config = deploy_config(draft)
     return Review(
         config=config,
@@ -83,76 +73,35 @@ def _forms(draft: DeployDraft, config: DeployCheckpointsConfig) -> dict[str, str
         "python": render_python(config),
         "json": json.dumps(config.model_dump(mode="json"), indent=2),
     }
-    if len(draft.job_ids) == 1:  # options name only one
-        forms["command"] = equivalent_command(_deploy_answers(draft), draft.facts.command_options)
+    if draft.answers.job_id is not None:
+        forms["command"] = equivalent_command(draft.complete, draft.facts.command_options)
     return forms | _engine_configs(draft)
 
 
 def _engine_configs(draft: DeployDraft) -> dict[str, str]:
-    gpu = parse_gpu(draft.gpu or "")
-    if draft.job is None or gpu is None or len(draft.job_ids) != 1 or len(draft.chosen) != 1:
+    if draft.job is None or draft.gpu is None or len(draft.chosen) != 1:
         return {}
-    return engine_configs(
-        draft.job, draft.chosen[0], model_name=draft.model_name, gpu_type=gpu[0], gpu_count=gpu[1]
-    )
-
-
-def save_command(action: str, path: PurePath, deploys_python: str) -> str:
-    """Return the command that deploys what an action saved; a config of a Truss by its folder."""
-    return deploys_python if action == SAVE else shlex.join(("truss", "push", str(path.parent)))
-
-
-def _deploy_answers(draft: DeployDraft) -> DeployAnswers:
-    gpu = parse_gpu(draft.gpu or "")
-    if gpu is None:
-        raise ValueError("choose GPUs first")
-    return DeployAnswers(
-        project_id=draft.job.project_id if draft.job else "",
-        job_id=draft.answers.job_id or "",
-        checkpoint_names=tuple(checkpoint.checkpoint_id for checkpoint in draft.chosen),
-        base_model=draft.base_model or None,
-        lora_rank=draft.lora_rank if draft.is_lora and isinstance(draft.lora_rank, int) else None,
-        model_name=draft.model_name,
-        gpu_type=gpu[0],
-        gpu_count=gpu[1],
-        hf_secret=draft.hf_secret or None,
-        environment=draft.environment,
-        secrets=draft.secrets,
-    )
+    return engine_configs(draft.job, draft.chosen[0], model_name=draft.model_name, gpu=draft.gpu)
 
 
 def deploy_config(draft: DeployDraft) -> DeployCheckpointsConfig:
     """Build the config from the answers, keeping fields of a config file that no question covers.
 
-    Raises ValueError while answers are missing, and ConfigurationError if they make no valid config.
+    Raises ConfigurationError if they make no valid config.
     """
-    answers, details = _deploy_answers(draft), draft.details
-    if draft.keeps_config_checkpoints:
-        answers = replace(answers, checkpoint_names=())  # the file's may belong to several jobs
-    built = build_config(answers, draft.chosen)
-    new = built.checkpoint_details or CheckpointList()
-    if draft.config is None:
+    built = build_config(draft.complete, draft.chosen)
+    if draft.config is None or built.checkpoint_details is None or built.compute is None:
         return built
-    if not draft.serves_loops:
-        checkpoints = [_with_rank(checkpoint, draft) for checkpoint in details.checkpoints]
-        checkpoints = checkpoints if draft.keeps_config_checkpoints else new.checkpoints
-        update = {"base_model_id": new.base_model_id, "checkpoints": checkpoints}
-        details = details.model_copy(update=update)
-    return built.model_copy(update={"checkpoint_details": details, "compute": _compute(draft.config, built)})
-
-
-def _with_rank(checkpoint: Checkpoint, draft: DeployDraft) -> Checkpoint:
-    """Return a checkpoint of the config file, with the rank if it was changed."""
-    is_changed = draft.lora_rank != max(config_ranks(draft.details), default=None)
-    if not isinstance(checkpoint, LoRACheckpoint) or not isinstance(draft.lora_rank, int) or not is_changed:
-        return checkpoint
-    return checkpoint.model_copy(update={"lora_details": LoRADetails(rank=draft.lora_rank)})
-
-
-def _compute(config: DeployCheckpointsConfig, built: DeployCheckpointsConfig) -> object:
-    if config.compute is None or built.compute is None:
-        return built.compute
-    return config.compute.model_copy(update={"accelerator": built.compute.accelerator})
+    asked = {
+        "base_model_id": built.checkpoint_details.base_model_id,
+        "checkpoints": built.checkpoint_details.checkpoints,
+    }
+    compute = draft.config.compute or built.compute
+    update = {
+        "checkpoint_details": draft.details.model_copy(update=asked),
+        "compute": compute.model_copy(update={"accelerator": built.compute.accelerator}),
+    }
+    return built.model_copy(update=update)
 
 
 def findings(draft: DeployDraft, config: DeployCheckpointsConfig) -> tuple[Finding, ...]:
@@ -188,9 +137,23 @@ def _losses(draft: DeployDraft) -> Iterator[Finding]:
         yield Finding("info", field, f"checkpoints not checked: {draft.facts.unchecked_reason}")
 
 
-def review_question(draft: DeployDraft, asked: tuple[Question, ...]) -> Question:
-    """Ask for the action: deploy, dry run, save, show, change an answer or leave. There is no default."""
-    options = _actions(draft, asked)
+def review_question(draft: DeployDraft, asked: tuple[Question, ...], refusal: str) -> Question:
+    """Ask for the action: deploy, dry run, save, show, change an answer or leave. There is no default.
+
+    ``refusal`` says why it cannot be deployed as it is.
+    """
+    options = (
+        Option(DEPLOY, "Deploy", "asks to confirm", refusal),
+        Option(DRY_RUN, "Dry run", "shows the Truss config only", refusal),
+        *(Option(f"{SAVE}{name}", *SAVES[name]) for name in ("python", *_engine_configs(draft))),
+        Option(SHOW, "Show as Python, JSON and command line"),
+        *(
+            Option(f"{CHANGE}{question.id}", question.title, _described(draft, question))
+            for question in asked
+            if not (question.id == "job_id" and question.id in draft.given)
+        ),
+        Option(LEAVE, "Leave"),
+    )
     return Question(
         id=REVIEW,
         title="Review",
@@ -199,28 +162,6 @@ def review_question(draft: DeployDraft, asked: tuple[Question, ...]) -> Question
         flag="--yes",
         check=lambda answer: option_problem(options, answer, "action"),
         options=options,
-    )
-
-
-def _actions(draft: DeployDraft, asked: tuple[Question, ...]) -> tuple[Option, ...]:
-    try:
-        checked = findings(draft, deploy_config(draft))
-    except (ValueError, ConfigurationError) as error:
-        reason = str(error)
-    else:
-        reason = next((finding.problem for finding in checked if finding.severity == "error"), "")
-    return (
-        Option(DEPLOY, "Deploy", "asks to confirm", reason),
-        Option(DRY_RUN, "Dry run", "shows the Truss config only", reason),
-        Option(SAVE, "Save as a Python file", "for either CLI's --config"),
-        *(Option(f"{SAVE} {name}", *ENGINES[name]) for name in _engine_configs(draft)),
-        Option(SHOW, "Show as Python, JSON and command line"),
-        *(
-            Option(f"{CHANGE}{question.id}", question.title, _described(draft, question))
-            for question in asked
-            if not (question.id == "job_id" and question.id in draft.given)
-        ),
-        Option(LEAVE, "Leave"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +22,7 @@ from api_client.deployment import (
 )
 from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
 from api_client.models import CheckpointFile, TrainingJob
+from api_client.remotes import Remote
 from tui.forms.deployment import DeployForm
 from tui.forms.draft import USUAL_HF_SECRET, Facts
 
@@ -62,6 +64,13 @@ async def send(
     return SentDeployment(result, path)
 
 
+def deploying_command(remote: Remote, name: str, path: Path) -> str:
+    """Return the command that deploys a saved config: ``python``, or of a Truss by its folder."""
+    if name == "python":
+        return remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
+    return shlex.join(("truss", "push", str(path.parent)))
+
+
 async def read_facts(client: TrainingClient, form: DeployForm, project_id: str | None = None) -> Facts:
     """Return the jobs and machines to choose from, and the checkpoints of the jobs that are given.
 
@@ -71,7 +80,7 @@ async def read_facts(client: TrainingClient, form: DeployForm, project_id: str |
     jobs, instances = await asyncio.gather(_jobs(client, job_ids, project_id), _instances(client))
     options = client.remote.options or ()
     facts = Facts(form.facts.now, jobs=tuple(jobs), instances=instances, command_options=options)
-    if job_ids or form.serves_loops:
+    if job_ids or not form.asks_checkpoints:
         return await read_checkpoints(client, facts, jobs if job_ids else ())
     return facts
 

@@ -34,15 +34,14 @@ LISTED_INSTANCES = [
     *(listed_instance("A10G", 1), listed_instance(None, 0)),
 ]
 
-answers = partial(DeployAnswers, project_id=PROJECT_ID, job_id=JOB_ID)
+answers = partial(DeployAnswers, job_id=JOB_ID)
 EXAMPLES: dict[str, DeployAnswers] = {
     "two_adapters": answers(
         checkpoint_names=("checkpoint-100", "checkpoint-200"),
         base_model=LLAMA,
         lora_rank=32,
         model_name="llama-support",
-        gpu_type="H100",
-        gpu_count=2,
+        gpu="H100:2",
         hf_secret="hf_access_token",
         environment=(("VLLM_LOGGING_LEVEL", "DEBUG"),),
         secrets=(("WANDB_API_KEY", "wandb"),),
@@ -52,18 +51,15 @@ EXAMPLES: dict[str, DeployAnswers] = {
         base_model="o\"rg/mo'del\\n",
         lora_rank=8,
         model_name="naïve \u202e \"model\" '''",
-        gpu_type="A10G",
-        gpu_count=1,
+        gpu="A10G:1",
         environment=(("LINES", "one\ntwo\ttab \x1b[31m\x00"), ("EMPTY", ""), ("Q'", '"""')),
     ),
-    "full_root": answers(
-        checkpoint_names=(".",), model_name="root", gpu_type="H100", gpu_count=4, environment=(("A", "b"),)
-    ),
+    "full_root": answers(checkpoint_names=(".",), model_name="root", gpu="H100:4", environment=(("A", "b"),)),
     "whisper": answers(
         checkpoint_names=("whisper-5",),
         base_model="openai/whisper-large-v3",
         model_name="whisper",
-        gpu_type="A10G",
+        gpu="A10G",
         hf_secret="hf",
     ),
     "without_gpu": answers(checkpoint_names=("merged",), model_name="small", hf_secret="hf"),

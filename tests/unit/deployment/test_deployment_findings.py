@@ -15,7 +15,7 @@ from api_client.definitions import (
     LoRACheckpoint,
     LoRADetails,
 )
-from api_client.deployment import Finding, build_config, fitting_instances, smallest_instance, validate
+from api_client.deployment import Finding, build_config, smallest_instance, validate
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.servable import memory_hint, not_text, stored_weight_bytes
 
@@ -110,7 +110,7 @@ def test_a_base_model_of_one_s_own_helps_or_is_warned_about_and_an_empty_config_
 
 
 def test_a_machine_that_does_not_exist_is_an_error_and_a_missing_secret_a_warning() -> None:
-    config = build_config(replace(EXAMPLES["whisper"], gpu_type="T4"), CHECKPOINTS)
+    config = build_config(replace(EXAMPLES["whisper"], gpu="T4"), CHECKPOINTS)
     [finding] = found(config, CHECKPOINTS, instances=MACHINES)
     assert finding.problem == "no single-node instance type has T4"
     assert found(config, CHECKPOINTS, secret_names=["hf"]) == []
@@ -118,10 +118,10 @@ def test_a_machine_that_does_not_exist_is_an_error_and_a_missing_secret_a_warnin
     assert (finding.severity, finding.field) == ("warning", "runtime.environment_variables.HF_TOKEN")
 
 
-def test_machines_that_fit_come_smallest_first_and_without_a_gpu_cpu_and_memory_count() -> None:
-    fitting = {("H100", 1): "one two", ("H100", 2): "two", ("A100_40GB", 1): "dash", ("A10G", 1): ""}
-    for asked, ids in (fitting | {(None, 0): "cpu big-cpu"}).items():
-        assert [each.id for each in fitting_instances(MACHINES, *asked)] == ids.split()
+def test_smallest_machine_that_fits_is_chosen_and_without_a_gpu_cpu_and_memory_count() -> None:
+    for gpu, chosen in {"H100": "one", "H100:2": "two", "A100_40GB": "dash", "A10G": None}.items():
+        machine = smallest_instance(MACHINES, Compute.model_validate({"accelerator": gpu}))
+        assert (machine and machine.id) == chosen
     for memory, chosen in (("0Mi", "cpu"), ("4Gi", "cpu"), ("5Gi", "big-cpu")):
         machine = smallest_instance(MACHINES, Compute(cpu_count=0, memory=memory))
         assert machine is not None and machine.id == chosen
@@ -208,9 +208,7 @@ def memory_warnings(weights: Checkpoint, sizes: dict[str, int], **machine: Any) 
         CheckpointFile(relative_file_name=f"a/{name}", size_bytes=size)
         for name, size in {"config.json": 1, "tokenizer.json": 1, **sizes}.items()
     ]
-    answers = replace(
-        EXAMPLES["two_adapters"], checkpoint_names=("a",), gpu_type="H100", gpu_count=1, base_model=None
-    )
+    answers = replace(EXAMPLES["two_adapters"], checkpoint_names=("a",), gpu="H100:1", base_model=None)
     config = build_config(answers, [weights])
     findings = validate(config, [weights], files=files, instances=[h100])
     return [one.problem for one in findings if one.field == "compute.accelerator"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from deployable import CHECKPOINTS, EXAMPLES, JOB_ID, LISTED_INSTANCES, PROJECT_ID
+from deployable import CHECKPOINTS, EXAMPLES, JOB_ID, LISTED_INSTANCES
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ def test_the_request_and_the_saved_file_are_those_of_the_official_cli(name: str)
     assert DEPLOY_MUTATION.split() == body["query"].split()
     assert instance_id in [each["id"] for each in LISTED_INSTANCES]
     saved = HERE / "examples" / f"{name}.py"
-    assert render_python(config) == saved.read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(render_python(config))) == ast.dump(ast.parse(saved.read_bytes()))
     assert load_deploy_checkpoints_config(saved).model_dump() == config.model_dump()
 
 
@@ -101,7 +102,7 @@ def test_a_file_says_so_when_truss_would_still_ask() -> None:
 
 def test_a_shell_reads_the_names_as_they_are() -> None:
     value = "a\nb\t'\\\x1b[31m é \u202e $HOME `id`"
-    job = {"project_id": PROJECT_ID, "job_id": JOB_ID, "checkpoint_names": ("-x", "$(id)")}
+    job = {"job_id": JOB_ID, "checkpoint_names": ("-x", "$(id)")}
     answers = DeployAnswers(**job, model_name="-m", environment=(("LINES", value),))
     script = f"printf '%s\\0' {equivalent_command(answers).removeprefix('bt-tui ')}"
     said = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout.decode()

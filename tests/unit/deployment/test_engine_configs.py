@@ -19,7 +19,7 @@ NAME = 'mine: "the\nbest" #1'
 def configs(
     checkpoint: Checkpoint = FULL, of_job: TrainingJob = JOB, gpu_count: int = 1
 ) -> dict[str, dict[str, Any]]:
-    made = engine_configs(of_job, checkpoint, model_name=NAME, gpu_type="H100", gpu_count=gpu_count)
+    made = engine_configs(of_job, checkpoint, model_name=NAME, gpu=f"H100:{gpu_count}")
     assert all("truss push" in text for text in made.values())
     return {name: yaml.safe_load(text) for name, text in made.items()}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from api_client.client import TrainingClient
+from api_client.deployment import DeployAnswers
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.commands.deploy.deployer import Deployer
 from tui.commands.deploy.options import DeployOptions, deploy_options, given_options
@@ -19,16 +19,7 @@ from tui.commands.support.options import CommandSettings, examples, remote_optio
 from tui.commands.support.output import Output
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.terminal import can_ask
-from tui.forms.deployment import (
-    ALL_QUESTIONS,
-    DeployForm,
-    MissingAnswer,
-    conflict,
-    filled_form,
-    unanswered_questions,
-    with_defaults,
-)
-from tui.forms.draft import Answers
+from tui.forms.deployment import ALL_QUESTIONS, DeployForm, conflict, filled_form, with_defaults
 from tui.readers.deployment import read_facts
 
 
@@ -51,7 +42,7 @@ from tui.readers.deployment import read_facts
 @remote_option
 @click.pass_obj
 def deploy_checkpoints(
-    settings: CommandSettings, config_path: Path | None, given: Answers, cli_options: DeployOptions
+    settings: CommandSettings, config_path: Path | None, given: DeployAnswers, cli_options: DeployOptions
 ) -> ExitCode | None:
     """Deploy checkpoints of a training job with a wizard.
 
@@ -74,18 +65,15 @@ def deploy_checkpoints(
 
 def _require_answers(form: DeployForm, cli_options: DeployOptions) -> None:
     """Raise CommandFailed naming all missing options, as there is nobody to ask."""
-    missing = unanswered_questions(form)
+    is_read = form.facts.checkpoints_of is not None
+    lines = [
+        f"{question.flag}: {question.refusal}" for question in form.missing if is_read and question.refusal
+    ]
+    flags = [question.flag for question in form.missing if not (is_read and question.refusal)]
     if not (cli_options.assume_yes or cli_options.dry_run):
-        missing = (*missing, MissingAnswer("--yes (or --dry-run)"))
-    _refuse(missing)
-
-
-def _refuse(missing: Sequence[MissingAnswer]) -> None:
-    """Raise CommandFailed if an answer is missing or invalid."""
-    flags = ", ".join(answer.flag for answer in missing if not answer.problem)
-    lines = [f"{answer.flag}: {answer.problem}" for answer in missing if answer.problem]
+        flags.append("--yes (or --dry-run)")
     if flags:
-        lines.append(f"no terminal to ask on; give {flags}")
+        lines.append(f"no terminal to ask on; give {', '.join(flags)}")
     if lines:
         raise CommandFailed("\n".join(lines), ExitCode.USAGE)
 
@@ -104,13 +92,14 @@ async def _deploy(
         _require_answers(form, cli_options)
     if len(facts.jobs) == 1:
         form = await deployer.with_health(form)
-    if not unanswered_questions(form):
-        form, missing, remarks = with_defaults(form)
+    if not form.missing:
+        form, remarks = with_defaults(form)
         for text in remarks:
             output.remark(text)
-        if not can_ask():
-            _refuse(missing)
-        if not missing and (cli_options.assume_yes or cli_options.dry_run):
+        if form.problems and not can_ask():
+            problems = (f"{flag}: {problem}" for flag, problem in form.problems.items())
+            raise CommandFailed("\n".join(problems), ExitCode.USAGE)
+        if not form.problems and (cli_options.assume_yes or cli_options.dry_run):
             return await deployer.finish(form)
     return await deployer.run(form)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,23 +17,21 @@ from api_client.files import why_not_written, write_file
 from api_client.models.logs import LogLine
 from tui.analysis.deployments import startup_text
 from tui.commands.deploy.options import DeployOptions
-from tui.commands.deploy.terminal import ask_form, remark
 from tui.commands.jobs.push import finding_text
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import JSON
 from tui.commands.support.output import Output, cannot_write
-from tui.commands.support.questions import ask_text, ask_yes_no
+from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
 from tui.forms.deployment import DeployForm
-from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SAVED_FORMS, Review, save_command
-from tui.readers.deployment import SentDeployment, read_checkpoints, send
+from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, REVIEW, SAVE, Review
+from tui.readers.deployment import SentDeployment, deploying_command, read_checkpoints, send
 from tui.readers.deployments import read_startups
 from tui.system.saved_files import own_path
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize, sanitize_multiline
 
 KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
-DEFAULT_FILE = "deploy.py"
 
 
 class Deployer:
@@ -40,26 +39,44 @@ class Deployer:
         self._client = client
         self._output = output
         self._cli_options = cli_options
+        self._decided = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
+        """The action that is run at the review without asking, if it is possible."""
         self._done_something = False
         self._remark = output.remark
 
     async def run(self, form: DeployForm) -> ExitCode:
         """Ask the open questions, carry out the chosen actions, and return the exit code.
 
-        Raises CommandFailed, and KeyboardInterrupt.
+        Raises CommandFailed, also if the first question has no answer, and KeyboardInterrupt.
         """
-        self._remark = remark
-        # At the review, the action that the options decide is run without asking, if it is possible.
-        decided = DRY_RUN if self._cli_options.dry_run else DEPLOY if self._cli_options.assume_yes else ""
-        if not decided:
-            remark(KEYS_HELP)
-        while True:
-            form, action = await ask_form(form, self._read, self._present, decided)
-            decided = "" if action == decided else decided
-            outcome = await self.act(form, action)
-            if isinstance(outcome, ExitCode):
-                return outcome
-            form = outcome
+        self._remark = _remark
+        if not self._decided:
+            _remark(KEYS_HELP)
+        outcome: DeployForm | ExitCode = form
+        while not isinstance(outcome, ExitCode):
+            outcome = await (self._read(outcome) if outcome.needs_checkpoints else self._ask(outcome))
+        return outcome
+
+    async def _ask(self, form: DeployForm) -> DeployForm | ExitCode:
+        question = form.question
+        if question.id == REVIEW:
+            facts = render_facts(_answer_facts(form.review), paint=lambda text, _tone: text)
+            click.echo(facts, err=True)
+            self._print_findings(form.review)
+            if self._decided and not question.problem(self._decided):
+                action, self._decided = self._decided, ""
+                return await self.act(form, action)
+        if question.refusal:
+            if not form.can_go_back:
+                raise CommandFailed(question.refusal, ExitCode.USAGE)
+            _remark(question.refusal)
+            return form.back()
+        answer = await ask(question, form.place, _remark)
+        if answer is FormMove.LEAVE:
+            return self._left() if await ask_yes_no("Leave without deploying?") else form
+        if isinstance(answer, FormMove):
+            return form.back()
+        return await self.act(form, str(answer)) if question.id == REVIEW else form.answered(answer)
 
     async def finish(self, form: DeployForm) -> ExitCode:
         """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
@@ -70,10 +87,6 @@ class Deployer:
         if self._cli_options.dry_run:
             return await self._dry_run(review)
         return await self._deploy(form, review)
-
-    def _present(self, review: Review) -> None:
-        click.echo(render_facts(_answer_facts(review), paint=lambda text, _tone: text), err=True)
-        self._print_findings(review)
 
     def _print_findings(self, review: Review) -> None:
         for finding in review.findings:
@@ -93,7 +106,7 @@ class Deployer:
         except RequestError as error:
             if "job_id" in form.given:
                 raise
-            remark(explain(error)[0])
+            _remark(explain(error)[0])
             return replace(form, answers=replace(form.answers, job_id=None), at="job_id")
         return await self.with_health(replace(form, facts=facts))
 
@@ -122,11 +135,11 @@ class Deployer:
             if action == DEPLOY:
                 if options.assume_yes or await ask_yes_no(_last_question(review)):
                     return await self._deploy(form, review)
-            elif action in SAVED_FORMS:
-                await self._save(review, action)
+            elif action.startswith(SAVE):
+                await self._save(review, action.removeprefix(SAVE))
             else:
                 for text in review.forms.values():
-                    click.echo("".join(f"{sanitize(line)}\n" for line in text.splitlines()), err=True)
+                    click.echo(sanitize_multiline(text) + "\n", err=True)
         except (ApiClientError, CommandFailed, OSError) as error:
             self._remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
         return form
@@ -214,24 +227,27 @@ class Deployer:
             self._remark(str(failure))
         return sent
 
-    async def _save(self, review: Review, action: str) -> None:
-        name = SAVED_FORMS[action]
-        typed = await ask_text("Save as", DEFAULT_FILE if action == SAVE else f"{name}/config.yaml")
-        if not typed:
-            return
+    async def _save(self, review: Review, name: str) -> None:
+        is_python = name == "python"
+        typed = await ask_text("Save as", "deploy.py" if is_python else f"{name}/config.yaml")
         path = own_path(typed)
-        if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
+        if not typed or (path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?")):
             return
         try:
-            if action != SAVE:  # the config of a Truss has a folder of its own
+            if not is_python:  # the config of a Truss has a folder of its own
                 path.parent.mkdir(exist_ok=True)
             write_file(path, review.forms[name].encode())
         except OSError as error:
             self._remark(f"can't write {path}: {why_not_written(error)}")
             return
         self._done_something = True
-        command = self._client.remote.command_line("deploy_checkpoints", "--config", str(path), changes=True)
-        self._remark(f"saved {path}; deploy it with: {save_command(action, path, command)}")
+        command = deploying_command(self._client.remote, name, path)
+        self._remark(f"saved {path}; deploy it with: {command}")
+
+
+def _remark(text: str) -> None:
+    """Print a dimmed line between questions."""
+    click.secho(f"  {sanitize(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
 
 
 def _answer_facts(review: Review) -> list[tuple[str, Cell]]:
@@ -265,5 +281,4 @@ def _parsed(truss_config: str) -> Any:
 def print_calls(output: Output, example: Calls | None) -> None:
     """Print how to call a deployment, if it is known."""
     for name, text in (("curl", example.curl), ("python", example.python)) if example else ():
-        lines = "".join(f"{sanitize(line)}\n" for line in text.splitlines())
-        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
+        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{sanitize_multiline(text)}\n")

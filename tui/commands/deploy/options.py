@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from api_client.deployment import DeployAnswers, Pairs
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, format_option, options_as, yes_option
-from tui.forms.draft import Answers
-from tui.forms.question import Pairs, read_pair
+from tui.forms.question import read_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str
 
 given_options = options_as(
     "given",
-    Answers,
+    DeployAnswers,
     click.option("--job-id", metavar="JOB_ID", help="Job that wrote the checkpoints."),
     click.option(
         "--checkpoint",

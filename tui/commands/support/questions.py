@@ -6,13 +6,13 @@ questionary is imported for the first question.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
 from typing import Any, TypeVar
 
-from tui.forms.question import Answer, Option, Question, line_problem, pairs_of, possible_values, with_line
+from tui.forms.question import Answer, Option, Question, pairs_of, possible_values, read_pairs
 from tui.text.sanitize import sanitize
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 async def ask(question: Question, place: tuple[int, int], say: Say) -> Answer | FormMove:
     title = f"[{place[0]}/{place[1]}] {question.text}"
     if question.kind == "pairs":
-        return await _ask_pairs(f"{title} {question.remark}, empty to continue", question, say)
+        return await _ask_pairs(f"{title} {question.remark} …", question, say)
     for line in filter(None, (*question.remark.splitlines(), question.objection)):
         say(line)
     if question.kind not in ("text", "number"):
@@ -88,22 +88,20 @@ async def ask_secret(question: str) -> str:
 
 
 async def _ask_pairs(title: str, question: Question, say: Say) -> Answer | FormMove:
-    """Ask for pairs until an empty line; ``-NAME`` removes one."""
-    pairs = pairs_of(question.default)
+    """Ask for all pairs on one line, quoted as for a shell."""
+
+    def read(text: str) -> Answer:
+        try:
+            return read_pairs(shlex.split(text))
+        except ValueError:  # a quote that is never closed
+            return text
+
+    if question.objection:
+        say(question.objection)
     if question.options:
         say("secrets: " + ", ".join(option.value for option in question.options))
-    while True:
-        if pairs:
-            say("set: " + ", ".join(name for name, _value in pairs) + "  (-NAME removes one)")
-        problem = question.problem(pairs)
-        if problem:
-            say(problem)
-        line = await _run(_text(title, "", partial(line_problem, question, pairs)), str)
-        if isinstance(line, FormMove):
-            return line
-        if not line and not problem:
-            return pairs
-        pairs = with_line(pairs, line)
+    default = shlex.join(f"{name}={value}" for name, value in pairs_of(question.default))
+    return await _run(_text(title, default, lambda text: question.problem(read(text))), read)
 
 
 def _select(title: str, question: Question) -> Any:

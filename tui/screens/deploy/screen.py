@@ -19,6 +19,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
 
+from api_client.deployment import DeployAnswers
 from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry
 from api_client.submission.findings import Finding
@@ -27,7 +28,6 @@ from tui.analysis.deployments import VERBS, DeploymentVerb
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.forms.deployment import DeployForm
-from tui.forms.draft import Answers
 from tui.forms.review import (
     CHANGE,
     DEPLOY,
@@ -35,11 +35,9 @@ from tui.forms.review import (
     LEAVE,
     REVIEW,
     SAVE,
-    SAVED_FORMS,
     SHOW,
     Review,
     answer_text,
-    save_command,
 )
 from tui.screens.base import AppScreen, Page, PageServices
 from tui.screens.deploy.answers import QuestionPane
@@ -52,7 +50,6 @@ from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
-FILE_NAME = "deploy_{job_id}_{time}.py"
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 AGAIN = "Retrying automatically; press {key} to retry now."
 TALL = 32
@@ -175,7 +172,8 @@ class DeployScreen(AppScreen):
         tones = tone_styles(self.app)
         lines: list[Text] = []
         for question in form.questions:
-            is_current, is_done = question.id == form.current, form.is_done(question)
+            is_current = question.id == form.current
+            is_done = not is_current and question.id != REVIEW and form.is_settled(question)
             sign, tone = ("▸", "key") if is_current else ("✓", "good") if is_done else ("·", "muted")
             title_tone = "strong" if is_current else "plain" if is_done else "muted"
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (question.title, tones[title_tone])))
@@ -251,13 +249,13 @@ class DeployScreen(AppScreen):
             forms = list(review.forms)
             position = forms.index(self.config_form) + 1 if self.config_form else 0
             self.config_form = forms[position % len(forms)]
-        elif action in SAVED_FORMS:
-            stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-            name, job_id = SAVED_FORMS[action], form.answers.job_id or "checkpoints"
-            path = Path(FILE_NAME.format(job_id=job_id, time=stamp))
-            if action != SAVE:
-                path = Path(f"{name}_{job_id}_{stamp}", "config.yaml")
-            self._feed.save(review.forms[name], path, save_command(action, path, ""))
+        elif action.startswith(SAVE):
+            name = action.removeprefix(SAVE)
+            of_job = f"{form.answers.job_id or 'checkpoints'}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
+            is_python = name == "python"
+            self._feed.save(
+                name, Path(f"deploy_{of_job}.py" if is_python else f"{name}_{of_job}/config.yaml")
+            )
         elif review.errors:
             self._refuse(form, review.errors[0].problem)
         elif action == DRY_RUN:
@@ -381,7 +379,7 @@ class DeployPage(Page):
             partial(
                 DeployFeed,
                 services.session,
-                Answers(self.job.id if self.job is not None else None, self.checkpoints),
+                DeployAnswers(self.job.id if self.job is not None else None, self.checkpoints),
                 known=self.run,
                 settings=services.settings.configuration.runs,
             ),
