@@ -67,7 +67,8 @@ async def follow(
     clock = clock or SystemClock()
 
     async def fetch() -> Deployment:
-        return await client.models.deployment(model_id, deployment_id)
+        deployment = await client.models.deployment(model_id, deployment_id)
+        return deployment.model_copy(update={"model_id": model_id})
 
     log: LogIncrements | None = None
     begun = clock.now()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 
-from api_client.definitions import Checkpoint as CheckpointToDeploy
 from api_client.definitions import CheckpointList, DeployCheckpointsConfig, LoRACheckpoint, SecretReference
 from api_client.deployment.instances import smallest_instance
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
-from api_client.models.checkpoints import ROOT_CHECKPOINT
 from api_client.servable import (
     adapter_ranks,
     check_rank,
@@ -19,13 +16,11 @@ from api_client.servable import (
     memory_problem,
     missing_parts,
     not_text,
-    rank_for,
     stored_weight_bytes,
 )
 from api_client.submission.findings import Finding, most_severe_first
-from api_client.words import counted
+from api_client.words import counted, listed
 
-_NAMED_AT_MOST = 12
 _DETAILS = "checkpoint_details"
 _BYTES_PER_GIB = 1024**3
 
@@ -55,51 +50,31 @@ def validate(
         findings += _checkpoint_findings(details, matches, checkpoints)
         if len(chosen) == len(matches):
             findings += _selection_findings(chosen, known_files)
-        findings += _adapter_findings(
-            details, [selected for selected in chosen if kind_of(selected) == "lora"]
-        )
+        findings += _adapter_findings(details, [match for match in chosen if kind_of(match) == "lora"])
     if not (config.model_name or "").strip():
         findings.append(Finding("error", "model_name", "the model has no name", "set a name"))
     findings += _compute_findings(config, instances)
     findings += _memory_findings(config, chosen, known_files, instances)
-    findings += _environment_findings(config, secret_names)
+    findings += _secret_findings(config, secret_names)
     return most_severe_first(findings)
 
 
 def _checkpoint_findings(
-    details: CheckpointList, matches: Sequence[Checkpoint | None], listed: Iterable[Checkpoint]
+    details: CheckpointList, matches: Sequence[Checkpoint | None], listed_checkpoints: Iterable[Checkpoint]
 ) -> Iterator[Finding]:
-    """Check each checkpoint against what its job has: the name, the kind of weights, the rank."""
-    for index, (item, match) in enumerate(zip(details.checkpoints, matches, strict=True)):
-        field, declared = f"{_DETAILS}.checkpoints.{index}", item.model_weight_format.value
+    """Check each checkpoint against what its job has: the name, and the rank of an adapter."""
+    for index, (selected, match) in enumerate(zip(details.checkpoints, matches, strict=True)):
+        field, job_id = f"{_DETAILS}.checkpoints.{index}", selected.training_job_id
         if match is None:
-            yield _unknown_name(f"{field}.checkpoint_name", item, listed)
-        elif (kind := kind_of(match)) not in ("other", declared):
-            problem = f"{item.checkpoint_name!r} is declared as {declared}, but is {kind}"
-            yield Finding(
-                "error", f"{field}.model_weight_format", problem, f"use the class for {kind} weights"
-            )
-        elif kind == "lora":
-            rank = item.lora_details.rank if isinstance(item, LoRACheckpoint) else None
-            if problem := check_rank(rank, adapter_ranks([match])):
-                remedy = "choose a rank that fits the adapter"
-                yield Finding("error", f"{field}.lora_details.rank", problem, remedy)
-
-
-def _unknown_name(field: str, item: CheckpointToDeploy, listed: Iterable[Checkpoint]) -> Finding:
-    names = [
-        checkpoint.checkpoint_id
-        for checkpoint in listed
-        if checkpoint.training_job_id in ("", item.training_job_id)
-    ]
-    problem = f"job {item.training_job_id} has no checkpoint {item.checkpoint_name!r}"
-    if not names:
-        return Finding("error", field, problem, "the job has no checkpoints; choose another job")
-    hint = "".join(f"did you mean {name!r}? " for name in get_close_matches(item.checkpoint_name, names, n=1))
-    more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-    return Finding(
-        "error", field, problem, f"{hint}it has {', '.join(map(repr, names[:_NAMED_AT_MOST]))}{more}"
-    )
+            of_job = [one for one in listed_checkpoints if one.training_job_id in ("", job_id)]
+            names = listed([repr(checkpoint.checkpoint_id) for checkpoint in of_job], 12)
+            problem = f"job {job_id} has no checkpoint {selected.checkpoint_name!r}"
+            yield Finding("error", f"{field}.checkpoint_name", problem, f"it has {names or 'none'}")
+        elif isinstance(selected, LoRACheckpoint) and (
+            problem := check_rank(selected.lora_details.rank, adapter_ranks([match]))
+        ):
+            remedy = "choose a rank that fits the adapter"
+            yield Finding("error", f"{field}.lora_details.rank", problem, remedy)
 
 
 def _selection_findings(
@@ -107,16 +82,12 @@ def _selection_findings(
 ) -> Iterator[Finding]:
     """Check the checkpoints together, and each for what vLLM needs to serve it."""
     field, names = f"{_DETAILS}.checkpoints", [checkpoint.checkpoint_id for checkpoint in chosen]
-    if not chosen:
-        yield Finding("error", field, "nothing to deploy", "choose at least one checkpoint")
-    elif reason := check_selection(chosen, files):
+    if reason := check_selection(chosen, files):
         yield Finding("error", field, reason, "choose other checkpoints")
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             problem = f"{names.count(name)} checkpoints are named {name!r}, but requests select one by name"
             yield Finding("warning", field, problem, "deploy them one at a time")
-    if names == [ROOT_CHECKPOINT]:
-        yield Finding("info", field, "'.' is the job's checkpoint folder itself")
     for index, checkpoint in enumerate(chosen):
         name, is_full = checkpoint.checkpoint_id, kind_of(checkpoint) == "full"
         if kind := not_text(checkpoint, files):
@@ -129,7 +100,6 @@ def _selection_findings(
 
 
 def _adapter_findings(details: CheckpointList, adapters: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """Check the adapters' base model, and report a rank that makes a difference: the request has none."""
     field, base_model = f"{_DETAILS}.base_model_id", (details.base_model_id or "").strip()
     inferred = next((checkpoint.base_model for checkpoint in adapters if checkpoint.base_model), None)
     if adapters and not base_model and not inferred:
@@ -138,15 +108,6 @@ def _adapter_findings(details: CheckpointList, adapters: Sequence[Checkpoint]) -
     elif base_model and inferred and base_model != inferred:
         problem = f"the adapter was trained on {inferred!r}, not on {base_model!r}"
         yield Finding("warning", field, problem, "the server uses the adapter's config")
-    ranks = [
-        selected.lora_details.rank for selected in details.checkpoints if isinstance(selected, LoRACheckpoint)
-    ]
-    # Values that are not numbers are rejected elsewhere.
-    chosen = max((rank for rank in ranks if type(rank) is int), default=0)
-    own = rank_for(adapter_ranks(adapters)).default if adapters else None
-    if own is not None and chosen > own:
-        problem = f"the config sets rank {chosen}, but the platform uses the adapter's own ({own})"
-        yield Finding("info", f"{_DETAILS}.checkpoints", problem)
 
 
 def _memory_findings(
@@ -175,28 +136,20 @@ def _compute_findings(
     compute = config.compute
     if compute is None:
         yield Finding("error", "compute", "no GPU is chosen", "choose a GPU type and count")
-        return
-    if compute.node_count != 1:
-        problem = "checkpoints are deployed on one node"
-        yield Finding("error", "compute.node_count", problem, "leave node_count at 1")
-    if instances is not None and smallest_instance(instances, compute) is None:
-        hardware = (
-            str(compute.accelerator or "") or f"{counted(compute.cpu_count, 'CPU')} and {compute.memory}"
-        )
-        problem = f"no single-node instance type has {hardware}"
+    elif instances is not None and smallest_instance(instances, compute) is None:
+        cpus = f"{counted(compute.cpu_count, 'CPU')} and {compute.memory}"
+        problem = f"no single-node instance type has {str(compute.accelerator or '') or cpus}"
         yield Finding("error", "compute.accelerator", problem, "choose one of the account's instance types")
 
 
-def _environment_findings(
+def _secret_findings(
     config: DeployCheckpointsConfig, secret_names: Iterable[str] | None
 ) -> Iterator[Finding]:
-    variables = config.runtime.environment_variables if config.runtime else {}
-    known_names = None if secret_names is None else set(secret_names)
+    variables = config.runtime.environment_variables if config.runtime and secret_names is not None else {}
+    names = set(secret_names or ())
     for name, value in variables.items():
-        field = f"runtime.environment_variables.{name}"
-        if not name or "=" in name or "\0" in name:
-            yield Finding("error", field, f"{name!r} is not a valid variable name", "rename it")
-        if isinstance(value, SecretReference) and known_names is not None and value.name not in known_names:
+        if isinstance(value, SecretReference) and value.name not in names:
             # The key may not see every team's secrets, so this is not an error.
             problem = f"the workspace has no secret {value.name!r}"
-            yield Finding("warning", field, problem, "add it to the workspace, or choose another")
+            remedy = "add it to the workspace, or choose another"
+            yield Finding("warning", f"runtime.environment_variables.{name}", problem, remedy)

@@ -6,7 +6,6 @@ The overrides are the official push flags. The config file is not changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
@@ -60,77 +59,54 @@ def apply_overrides(
 
 
 def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
-    compute, runtime = job.compute, job.runtime
-    count, entrypoint = overrides.node_count, overrides.entrypoint
+    compute, count, entrypoint = job.compute, overrides.node_count, overrides.entrypoint
     if count is not None and count < 1:
         raise ConfigurationError(f"invalid node count {count}: must be at least 1")
-    yield from _set(job, "name", "the job name", overrides.job_name, job.name or None)
-    yield from _apply_session(job, overrides)
-    yield from _set(compute, "accelerator", "the accelerator", overrides.accelerator, compute.accelerator)
-    own_count = compute.node_count if compute.node_count != 1 else None
-    yield from _set(compute, "node_count", "the node count", count, own_count)
+    yield from _set(job, "name", "the job name", overrides.job_name)
+    trigger, minutes = overrides.interactive_trigger, overrides.interactive_timeout_minutes
+    if trigger is not None or minutes is not None:
+        session = job.interactive_session = job.interactive_session or InteractiveSession()
+        member = _member(InteractiveSessionTrigger, "the interactive trigger", trigger)
+        yield from _set(session, "trigger", "the interactive trigger", member)
+        yield from _set(session, "timeout_minutes", "the interactive timeout", minutes)
+    yield from _set(compute, "accelerator", "the accelerator", overrides.accelerator)
+    yield from _set(compute, "node_count", "the node count", count)
     commands = None if entrypoint is None else [entrypoint]
-    yield from _set(runtime, "start_commands", "the entrypoint", commands, runtime.start_commands or None)
-    yield from _set(job, "priority", "the priority", overrides.priority, job.priority)
-    if overrides.availability is not None:
-        own = compute.availability_model
-        model = _member(AvailabilityModel, "the availability", overrides.availability)
-        if own is AvailabilityModel.SPOT and own is not model:  # dedicated is also the default
-            yield _replaced("availability_model", own.value, model.value)
-        compute.availability_model = model
+    yield from _set(job.runtime, "start_commands", "the entrypoint", commands)
+    yield from _set(job, "priority", "the priority", overrides.priority)
+    model = _member(AvailabilityModel, "the availability", overrides.availability)
+    yield from _set(compute, "availability_model", "the availability", model)
 
 
-def _set(part: BaseModel, field: str, what: str, value: object, own: object) -> Iterator[str]:
-    """Set a field unless ``value`` is None, and yield a warning if the config has a value of its ``own``."""
+def _set(part: BaseModel, field: str, what: str, value: Any) -> Iterator[str]:
+    """Set a field unless ``value`` is None, and yield a warning if the config has another than the default.
+
+    Raises ConfigurationError with the name of the override if the definition rejects its value.
+    """
+    own, default = getattr(part, field), type(part).model_fields[field].get_default(call_default_factory=True)
     if value is None:
         return
-    if own is not None:
-        yield _replaced(field, own, value)
-    with _naming_override(what, value):
-        setattr(part, field, value)
-
-
-def _apply_session(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
-    trigger, minutes = overrides.interactive_trigger, overrides.interactive_timeout_minutes
-    if trigger is None and minutes is None:
-        return
-    own = job.interactive_session
-    session = own or InteractiveSession()
-    usual = InteractiveSession()
-    if trigger is not None:
-        if own is not None and own.trigger != usual.trigger:
-            yield _replaced("interactive trigger", own.trigger.value, trigger)
-        session.trigger = _member(InteractiveSessionTrigger, "the interactive trigger", trigger)
-    if minutes is not None:
-        if own is not None and own.timeout_minutes != usual.timeout_minutes:
-            yield _replaced("interactive timeout", own.timeout_minutes, minutes)
-        with _naming_override("the interactive timeout", minutes):
-            session.timeout_minutes = minutes
-    job.interactive_session = session
-
-
-def _member(choices: type[E], what: str, value: str) -> E:
     try:
-        return choices(value.lower())
+        setattr(part, field, value)
+    except ValidationError as error:
+        reason = error.errors(include_url=False, include_context=False)[0]["msg"]
+        raise ConfigurationError(
+            f"{what} '{value}' is invalid: {reason.removeprefix('Value error, ')}"
+        ) from None
+    if own not in (None, "", default, getattr(part, field)):
+        yield f"{field}: {_text(value)} replaces the config's {_text(own)}"
+
+
+def _text(value: object) -> str:
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+def _member(choices: type[E], what: str, value: str | None) -> E | None:
+    try:
+        return None if value is None else choices(value.lower())
     except ValueError:
         names = ", ".join(member.value for member in choices)
         raise ConfigurationError(f"{what} '{value}' must be one of {names}") from None
-
-
-def _replaced(name: str, old: object, new: object) -> str:
-    return f"{name}: {new} replaces the config's {old}"
-
-
-@contextmanager
-def _naming_override(name: str, value: object) -> Iterator[None]:
-    """Raise ConfigurationError with this name if a definition rejects the value."""
-    reason = ""
-    try:
-        yield
-    except ValidationError as error:
-        reason = error.errors(include_url=False, include_context=False)[0]["msg"]
-    if reason:
-        raise ConfigurationError(f"{name} '{value}' is invalid: {reason.removeprefix('Value error, ')}")
 
 
 def project_payload(project: TrainingProject) -> dict[str, Any]:

@@ -10,16 +10,15 @@ from typing import Any, Literal
 from api_client.deployment import (
     Calls,
     DeployAnswers,
-    DeploymentResult,
+    DeploymentUpdate,
     calls,
     follow,
     serves_nothing,
-    truss_config_yaml,
 )
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.http.retry import LASTING, retrying
-from api_client.models import Deployment, Startup
+from api_client.models import Startup
 from api_client.models.logs import LogEntry, LogLine
 from tui.analysis.deployments import DeploymentChange, DeploymentVerb
 from tui.analysis.run.snapshot import RunSnapshot
@@ -46,15 +45,12 @@ class DeploySnapshot:
     """Why the last step failed; all answers are kept."""
     note: str = ""
     """A report of another action, such as a saved file."""
-    result: DeploymentResult | None = None
-    written_to: Path | None = None
-    deployment: Deployment | None = None
-    is_serving: bool = False
-    is_over: bool = False
+    sent: SentDeployment | None = None
+    update: DeploymentUpdate | None = None
+    """The deployment as it is now; None for a dry run."""
     startups: tuple[Startup, ...] = ()
     pending: str = ""
     """The change of the deployment that is being requested."""
-    truss_config: str = ""
     show_again: str = ""
     """The command that shows the deployment later; empty if there is none."""
     calls: Calls | None = None
@@ -193,56 +189,45 @@ class DeployFeed:
 
     async def follow(self, sent: SentDeployment, *, dry_run: bool = False) -> None:
         """Show what was sent; follow it unless it was a dry run."""
-        failure, result, remote = sent.not_written, sent.result, self._session.remote
+        failure, remote = sent.not_written, self._session.remote
         is_local = serves_nothing(remote)
-        show = remote.command_line("deployments", "show", result.version_id or "")
+        show = remote.command_line("deployments", "show", sent.result.version_id or "")
         self._change(
             stage="tried" if dry_run else "following",
-            result=result,
-            written_to=sent.written_to,
+            sent=sent,
             error=f"can't write the truss config: {why_not_written(failure)}" if failure else "",
-            truss_config=truss_config_yaml(result.truss_config),
-            show_again=show if result.version_id and not is_local else "",
+            show_again="" if is_local else show,
             serves_nothing=is_local,
         )
         if not dry_run:
-            await self._follow(result)
+            await self._follow(sent)
 
-    async def _follow(self, result: DeploymentResult, changed_from: str = "") -> None:
-        if result.model_id is None or result.version_id is None:
-            return
-        client = self._session.client
-        chosen = self.snapshot.form.chosen if self.snapshot.form else ()
-        ids = result.model_id, result.version_id
+    async def _follow(self, sent: SentDeployment, changed_from: str = "") -> None:
+        client, clock, result = self._session.client, self._session.clock, sent.result
+        ids = result.model_id or "", result.version_id or ""
         try:
-            updates = follow(
-                client, *ids, clock=self._session.clock, changed_from=changed_from, known=self._lines
-            )
-            async for update in updates:
+            async for update in follow(
+                client, *ids, clock=clock, changed_from=changed_from, known=self._lines
+            ):
                 self._lines += [entry for entry in update.lines if isinstance(entry, LogLine)]
                 self._on_log(update.lines)
-                self._change(
-                    is_serving=update.is_serving,
-                    is_over=update.is_finished,
-                    deployment=update.deployment.model_copy(update={"model_id": result.model_id}),
-                    calls=calls(client.remote, result, chosen) if update.is_serving else None,
-                )
+                how = calls(client.remote, result, self.form.chosen) if update.is_serving else None
+                self._change(update=update, calls=how)
             self._change(startups=await read_startups(client, *ids))
         except RequestError as error:
             self._change(error=f"Can't follow the deployment any longer: {error}")
 
     def change_of(self, verb: DeploymentVerb) -> DeploymentChange | None:
         """Return this change of the deployment; None while it makes no sense."""
-        deployment, form = self.snapshot.deployment, self.snapshot.form
-        if deployment is None or self.snapshot.pending or self.snapshot.stage != "following":
+        if self.snapshot.update is None or self.snapshot.pending:
             return None
-        change = DeploymentChange(verb, deployment, form.model_name if form else "")
+        change = DeploymentChange(verb, self.snapshot.update.deployment, self.form.model_name)
         return None if change.refusal else change
 
     async def change_deployment(self, verb: DeploymentVerb) -> None:
         """Request a change once, and follow the deployment again, whatever became of it."""
-        change, result = self.change_of(verb), self.snapshot.result
-        if change is None or result is None:
+        change, sent = self.change_of(verb), self.snapshot.sent
+        if change is None or sent is None:
             return
         self._change(pending=f"{change.doing}…", error="", note="")
         problem = note = changed_from = ""
@@ -256,4 +241,4 @@ class DeployFeed:
             note = "" if problem else outcome.reason or change.done
             changed_from = "" if problem or verb is DeploymentVerb.PROMOTE else change.deployment.status
         self._change(pending="", error=problem, note=note)
-        await self._follow(result, changed_from)
+        await self._follow(sent, changed_from)

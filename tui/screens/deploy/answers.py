@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option as ListOption
 
@@ -101,100 +100,101 @@ class QuestionPane(Vertical):
     def __init__(self, question: Question) -> None:
         super().__init__()
         self.question = question
+        self._field: CheckboxList | ChoiceList | Input | TextArea
+        """The widget that holds the answer."""
+        if question.kind == "choices":
+            self._field = CheckboxList(question.options, _names(question.proposal))
+        elif question.kind == "pairs":
+            self._field = TextArea(question.default_text, id="pairs", show_line_numbers=False, compact=True)
+        elif question.kind in ("text", "number"):
+            self._field = Input(question.default_text, id="text", compact=True)
+        else:
+            self._field = _list_of(question)
 
     def compose(self) -> ComposeResult:
-        question = self.question
-        match question.kind:
-            case "review":
-                rows, actions = _review_rows(question)
-                page = ChoiceList(*rows, None, *actions)
-                page.highlighted = len(rows) + [action.disabled for action in actions].index(False)
-                yield page
-            case "choices":
-                yield CheckboxList(question.options, _names(question.proposal))
-            case "pairs":
-                yield TextArea(question.default_text, id="pairs", show_line_numbers=False, compact=True)
-                key = key_on(self, "deploy.next")
-                yield Static(f"One {question.remark} per line; {key} continues", classes="hint")
-            case kind:
-                if question.options:
-                    yield _choice_list(question)
-                if question.options and kind != "choice":
-                    yield Static("Choose above or type one:", classes="hint")
-                if kind != "choice":
-                    yield Input(question.default_text, id="text", compact=True)
+        if isinstance(self._field, Input) and self.question.options:
+            yield _list_of(self.question)
+            yield Static("Choose above or type one:", classes="hint")
+        yield self._field
+        if isinstance(self._field, TextArea):
+            key = key_on(self, "deploy.next")
+            yield Static(f"One {self.question.remark} per line; {key} continues", classes="hint")
 
     @property
     def is_changed(self) -> bool:
         """True if the user has typed or marked something that is not answered yet."""
-        typed = [field.value for field in self.query(Input)] + [area.text for area in self.query(TextArea)]
-        is_marked = any(marks.is_changed for marks in self.query(CheckboxList))
-        return is_marked or any(text != self.question.default_text for text in typed)
+        match self._field:
+            case CheckboxList():
+                return self._field.is_changed
+            case Input():
+                return self._field.value != self.question.default_text
+            case TextArea():
+                return self._field.text != self.question.default_text
+        return False
 
     def revise(self, question: Question) -> bool:
         """Show newer facts for the same question; return False if it must be asked again."""
-        before = self.question
+        before, self.question = self.question, question
         if question.id != before.id:
             return False
-        self.question = question
         if (question.default, question.options) == (before.default, before.options):
             return True
-        if question.kind == "review":
-            rows, actions = _review_rows(question)
-            return all(_replace_prompts(page, [*rows, *actions]) for page in self.query(ChoiceList))
-        marks = self.query(CheckboxList)
-        return bool(marks) and marks.first().revise(question.options, _names(question.proposal))
+        if isinstance(self._field, CheckboxList):
+            return self._field.revise(question.options, _names(question.proposal))
+        return isinstance(self._field, ChoiceList) and _replace_prompts(self._field, _rows(question))
 
     def on_mount(self) -> None:
         self.take_focus()
 
     def take_focus(self) -> None:
-        for selector in ("Input", "OptionList, TextArea"):
-            for widget in self.query(selector).results(Widget):  # none before the pane is mounted
-                self.screen.set_focus(widget)
-                return
+        if self._field.is_mounted:
+            self.screen.set_focus(self._field)
 
     @on(CheckboxList.Complete)
     @on(Input.Submitted)
     def give(self) -> None:
-        for marks in self.query(CheckboxList):
-            self._post(marks.answer())
+        """Post the answer; do nothing until the question is mounted."""
+        if not self._field.is_mounted:
             return
-        for area in self.query(TextArea):
-            self._post(area.text)
-            return
-        for field in self.query(Input):
-            self._post(field.value)
-            return
-        for options in self.query(OptionList):
-            if options.highlighted is not None:
-                self._post(options.get_option_at_index(options.highlighted).id)
+        match self._field:
+            case CheckboxList():
+                self._post(self._field.answer())
+            case Input():
+                self._post(self._field.value)
+            case TextArea():
+                self._post(self._field.text)
+            case OptionList(highlighted=int(index)):
+                self._post(self._field.get_option_at_index(index).id)
 
     def _post(self, answer: Answer) -> None:
         self.post_message(self.Answered(self.question.id, answer))
 
     @on(OptionList.OptionSelected)
     def _option_chosen(self, event: OptionList.OptionSelected) -> None:
-        for field in self.query(Input):
-            field.value = event.option.id or ""
-            self.screen.set_focus(field)
-            return
-        self._post(event.option.id)
+        if isinstance(self._field, Input):
+            self._field.value = event.option.id or ""
+            self.take_focus()
+        else:
+            self._post(event.option.id)
 
 
-def _choice_list(question: Question) -> ChoiceList:
-    options = ChoiceList(*map(_list_option, question.options))
-    values = [option.value for option in question.options]
-    if str(question.proposal) in values:
-        options.highlighted = values.index(str(question.proposal))
-    return options
+def _list_of(question: Question) -> ChoiceList:
+    """Return the list of options; of the review, the answers and then the actions."""
+    rows = _rows(question)
+    answers = sum(option.value.startswith(CHANGE) for option in question.options)
+    choices = ChoiceList(*rows[:answers], *([None] if answers else []), *rows[answers:])
+    values = [row.id for row in rows]
+    if question.kind == "review":
+        choices.highlighted = answers + [row.disabled for row in rows[answers:]].index(False)
+    elif str(question.proposal) in values:
+        choices.highlighted = values.index(str(question.proposal))
+    return choices
 
 
-def _review_rows(question: Question) -> tuple[list[ListOption], list[ListOption]]:
-    """Return the answers, a row each, and the actions, which are shown below them."""
+def _rows(question: Question) -> list[ListOption]:
     answers = [option for option in question.options if option.value.startswith(CHANGE)]
     actions = [option for option in question.options if not option.value.startswith(CHANGE)]
-    return [_answer_row(option) for option in answers], list(map(_list_option, actions))
+    return [*map(_answer_row, answers), *map(_list_option, actions)]
 
 
 def _replace_prompts(page: OptionList, options: Sequence[ListOption]) -> bool:

@@ -51,7 +51,6 @@ from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
 
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
-AGAIN = "Retrying automatically; press {key} to retry now."
 TALL = 32
 """Rows from which the review shows the config below the answers without being asked."""
 
@@ -78,8 +77,8 @@ class DeployScreen(AppScreen):
         super().__init__()
         self._remote_name = remote_name
         self._pane: QuestionPane | None = None
-        self._refusal = ("", "")
-        """A question and why its answer was refused; shown until the next answer, even if facts arrive."""
+        self._refusal = ""
+        """Why the answer was refused; shown until the next one, even if facts arrive."""
         self._feed = feed_with(
             publish=self.publish, on_log=lambda lines: self.post_message(self.LogArrived(lines))
         )
@@ -115,7 +114,8 @@ class DeployScreen(AppScreen):
         self.update_classes({f"-{name}": name == stage for name in stages})
         waiting = WAITING.get(stage, "")
         if stage == "loading" and snapshot.error:
-            waiting += f"\n\n✗ {sanitize(snapshot.error)}\n{AGAIN.format(key=self.key_for('screen.refresh'))}"
+            again = f"Retrying automatically; press {self.key_for('screen.refresh')} to retry now."
+            waiting += f"\n\n✗ {sanitize(snapshot.error)}\n{again}"
         self.query_one("#waiting", WrappedText).update(waiting)
         self.refresh_bindings()
         self._show_header(snapshot)
@@ -124,8 +124,7 @@ class DeployScreen(AppScreen):
                 pane.take_focus()  # it lost the focus while hidden behind a result
             self._show_question(form)
             self._show_problem(form)
-        if stage in ("tried", "following"):
-            self.query_one(DeploymentPane).show(snapshot)
+        self.query_one(DeploymentPane).show(snapshot)
 
     def watch_config_form(self) -> None:
         if self.snapshot.form is not None:
@@ -156,7 +155,7 @@ class DeployScreen(AppScreen):
         if self._pane is None or not self._pane.revise(question):
             # No worker waits for this: canceling it would cancel the tasks of the removed widgets, and with
             # them the app's, which waits for them, too.
-            self._pane = QuestionPane(question)
+            self._pane, self._refusal = QuestionPane(question), ""
             box = self.query_one("#answer", Vertical)
             box.remove_children()
             box.mount(self._pane)
@@ -182,13 +181,12 @@ class DeployScreen(AppScreen):
         return Text("\n").join(lines)
 
     def _refuse(self, form: DeployForm, problem: str) -> None:
-        self._refusal = (form.question.id, problem)
+        self._refusal = problem
         self._show_problem(form)
 
     def _show_problem(self, form: DeployForm) -> None:
-        question_id, refusal = self._refusal
-        question, note = form.question, self.snapshot.note
-        problem = self.snapshot.error or question.objection or (refusal if question_id == question.id else "")
+        note = self.snapshot.note
+        problem = self.snapshot.error or form.question.objection or self._refusal
         line, tones = self.query_one("#problem", WrappedText), tone_styles(self.app)
         line.display = bool(problem or note)
         line.update(
@@ -200,17 +198,13 @@ class DeployScreen(AppScreen):
 
     def _show_review(self, form: DeployForm) -> None:
         review = form.review if form.current == REVIEW else None
-        is_shown = review is not None and bool(self.config_form)
-        self.query_one("#made-pane").display = is_shown
-        self.set_class(is_shown, "-config")
+        made = review.forms[self.config_form] if review and self.config_form else ""
+        self.query_one("#made-pane").display = bool(made)
+        self.set_class(bool(made), "-config")
+        self.query_one("#made", Static).update(Text("\n".join(map(sanitize_beginning, made.splitlines()))))
         findings = self.query_one("#findings", WrappedText)
         findings.display = review is not None and bool(review.findings)
-        if review is None:
-            return
-        findings.update(Text("\n").join(map(self._finding_line, review.findings)))
-        if self.config_form:
-            lines = review.forms[self.config_form].splitlines()
-            self.query_one("#made", Static).update(Text("\n".join(map(sanitize_beginning, lines))))
+        findings.update(Text("\n").join(map(self._finding_line, review.findings if review else ())))
 
     def _finding_line(self, finding: Finding) -> Text:
         signs = {"error": ("✗", "bad"), "warning": ("▲", "warn")}
@@ -225,7 +219,6 @@ class DeployScreen(AppScreen):
         form = self.snapshot.form
         if form is None or self.snapshot.stage != "asking" or form.current != message.question_id:
             return  # a second enter, typed before the first one was taken
-        self._refusal = ("", "")
         if form.current == REVIEW:
             self._act(str(message.answer), form)
         elif problem := form.question.problem(message.answer):
@@ -235,8 +228,8 @@ class DeployScreen(AppScreen):
 
     @on(Input.Changed, "#text")
     def _typed(self, event: Input.Changed) -> None:
-        form, refusal = self.snapshot.form, self._refusal[1]
-        if form is not None and refusal and form.question.problem(event.value) != refusal:
+        form = self.snapshot.form
+        if form is not None and self._refusal and form.question.problem(event.value) != self._refusal:
             self._refuse(form, "")
 
     def _act(self, action: str, form: DeployForm) -> None:
@@ -318,13 +311,12 @@ class DeployScreen(AppScreen):
 
     def action_copy(self) -> None:
         form = self.snapshot.form
-        if self.snapshot.stage in ("tried", "following"):
-            text = self.query_one(DeploymentPane).to_copy
-            if text:
-                self.post_message(CopyRequested(text, "call", lines=True))
-        elif form is not None and form.current == REVIEW:
+        text, name = self.query_one(DeploymentPane).to_copy, "call"
+        if self.snapshot.stage == "asking" and form is not None and form.current == REVIEW:
             name = self.config_form or "python"
-            self.post_message(CopyRequested(form.review.forms[name], name, lines=True))
+            text = form.review.forms[name]
+        if text:
+            self.post_message(CopyRequested(text, name, lines=True))
 
     def action_refresh(self) -> None:
         if self.snapshot.form is None:
