@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -20,8 +20,8 @@ from api_client.submission.workspace import (
     ArchivedFile,
     DroppedEntry,
     Survey,
-    lay_out,
     read_ignore_rules,
+    resolve_folders,
 )
 from api_client.words import listed
 
@@ -50,7 +50,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     Raises ArchiveError for an invalid workspace, an unusable ``.truss_ignore``, or more than
     ``MAXIMUM_BYTES``.
     """
-    layout = lay_out(config_dir, workspace)
+    layout = resolve_folders(config_dir, workspace)
     survey = Survey(read_ignore_rules(layout), layout)
     survey.walk(layout.root, "")
     for external in layout.externals:
@@ -59,13 +59,24 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     files = tuple(sorted(survey.files, key=lambda each: each.name))
     size_bytes = _archive_size_bytes(files)
     if size_bytes > MAXIMUM_BYTES:
-        raise ArchiveError(_too_large(size_bytes, files))
-    return ArchivePlan(
-        files,
-        tuple(sorted(survey.dropped)),
-        size_bytes,
-        (*layout.warnings, *survey.warnings, *_rules_warning(survey.surprising), *_size_warning(size_bytes)),
-    )
+        largest = sorted(files, key=lambda file: -file.size_bytes)[:_MOST_NAMES]
+        names = ", ".join(f"{file.name} ({_gigabytes(file.size_bytes)})" for file in largest)
+        raise ArchiveError(
+            f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "
+            f"files: {names}. Exclude some with exclude_dirs or a {IGNORE_FILE} file"
+        )
+    warnings = [*layout.warnings, *survey.warnings]
+    if survey.surprising:
+        warnings.append(
+            f"excluded by the official built-in rules: {listed(sorted(survey.surprising), _MOST_NAMES)}"
+            f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
+        )
+    if size_bytes > LARGE_BYTES:
+        warnings.append(
+            f"the archive is {_gigabytes(size_bytes)}: above 1 GB, keep weights and data in object storage "
+            f"(weights=[…]) or in the cache"
+        )
+    return ArchivePlan(files, tuple(sorted(survey.dropped)), size_bytes, tuple(warnings))
 
 
 def write_archive(
@@ -93,9 +104,6 @@ def write_archive(
     except OSError as error:
         raise ArchiveError(f"can't write the archive to {to}: {why_not_written(error)}") from error
     report(total_bytes, total_bytes)
-    size_bytes = to.stat().st_size
-    if size_bytes > MAXIMUM_BYTES:
-        raise ArchiveError(_too_large(size_bytes, plan.files))
     return to
 
 
@@ -144,11 +152,11 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> 
             raise
 
 
-def _member(name: str, found: os.stat_result) -> tarfile.TarInfo:
+def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
     """Create a header without data of this machine: no owner, whole seconds."""
     member = tarfile.TarInfo(name)
-    member.mode = found.st_mode & _PERMISSIONS
-    member.mtime = int(found.st_mtime)
+    member.mode = status.st_mode & _PERMISSIONS
+    member.mtime = int(status.st_mtime)
     return member
 
 
@@ -167,31 +175,6 @@ def _header_bytes(each: ArchivedFile) -> int:
     if is_link:
         member.type, member.linkname = tarfile.SYMTYPE, str(each.path.readlink())
     return len(member.tobuf(tarfile.PAX_FORMAT))
-
-
-def _rules_warning(surprising: list[str]) -> Iterator[str]:
-    if surprising:
-        yield (
-            f"excluded by the official built-in rules: {listed(sorted(surprising), _MOST_NAMES)}"
-            f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
-        )
-
-
-def _size_warning(size_bytes: int) -> Iterator[str]:
-    if size_bytes > LARGE_BYTES:
-        yield (
-            f"the archive is {_gigabytes(size_bytes)}: above 1 GB, keep weights and data in object storage "
-            f"(weights=[…]) or in the cache"
-        )
-
-
-def _too_large(size_bytes: int, files: tuple[ArchivedFile, ...]) -> str:
-    largest = sorted(files, key=lambda file: -file.size_bytes)[:_MOST_NAMES]
-    names = ", ".join(f"{file.name} ({_gigabytes(file.size_bytes)})" for file in largest)
-    return (
-        f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "
-        f"files: {names}. Exclude some with exclude_dirs or a {IGNORE_FILE} file"
-    )
 
 
 def _gigabytes(size_bytes: int) -> str:

@@ -22,29 +22,20 @@ from api_client.errors import ArchiveError
 from api_client.files import read_small_file
 
 IGNORE_FILE = ".truss_ignore"  # at the root of the archived folder; replaces all built-in rules
-_COMPILED = ("__pycache__/", "*.py[cod]", "*$py.class", "*.so", "cython_debug/")
-_PACKAGED = (
-    ".Python", "build/", "develop-eggs/", "dist/", "downloads/", "eggs/", ".eggs/", "lib/", "lib64/",
-    "parts/", "sdist/", "var/", "wheels/", "share/python-wheels/", "*.egg-info/", ".installed.cfg",
-    "*.egg", "MANIFEST", "*.manifest", "*.spec", "pip-log.txt", "pip-delete-this-directory.txt",
+BUILT_IN_RULES = (
+    "__pycache__/", "*.py[cod]", "*$py.class", "*.so", "cython_debug/", ".Python", "build/",
+    "develop-eggs/", "dist/", "downloads/", "eggs/", ".eggs/", "lib/", "lib64/", "parts/", "sdist/",
+    "var/", "wheels/", "share/python-wheels/", "*.egg-info/", ".installed.cfg", "*.egg", "MANIFEST",
+    "*.manifest", "*.spec", "pip-log.txt", "pip-delete-this-directory.txt", "htmlcov/", ".tox/", ".nox/",
+    ".coverage", ".coverage.*", ".cache", "nosetests.xml", "coverage.xml", "*.cover", "*.py,cover",
+    ".hypothesis/", ".pytest_cache/", "cover/", "*.mo", "*.pot", "*.log", "local_settings.py",
+    "db.sqlite3", "db.sqlite3-journal", "instance/", ".webassets-cache", ".scrapy", "docs/_build/",
+    ".pybuilder/", "target/", ".ipynb_checkpoints", "profile_default/", "ipython_config.py", ".pdm.toml",
+    "__pypackages__/", "celerybeat-schedule", "celerybeat.pid", "*.sage.py", ".env", ".venv", "env/",
+    "venv/", "ENV/", "env.bak/", "venv.bak/", ".spyderproject", ".spyproject", ".ropeproject",
+    ".mypy_cache/", ".dmypy.json", "dmypy.json", ".ruff_cache/", ".pyre/", ".pytype/", ".DS_Store",
+    ".git", "*.tmp", "*.swp",
 )  # fmt: skip
-_TESTED = (
-    "htmlcov/", ".tox/", ".nox/", ".coverage", ".coverage.*", ".cache", "nosetests.xml", "coverage.xml",
-    "*.cover", "*.py,cover", ".hypothesis/", ".pytest_cache/", "cover/",
-)  # fmt: skip
-_FRAMEWORKS = (
-    "*.mo", "*.pot", "*.log", "local_settings.py", "db.sqlite3", "db.sqlite3-journal", "instance/",
-    ".webassets-cache", ".scrapy", "docs/_build/", ".pybuilder/", "target/", ".ipynb_checkpoints",
-    "profile_default/", "ipython_config.py", ".pdm.toml", "__pypackages__/", "celerybeat-schedule",
-    "celerybeat.pid", "*.sage.py",
-)  # fmt: skip
-_ENVIRONMENTS = (".env", ".venv", "env/", "venv/", "ENV/", "env.bak/", "venv.bak/")
-_TOOLS = (
-    ".spyderproject", ".spyproject", ".ropeproject", ".mypy_cache/", ".dmypy.json", "dmypy.json",
-    ".ruff_cache/", ".pyre/", ".pytype/", ".DS_Store", ".git", "*.tmp", "*.swp",
-)  # fmt: skip
-
-BUILT_IN_RULES = (*_COMPILED, *_PACKAGED, *_TESTED, *_FRAMEWORKS, *_ENVIRONMENTS, *_TOOLS)
 """The official client's own list. None of the rules negates another, so their order does not matter."""
 
 SURPRISING_RULES = frozenset(
@@ -111,7 +102,7 @@ class WorkspaceLayout:
     warnings: tuple[str, ...] = ()
 
 
-def lay_out(config_dir: Path, workspace: Workspace | None) -> WorkspaceLayout:
+def resolve_folders(config_dir: Path, workspace: Workspace | None) -> WorkspaceLayout:
     """Determine the folders to archive. Raises ArchiveError naming an unusable setting."""
     config_dir = Path(os.path.abspath(config_dir))  # noqa: PTH100 – links in the path stay as they are
     if not config_dir.is_dir():
@@ -213,9 +204,8 @@ class Survey:
                     self._take_link(entry, name, here, waiting)
                 elif entry.is_dir():
                     if self.is_included(name, is_folder=True):
-                        # Only links can lead back up.
-                        real = {os.path.realpath(entry.path)} if self._layout.follows_links else set()
-                        waiting.append(_Folder(entry.path, name + "/", here.above | real))
+                        real = os.path.realpath(entry.path)
+                        waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
                 elif self.is_included(name, is_folder=False):
                     self._take_file(Path(entry.path), name, entry.stat())
 
@@ -240,8 +230,7 @@ class Survey:
             reason = error.strerror or type(error).__name__
             if not prefix:
                 raise ArchiveError(f"{folder.path} cannot be read: {reason}") from None
-            self._drop(prefix, f"cannot be read: {reason}")
-            self.warnings.append(f"{prefix} is not in the archive: it cannot be read ({reason})")
+            self._drop(prefix, f"cannot be read ({reason})", warns=True)
             return []
         if not entries and prefix:
             self._drop(prefix, "empty folder (archives contain only files)")
@@ -253,7 +242,7 @@ class Survey:
             is_folder, status = entry.is_dir(), entry.stat()
         except OSError:
             if self.is_included(name, is_folder=False):
-                self._drop_link(name, "a broken link")
+                self._drop(name, "a broken link", warns=True)
             return
         # If links are kept, the rules see a link to a folder as a file, as in git.
         if not self.is_included(name, is_folder=is_folder):
@@ -263,27 +252,25 @@ class Survey:
             if not is_folder:
                 self._take_file(Path(real), name, status)
             elif real in here.above:
-                self._drop_link(name, "a link to a folder that contains it")
+                self._drop(name, "a link to a folder that contains it", warns=True)
             else:
                 waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
         elif is_folder:
-            self._drop_link(name, "a link to a folder, which is not followed")
+            self._drop(name, "a link to a folder, which is not followed", warns=True)
         elif not stat.S_ISREG(status.st_mode):
             self._drop(name, "not a plain file")
         elif Path(entry.path).readlink().is_absolute() or not Path(real).is_relative_to(self._real_root):
-            self._drop_link(name, "a link that leads out of the folder")
+            self._drop(name, "a link that leads out of the folder", warns=True)
         else:
             self.files.append(ArchivedFile(Path(entry.path), name, 0))
 
-    def _drop_link(self, name: str, reason: str) -> None:
-        self._drop(name, reason)
-        self.warnings.append(f"{name} is not in the archive: it is {reason}")
-
-    def _take_file(self, path: Path, name: str, found: os.stat_result) -> None:
-        if stat.S_ISREG(found.st_mode):
-            self.files.append(ArchivedFile(path, name, found.st_size))
+    def _take_file(self, path: Path, name: str, status: os.stat_result) -> None:
+        if stat.S_ISREG(status.st_mode):
+            self.files.append(ArchivedFile(path, name, status.st_size))
         else:
             self._drop(name, "not a plain file")
 
-    def _drop(self, name: str, reason: str) -> None:
+    def _drop(self, name: str, reason: str, *, warns: bool = False) -> None:
         self.dropped.append(DroppedEntry(name, reason))
+        if warns:
+            self.warnings.append(f"{name} is not in the archive: it is {reason}")

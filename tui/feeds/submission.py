@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -167,10 +166,7 @@ class SubmissionFeed:
         self._change(stage="loading", config=config, error="")
         stop = Event()  # Otherwise the program could not exit while the config runs.
         try:
-            # Run it in a separate process: its output and prompts must not reach this terminal.
-            loaded = await asyncio.to_thread(
-                load_training_project, config, python=Path(sys.executable), stop=stop
-            )
+            loaded = await asyncio.to_thread(load_training_project, config, stop=stop)
         except ApiClientError as error:
             self._change(stage="choosing", error=str(error))
             return

@@ -15,7 +15,6 @@ from api_client.clock import Clock, SystemClock
 from api_client.definitions import DeployCheckpointsConfig
 from api_client.deployment import (
     DeploymentResult,
-    ListedInstance,
     deploy,
     listed_instances,
     write_truss_config,
@@ -77,7 +76,7 @@ async def read_facts(client: TrainingClient, form: DeployForm, project_id: str |
     Raises RequestError; NotFound for an unknown job.
     """
     job_ids = form.job_ids
-    jobs, instances = await asyncio.gather(_jobs(client, job_ids, project_id), _instances(client))
+    jobs, instances = await asyncio.gather(_jobs(client, job_ids, project_id), listed_instances(client))
     options = client.remote.options or ()
     facts = Facts(form.facts.now, jobs=tuple(jobs), instances=instances, command_options=options)
     if job_ids or not form.asks_checkpoints:
@@ -116,20 +115,6 @@ async def _jobs(
     if job_ids:
         return list(await asyncio.gather(*(client.jobs.find(job_id) for job_id in job_ids)))
     return await client.jobs.search(project_id=project_id)
-
-
-async def _instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
-    """Return the instance types, with REST prices where GraphQL has none."""
-    instances, prices = await asyncio.gather(
-        listed_instances(client), _optional_answer(client.account.instance_type_prices)
-    )
-    by_id = {instance.instance_type.id: instance.price for instance in prices or []}
-    return tuple(
-        instance
-        if instance.price is not None
-        else instance.model_copy(update={"price": by_id.get(instance.id)})
-        for instance in instances
-    )
 
 
 async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFile, ...] | None:
