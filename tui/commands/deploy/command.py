@@ -90,8 +90,7 @@ async def _deploy(
     if not can_ask():
         _check_checkpoints(form)
         _require_answers(form, cli_options)
-    if len(facts.jobs) == 1:
-        form = await deployer.with_health(form)
+    form = await deployer.with_health(form)
     if not form.missing:
         form, remarks = with_defaults(form)
         for text in remarks:
@@ -99,8 +98,6 @@ async def _deploy(
         if form.problems and not can_ask():
             problems = (f"{flag}: {problem}" for flag, problem in form.problems.items())
             raise CommandFailed("\n".join(problems), ExitCode.USAGE)
-        if not form.problems and (cli_options.assume_yes or cli_options.dry_run):
-            return await deployer.finish(form)
     return await deployer.run(form)
 
 

@@ -24,14 +24,13 @@ from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.tables import Cell, render_facts
+from tui.commands.support.terminal import can_ask
 from tui.forms.deployment import DeployForm
 from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, REVIEW, SAVE, Review
 from tui.readers.deployment import SentDeployment, deploying_command, read_checkpoints, send
 from tui.readers.deployments import read_startups
 from tui.system.saved_files import own_path
 from tui.text.sanitize import sanitize, sanitize_multiline
-
-KEYS_HELP = "enter: next · shift+tab: back · esc: leave; answers are kept"
 
 
 class Deployer:
@@ -42,16 +41,16 @@ class Deployer:
         self._decided = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
         """The action that is run at the review without asking, if it is possible."""
         self._done_something = False
-        self._remark = output.remark
+        self._remark = _remark if can_ask() else output.remark
 
     async def run(self, form: DeployForm) -> ExitCode:
         """Ask the open questions, carry out the chosen actions, and return the exit code.
 
-        Raises CommandFailed, also if the first question has no answer, and KeyboardInterrupt.
+        Raises CommandFailed, also if the first question has no answer, and KeyboardInterrupt; without a
+        terminal, any error of the action that is decided.
         """
-        self._remark = _remark
         if not self._decided:
-            _remark(KEYS_HELP)
+            _remark("enter: next · shift+tab: back · esc: leave; answers are kept")
         outcome: DeployForm | ExitCode = form
         while not isinstance(outcome, ExitCode):
             outcome = await (self._read(outcome) if outcome.needs_checkpoints else self._ask(outcome))
@@ -60,12 +59,14 @@ class Deployer:
     async def _ask(self, form: DeployForm) -> DeployForm | ExitCode:
         question = form.question
         if question.id == REVIEW:
-            facts = render_facts(_answer_facts(form.review), paint=lambda text, _tone: text)
-            click.echo(facts, err=True)
-            self._print_findings(form.review)
-            if self._decided and not question.problem(self._decided):
-                action, self._decided = self._decided, ""
+            for finding in form.review.findings:
+                self._output.remark(finding_text(finding))
+            action, self._decided = self._decided, ""
+            if action and not question.problem(action):
                 return await self.act(form, action)
+            if not can_ask():
+                raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
+            click.echo(render_facts(_answer_facts(form.review), paint=lambda text, _tone: text), err=True)
         if question.refusal:
             if not form.can_go_back:
                 raise CommandFailed(question.refusal, ExitCode.USAGE)
@@ -77,20 +78,6 @@ class Deployer:
         if isinstance(answer, FormMove):
             return form.back()
         return await self.act(form, str(answer)) if question.id == REVIEW else form.answered(answer)
-
-    async def finish(self, form: DeployForm) -> ExitCode:
-        """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
-        review = form.review
-        self._print_findings(review)
-        if review.errors:
-            raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
-        if self._cli_options.dry_run:
-            return await self._dry_run(review)
-        return await self._deploy(form, review)
-
-    def _print_findings(self, review: Review) -> None:
-        for finding in review.findings:
-            self._output.remark(finding_text(finding))
 
     def _left(self) -> ExitCode:
         if self._done_something:
@@ -141,6 +128,8 @@ class Deployer:
                 for text in review.forms.values():
                     click.echo(sanitize_multiline(text) + "\n", err=True)
         except (ApiClientError, CommandFailed, OSError) as error:
+            if not can_ask():
+                raise
             self._remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
         return form
 
@@ -196,7 +185,7 @@ class Deployer:
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
         """Print status and log to stderr until it serves or fails; return the last status and code."""
-        status, code = "", ExitCode.DEPLOY_FAILED
+        status, is_serving = "", False
         ids = result.model_id or "", result.version_id or ""
         try:
             async for update in follow(self._client, *ids):
@@ -206,14 +195,13 @@ class Deployer:
                 for entry in update.lines:
                     for line in entry.message.splitlines() if isinstance(entry, LogLine) else ():
                         self._remark(f"  {line}")
-                if update.is_finished and update.is_serving:
-                    code = ExitCode.OK
+                is_serving = update.is_serving
             if text := startup_text(await read_startups(self._client, *ids)):
                 self._remark(f"last start: {text}")
         except asyncio.CancelledError:
             self._remark(f"the deployment continues: {result.link}")
             raise
-        return status, code
+        return status, ExitCode.OK if is_serving else ExitCode.DEPLOY_FAILED
 
     async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
         """Send the config; after a deployment an error of writing the truss config is only reported."""
