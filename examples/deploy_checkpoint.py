@@ -8,16 +8,8 @@ import os
 import sys
 
 from api_client import TrainingClient, resolve_remote
-from api_client.deployment import (
-    DeployAnswers,
-    adapter_ranks,
-    build_config,
-    deploy,
-    follow,
-    listed_instances,
-    rank_for,
-    validate,
-)
+from api_client.deployment import DeployAnswers, build_config, deploy, follow, listed_instances, validate
+from api_client.servable import adapter_ranks, rank_for
 
 
 async def main(job_id: str, name: str, *, for_real: bool) -> int:

@@ -37,15 +37,3 @@ from api_client.deployment.sending import deployment_request as deployment_reque
 from api_client.deployment.sending import equivalent_command as equivalent_command
 from api_client.deployment.sending import normal_gpu as normal_gpu
 from api_client.deployment.validation import validate as validate
-from api_client.servable import RankAdvice as RankAdvice
-from api_client.servable import adapter_ranks as adapter_ranks
-from api_client.servable import check_rank as check_rank
-from api_client.servable import check_selection as check_selection
-from api_client.servable import kind_of as kind_of
-from api_client.servable import memory_hint as memory_hint
-from api_client.servable import needed_gpu_bytes as needed_gpu_bytes
-from api_client.servable import rank_for as rank_for
-from api_client.servable import relevant_files as relevant_files
-from api_client.servable import selectable as selectable
-from api_client.servable import stored_weight_bytes as stored_weight_bytes
-from api_client.submission.findings import Finding as Finding

@@ -138,46 +138,42 @@ def deployment_request(
     config: DeployCheckpointsConfig, *, instance_type_id: str, dry_run: bool
 ) -> dict[str, Any]:
     """Build the mutation's ``request``. Base model, ranks and folders are not sent: the server finds them."""
-    details = config.checkpoint_details
+    details = config.checkpoint_details or CheckpointList()
     variables = config.runtime.environment_variables if config.runtime else {}
     return {
         "metadata": {"oracle_name": config.model_name},
         "weights_sources": [
             *(
-                _training_checkpoint(selected.training_job_id, selected.checkpoint_name)
-                for selected in (details.checkpoints if details else [])
+                {
+                    "weight_source_type": "B10_CHECKPOINTING",
+                    "b10_training_checkpoint_weights_source": {
+                        "checkpoint": checkpoint.model_dump(include={"training_job_id", "checkpoint_name"})
+                    },
+                }
+                for checkpoint in details.checkpoints
             ),
-            *(_loops_checkpoint(selected) for selected in (details.loops_checkpoint_ids if details else [])),
+            *(
+                {
+                    "weight_source_type": "B10_LOOPS_CHECKPOINTING",
+                    "b10_loops_checkpoint_weights_source": {"checkpoint": {"loops_checkpoint_id": loops_id}},
+                }
+                for loops_id in details.loops_checkpoint_ids
+            ),
         ],
         "inference_stack": {
             "stack_type": "VLLM",
-            "environment_variables": [_variable(name, value) for name, value in variables.items()],
+            "environment_variables": [
+                {
+                    "name": name,
+                    "value": value.name if isinstance(value, SecretReference) else value,
+                    "is_secret_reference": isinstance(value, SecretReference),
+                }
+                for name, value in variables.items()
+            ],
         },
         "instance_type_id": instance_type_id,
         "dry_run": dry_run,
     }
-
-
-def _training_checkpoint(job_id: str, name: str) -> dict[str, Any]:
-    return {
-        "weight_source_type": "B10_CHECKPOINTING",
-        "b10_training_checkpoint_weights_source": {
-            "checkpoint": {"training_job_id": job_id, "checkpoint_name": name}
-        },
-    }
-
-
-def _loops_checkpoint(checkpoint_id: str) -> dict[str, Any]:
-    return {
-        "weight_source_type": "B10_LOOPS_CHECKPOINTING",
-        "b10_loops_checkpoint_weights_source": {"checkpoint": {"loops_checkpoint_id": checkpoint_id}},
-    }
-
-
-def _variable(name: str, value: EnvironmentValue) -> dict[str, Any]:
-    if isinstance(value, SecretReference):
-        return {"name": name, "value": value.name, "is_secret_reference": True}
-    return {"name": name, "value": value, "is_secret_reference": False}
 
 
 def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> str:

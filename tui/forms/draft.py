@@ -18,22 +18,19 @@ from api_client.definitions import (
     DeployCheckpointsConfig,
     offered_accelerators,
 )
-from api_client.deployment import (
-    DeployAnswers,
-    ListedInstance,
-    Pairs,
+from api_client.deployment import DeployAnswers, ListedInstance, Pairs, normal_gpu
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from api_client.servable import (
     RankAdvice,
     adapter_ranks,
+    find_checkpoint,
     kind_of,
     needed_gpu_bytes,
-    normal_gpu,
     rank_for,
     relevant_files,
     selectable,
     stored_weight_bytes,
 )
-from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from api_client.servable import find_checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.times import time_key

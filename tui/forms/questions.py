@@ -5,18 +5,10 @@ from __future__ import annotations
 import re
 
 from api_client.definitions import LORA_RANKS
-from api_client.deployment import (
-    ListedInstance,
-    Pairs,
-    adapter_ranks,
-    check_rank,
-    check_selection,
-    kind_of,
-    memory_hint,
-    normal_gpu,
-)
+from api_client.deployment import ListedInstance, Pairs, normal_gpu
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.jobs import JobStatus
+from api_client.servable import adapter_ranks, check_rank, check_selection, kind_of, memory_hint
 from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view
 from tui.forms.draft import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from deployable import checkpoint
 
-from api_client.deployment import check_selection, kind_of, selectable
 from api_client.models import Checkpoint, CheckpointFile
+from api_client.servable import check_selection, kind_of, selectable
 
 
 def files(*names: str) -> list[CheckpointFile]:

@@ -15,9 +15,10 @@ from api_client.definitions import (
     LoRACheckpoint,
     LoRADetails,
 )
-from api_client.deployment import Finding, build_config, smallest_instance, validate
+from api_client.deployment import build_config, smallest_instance, validate
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.servable import memory_hint, not_text, stored_weight_bytes
+from api_client.submission.findings import Finding
 
 MACHINES = [
     InstanceType(id="two", gpu_type="H100", gpu_count=2),

@@ -6,7 +6,7 @@ import pytest
 from deployable import checkpoint
 
 from api_client.definitions import LORA_RANKS
-from api_client.deployment import adapter_ranks, check_rank, rank_for
+from api_client.servable import adapter_ranks, check_rank, rank_for
 
 LIST = "8, 16, 32, 64, 128, 256, 320, 512"
 

@@ -219,10 +219,10 @@ class DeployScreen(AppScreen):
         form = self.snapshot.form
         if form is None or self.snapshot.stage != "asking" or form.current != message.question_id:
             return  # a second enter, typed before the first one was taken
-        if form.current == REVIEW:
-            self._act(str(message.answer), form)
-        elif problem := form.question.problem(message.answer):
+        if problem := form.question.problem(message.answer):
             self._refuse(form, problem)
+        elif form.current == REVIEW:
+            self._act(str(message.answer), form)
         else:
             run_in_background(self, partial(self._feed.answer, message.question_id, message.answer), "wizard")
 
@@ -249,8 +249,6 @@ class DeployScreen(AppScreen):
             self._feed.save(
                 name, Path(f"deploy_{of_job}.py" if is_python else f"{name}_{of_job}/config.yaml")
             )
-        elif review.errors:
-            self._refuse(form, review.errors[0].problem)
         elif action == DRY_RUN:
             run_in_background(self, partial(self._feed.deploy, dry_run=True), "dry run", group="deploy")
         elif action == DEPLOY:
