@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from api_client.models import Deployment, Startup
@@ -79,43 +78,59 @@ def _length(milliseconds: int | None) -> str:
     return "<1s" if 0 <= milliseconds < 1000 else duration(milliseconds / 1000)
 
 
-class DeploymentVerb(StrEnum):
-    """A change of a deployment."""
+@dataclass(frozen=True, slots=True)
+class DeploymentVerb:
+    """A change of a deployment, and its words."""
 
-    PROMOTE = "promote"
-    ACTIVATE = "activate"
-    DEACTIVATE = "deactivate"
-    RETRY = "retry"
+    name: str
+    """The command, and the action."""
+    help: str
+    question: str
+    consequence: str
+    done: str
+    doing: str
+    impossible: frozenset[str]
+    """Statuses in which it makes no sense. In others, newer ones too, the server decides."""
 
 
-VERBS = frozenset(DeploymentVerb)
-
-_QUESTIONS = {
-    DeploymentVerb.PROMOTE: "Promote {} to production?",
-    DeploymentVerb.ACTIVATE: "Activate {}?",
-    DeploymentVerb.DEACTIVATE: "Deactivate {}?",
-    DeploymentVerb.RETRY: "Retry {}?",
-}
-_CONSEQUENCES = {
-    DeploymentVerb.PROMOTE: "Requests to production go to it; the deployment before it scales down.",
-    DeploymentVerb.ACTIVATE: "Starts again. Billed while running.",
-    DeploymentVerb.DEACTIVATE: "Stops its replicas: requests to it fail until it is activated again.",
-    DeploymentVerb.RETRY: "Builds and starts again. Billed while running.",
-}
-_PARTICIPLES = {
-    DeploymentVerb.PROMOTE: ("promoted", "promoting"),
-    DeploymentVerb.ACTIVATE: ("activated", "activating"),
-    DeploymentVerb.DEACTIVATE: ("deactivated", "deactivating"),
-    DeploymentVerb.RETRY: ("retried", "retrying"),
-}
 _STOPPED = frozenset({"INACTIVE", "DEACTIVATING"})
-_IMPOSSIBLE = {
-    DeploymentVerb.PROMOTE: FAILED_STATUSES,
-    DeploymentVerb.ACTIVATE: (SERVING_STATUSES | CHANGING_STATUSES | FAILED_STATUSES) - _STOPPED,
-    DeploymentVerb.DEACTIVATE: _STOPPED,
-    DeploymentVerb.RETRY: SERVING_STATUSES | CHANGING_STATUSES | _STOPPED,
-}
-"""Statuses in which a change makes no sense. In others, newer ones too, the server decides."""
+PROMOTE = DeploymentVerb(
+    "promote",
+    "Make it the production deployment of its model.",
+    "Promote {} to production?",
+    "Requests to production go to it; the deployment before it scales down.",
+    "promoted",
+    "promoting",
+    FAILED_STATUSES,
+)
+DEACTIVATE = DeploymentVerb(
+    "deactivate",
+    "Stop it; it can be activated again.",
+    "Deactivate {}?",
+    "Stops its replicas: requests to it fail until it is activated again.",
+    "deactivated",
+    "deactivating",
+    _STOPPED,
+)
+ACTIVATE = DeploymentVerb(
+    "activate",
+    "Start an inactive one again.",
+    "Activate {}?",
+    "Starts again. Billed while running.",
+    "activated",
+    "activating",
+    (SERVING_STATUSES | CHANGING_STATUSES | FAILED_STATUSES) - _STOPPED,
+)
+RETRY = DeploymentVerb(
+    "retry",
+    "Start one again that has failed.",
+    "Retry {}?",
+    "Builds and starts again. Billed while running.",
+    "retried",
+    "retrying",
+    SERVING_STATUSES | CHANGING_STATUSES | _STOPPED,
+)
+VERBS = {verb.name: verb for verb in (PROMOTE, DEACTIVATE, ACTIVATE, RETRY)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,25 +149,13 @@ class DeploymentChange:
 
     @property
     def question(self) -> str:
-        return _QUESTIONS[self.verb].format(self.name)
-
-    @property
-    def consequence(self) -> str:
-        return _CONSEQUENCES[self.verb]
-
-    @property
-    def done(self) -> str:
-        return _PARTICIPLES[self.verb][0]
-
-    @property
-    def doing(self) -> str:
-        return _PARTICIPLES[self.verb][1]
+        return self.verb.question.format(self.name)
 
     @property
     def refusal(self) -> str:
         """Why this cannot be done now; empty if it can."""
-        if self.verb is DeploymentVerb.PROMOTE and self.deployment.is_production:
+        if self.verb is PROMOTE and self.deployment.is_production:
             return f"{self.name} is the production deployment already"
-        if self.deployment.status in _IMPOSSIBLE[self.verb]:
-            return f"can't {self.verb} {self.name}: it is {status_word(self.deployment.status)}"
+        if self.deployment.status in self.verb.impossible:
+            return f"can't {self.verb.name} {self.name}: it is {status_word(self.deployment.status)}"
         return ""

@@ -20,7 +20,7 @@ from api_client.files import why_not_written, write_file
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Startup
 from api_client.models.logs import LogEntry, LogLine
-from tui.analysis.deployments import DeploymentChange, DeploymentVerb
+from tui.analysis.deployments import PROMOTE, DeploymentChange, DeploymentVerb
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.forms.deployment import DeployForm, filled_form
 from tui.forms.draft import Facts
@@ -229,16 +229,16 @@ class DeployFeed:
         change, sent = self.change_of(verb), self.snapshot.sent
         if change is None or sent is None:
             return
-        self._change(pending=f"{change.doing}…", error="", note="")
+        self._change(pending=f"{verb.doing}…", error="", note="")
         problem = note = changed_from = ""
         try:
             outcome = await change_deployment(self._session.client, change)
         except RequestError as error:
             doubt = "may not have been" if error.may_have_happened else "not"
-            problem = f"{doubt} {change.done}: {error}"
+            problem = f"{doubt} {verb.done}: {error}"
         else:
-            problem = f"not {change.done}: {outcome.reason}" if outcome.is_refused else ""
-            note = "" if problem else outcome.reason or change.done
-            changed_from = "" if problem or verb is DeploymentVerb.PROMOTE else change.deployment.status
+            problem = f"not {verb.done}: {outcome.reason}" if outcome.is_refused else ""
+            note = "" if problem else outcome.reason or verb.done
+            changed_from = "" if problem or verb is PROMOTE else change.deployment.status
         self._change(pending="", error=problem, note=note)
         await self._follow(sent, changed_from)

@@ -12,10 +12,9 @@ from api_client.client import TrainingClient
 from api_client.clock import epoch_ms
 from api_client.deployment import Calls, calls_of
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
-from api_client.models import Activation, ApiModel, Deployment, Model, Startup
+from api_client.models import Activation, ApiModel, Deployment, Model, Retry, Startup
 from tui.analysis.deployments import (
     DeploymentChange,
-    DeploymentVerb,
     ListedDeployment,
     ServedCheckpoint,
     served_checkpoints,
@@ -110,16 +109,11 @@ class ChangeOutcome:
 async def change_deployment(client: TrainingClient, change: DeploymentChange) -> ChangeOutcome:
     """Request a change once. Raises RequestError; with ``may_have_happened`` if that is unknown."""
     ids = change.deployment.model_id, change.deployment.id
-    if change.verb is DeploymentVerb.PROMOTE:
-        return ChangeOutcome(await client.models.promote(*ids))
-    if change.verb is DeploymentVerb.RETRY:
-        retry = await client.models.retry(*ids)
-        return ChangeOutcome(retry, "" if retry.retried else retry.reason or NO_REASON, not retry.retried)
-    answer: Activation = await (
-        client.models.activate(*ids)
-        if change.verb is DeploymentVerb.ACTIVATE
-        else client.models.deactivate(*ids)
-    )
-    if not answer.success:
+    answer: Deployment | Activation | Retry = await getattr(client.models, change.verb.name)(*ids)
+    if isinstance(answer, Retry):
+        reason = "" if answer.retried else answer.reason or NO_REASON
+        return ChangeOutcome(answer, reason, is_refused=not answer.retried)
+    if isinstance(answer, Activation) and not answer.success:
         return ChangeOutcome(answer, NO_REASON, is_refused=True)
-    return ChangeOutcome(answer, f"it was {change.done} already" if answer.no_op else "")
+    is_no_op = isinstance(answer, Activation) and answer.no_op
+    return ChangeOutcome(answer, f"it was {change.verb.done} already" if is_no_op else "")

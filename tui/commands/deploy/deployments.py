@@ -15,6 +15,7 @@ from api_client.models import Model
 from api_client.models.deployments import SERVING_STATUSES
 from api_client.models.logs import NS_PER_S, stamp_ns
 from tui.analysis.deployments import (
+    VERBS,
     DeploymentChange,
     DeploymentVerb,
     ListedDeployment,
@@ -263,15 +264,7 @@ async def logs(
     return ExitCode.OK if not follows or status in SERVING_STATUSES else ExitCode.DEPLOY_FAILED
 
 
-CHANGES = {
-    DeploymentVerb.PROMOTE: "Make it the production deployment of its model.",
-    DeploymentVerb.DEACTIVATE: "Stop it; it can be activated again.",
-    DeploymentVerb.ACTIVATE: "Start an inactive one again.",
-    DeploymentVerb.RETRY: "Start one again that has failed.",
-}
-
-
-def _add_change(verb: DeploymentVerb, help_text: str) -> None:
+def _add_change(verb: DeploymentVerb) -> None:
     async def run(
         client: TrainingClient,
         output: Output,
@@ -280,17 +273,17 @@ def _add_change(verb: DeploymentVerb, help_text: str) -> None:
         assume_yes: bool,
         output_format: str,
     ) -> ExitCode:
-        client.check_may_change(f"{verb} deployment {deployment_id}")
+        client.check_may_change(f"{verb.name} deployment {deployment_id}")
         deployment = await _find(client, deployment_id, model)
         change = DeploymentChange(verb, deployment, deployment.model_name)
         return await _change(client, output, change, assume_yes, output_format)
 
-    run.__doc__ = f"{help_text}\n\nAsks for confirmation. Prints the API's answer with -o json."
+    run.__doc__ = f"{verb.help}\n\nAsks for confirmation. Prints the API's answer with -o json."
     command = client_command(run)
     for add in (format_option(TABLE, JSON), yes_option, deployment_argument):
         command = add(command)
-    made = deployments.command(str(verb), short_help=help_text)(command)
-    examples(f"bt-tui deployments {verb} wxy7890", f"bt-tui deployments {verb} wxy7890 --yes")(made)
+    made = deployments.command(verb.name, short_help=verb.help)(command)
+    examples(f"bt-tui deployments {verb.name} wxy7890", f"bt-tui deployments {verb.name} wxy7890 --yes")(made)
 
 
 async def _change(
@@ -298,17 +291,17 @@ async def _change(
 ) -> ExitCode:
     if change.refusal:
         raise CommandFailed(change.refusal, ExitCode.USAGE)
-    output.remark(change.consequence)
+    output.remark(change.verb.consequence)
     confirm(change.question, assume_yes=assume_yes)
     try:
         outcome = await change_deployment(client, change)
     except RequestError as error:
-        return remark_failure(output, error, f"deployment {change.deployment.id}", change.done)
+        return remark_failure(output, error, f"deployment {change.deployment.id}", change.verb.done)
     if outcome.reason:
         output.remark(f"nothing changed: {outcome.reason}")
     else:
         show = client.remote.command_line("deployments", "show", change.deployment.id)
-        output.remark(f"{change.done} {change.name}; {show}")
+        output.remark(f"{change.verb.done} {change.name}; {show}")
     if output_format == JSON:
         output.json(outcome.answer)
     elif not outcome.is_refused:
@@ -316,5 +309,5 @@ async def _change(
     return ExitCode.UNEXPECTED if outcome.is_refused else ExitCode.OK
 
 
-for _verb, _help in CHANGES.items():
-    _add_change(_verb, _help)
+for _verb in VERBS.values():
+    _add_change(_verb)

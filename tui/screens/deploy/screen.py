@@ -24,7 +24,7 @@ from api_client.models import TrainingJob
 from api_client.models.logs import LogEntry
 from api_client.submission.findings import Finding
 from tui.actions import Scope
-from tui.analysis.deployments import VERBS, DeploymentVerb
+from tui.analysis.deployments import ACTIVATE, DEACTIVATE, PROMOTE, RETRY, VERBS, DeploymentVerb
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
 from tui.forms.deployment import DeployForm
@@ -270,7 +270,7 @@ class DeployScreen(AppScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in VERBS:
-            return self._feed.change_of(DeploymentVerb(action)) is not None
+            return self._feed.change_of(VERBS[action]) is not None
         if action == "next":
             return self.snapshot.stage == "asking"
         if action == "previous":
@@ -281,13 +281,13 @@ class DeployScreen(AppScreen):
     def _confirm_change(self, verb: DeploymentVerb) -> None:
         change = self._feed.change_of(verb)
         if change is not None:
-            question = ConfirmScreen(change.question, change.consequence, verb.capitalize())
+            question = ConfirmScreen(change.question, verb.consequence, verb.name.capitalize())
             self.confirm(question, lambda: self._change_deployment(verb))
 
-    action_promote = partialmethod(_confirm_change, DeploymentVerb.PROMOTE)
-    action_deactivate = partialmethod(_confirm_change, DeploymentVerb.DEACTIVATE)
-    action_activate = partialmethod(_confirm_change, DeploymentVerb.ACTIVATE)
-    action_retry = partialmethod(_confirm_change, DeploymentVerb.RETRY)
+    action_promote = partialmethod(_confirm_change, PROMOTE)
+    action_deactivate = partialmethod(_confirm_change, DEACTIVATE)
+    action_activate = partialmethod(_confirm_change, ACTIVATE)
+    action_retry = partialmethod(_confirm_change, RETRY)
 
     # It ends the worker that follows the deployment: the feed follows it again after the change.
     @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)
