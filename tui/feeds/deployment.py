@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ from tui.readers.session import Session
 from tui.settings.runs import DEFAULT, RunSettings
 
 READING = "the log is still being read"
+UNREAD = DeployForm(Facts(datetime.min.replace(tzinfo=UTC)))
 Stage = Literal["loading", "asking", "working", "tried", "following"]
 
 
@@ -40,7 +42,7 @@ class DeploySnapshot:
     """The state of the form, and of the deployment once there is one."""
 
     stage: Stage = "loading"
-    form: DeployForm | None = None
+    form: DeployForm = UNREAD
     error: str = ""
     """Why the last step failed; all answers are kept."""
     note: str = ""
@@ -48,6 +50,8 @@ class DeploySnapshot:
     sent: SentDeployment | None = None
     update: DeploymentUpdate | None = None
     """The deployment as it is now; None for a dry run."""
+    lines: tuple[LogEntry, ...] = ()
+    """The deployment's log so far."""
     startups: tuple[Startup, ...] = ()
     pending: str = ""
     """The change of the deployment that is being requested."""
@@ -60,7 +64,7 @@ class DeploySnapshot:
 
 
 class DeployFeed:
-    """Publishes a new snapshot after each step; ``on_log`` receives the deployment's log lines.
+    """Publishes a new snapshot after each step.
 
     Checkpoints are checked using the losses of ``known`` if that is their run and its log has been read
     completely, otherwise using the job's log, which is read while the user answers questions.
@@ -72,18 +76,15 @@ class DeployFeed:
         options: DeployAnswers,
         *,
         publish: Callable[[DeploySnapshot], object],
-        on_log: Callable[[tuple[LogEntry, ...]], object],
         known: RunSnapshot | None = None,
         settings: RunSettings = DEFAULT,
     ) -> None:
         self._session = session
         self._options = options
         self._publish = publish
-        self._on_log = on_log
         self._known = known
         self._settings = settings
         self._judging: set[str] = set()
-        self._lines: list[LogLine] = []
         self.snapshot = DeploySnapshot()
 
     def _change(self, **changes: Any) -> None:
@@ -92,9 +93,6 @@ class DeployFeed:
 
     @property
     def form(self) -> DeployForm:
-        """The form, which has been opened."""
-        if self.snapshot.form is None:
-            raise RuntimeError("the form has not been opened")
         return self.snapshot.form
 
     async def begin(self) -> None:
@@ -206,13 +204,10 @@ class DeployFeed:
         client, clock, result = self._session.client, self._session.clock, sent.result
         ids = result.model_id or "", result.version_id or ""
         try:
-            async for update in follow(
-                client, *ids, clock=clock, changed_from=changed_from, known=self._lines
-            ):
-                self._lines += [entry for entry in update.lines if isinstance(entry, LogLine)]
-                self._on_log(update.lines)
+            known = [entry for entry in self.snapshot.lines if isinstance(entry, LogLine)]
+            async for update in follow(client, *ids, clock=clock, changed_from=changed_from, known=known):
                 how = calls(client.remote, result, self.form.chosen) if update.is_serving else None
-                self._change(update=update, calls=how)
+                self._change(update=update, calls=how, lines=self.snapshot.lines + update.lines)
             self._change(startups=await read_startups(client, *ids))
         except RequestError as error:
             self._change(error=f"Can't follow the deployment any longer: {error}")

@@ -8,7 +8,6 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
 from api_client.deployment import DeploymentUpdate, truss_config_yaml
-from api_client.models.logs import LogEntry
 from tui.analysis.deployments import startup_text, status_tone, status_word
 from tui.feeds.deployment import DeploySnapshot
 from tui.screens.base import key_on
@@ -35,6 +34,7 @@ class DeploymentPane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.to_copy = ""
+        self._shown_lines = 0
 
     def compose(self) -> ComposeResult:
         yield WrappedText(id="follow-head")
@@ -42,17 +42,17 @@ class DeploymentPane(Vertical):
             yield Static(id="follow-words")
         yield LogView(options=LogOptions(wrap=True), id="deployment-log")
 
-    def take(self, lines: tuple[LogEntry, ...]) -> None:
-        if lines:
-            self.query_one(LogView).store.append(lines)
-
     def show(self, snapshot: DeploySnapshot) -> None:
         if snapshot.sent is None:
             return
         tones, result = tone_styles(self.app), snapshot.sent.result
         head, text, self.to_copy = Text(), Text(), ""
         is_dry_run = snapshot.stage == "tried"
-        self.query_one(LogView).display = not is_dry_run
+        log = self.query_one(LogView)
+        log.display = not is_dry_run
+        if lines := snapshot.lines[self._shown_lines :]:
+            log.store.append(lines)
+            self._shown_lines = len(snapshot.lines)
         if is_dry_run:
             self.to_copy = truss_config_yaml(result.truss_config)
             head.append("✓ Dry run: nothing was created. ", tones["good"])

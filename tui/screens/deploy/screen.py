@@ -5,7 +5,6 @@ The questions and rules are in ``tui.forms``, shared with the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, partialmethod
@@ -15,13 +14,11 @@ from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
 
 from api_client.deployment import DeployAnswers
 from api_client.models import TrainingJob
-from api_client.models.logs import LogEntry
 from api_client.submission.findings import Finding
 from tui.actions import Scope
 from tui.analysis.deployments import ACTIVATE, DEACTIVATE, PROMOTE, RETRY, VERBS, DeploymentVerb
@@ -39,7 +36,7 @@ from tui.forms.review import (
     Review,
     answer_text,
 )
-from tui.screens.base import AppScreen, Page, PageServices
+from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
@@ -67,21 +64,12 @@ class DeployScreen(AppScreen):
     config_form: var[str] = var("", init=False)
     """The form in which the review shows the config: a key of ``Review.forms``; empty: not at all."""
 
-    @dataclass
-    class LogArrived(Message):
-        """New lines of the deployment's log."""
-
-        lines: tuple[LogEntry, ...]
-
-    def __init__(self, feed_with: Callable[..., DeployFeed], remote_name: str) -> None:
-        super().__init__()
+    def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
+        super().__init__(feed_with)
         self._remote_name = remote_name
         self._pane: QuestionPane | None = None
         self._refusal = ""
         """Why the answer was refused; shown until the next one, even if facts arrive."""
-        self._feed = feed_with(
-            publish=self.publish, on_log=lambda lines: self.post_message(self.LogArrived(lines))
-        )
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="asking"):
@@ -102,10 +90,6 @@ class DeployScreen(AppScreen):
         self.watch_snapshot(self.snapshot)
         run_in_background(self, self._feed.begin, "wizard")
 
-    @on(LogArrived)
-    def _take_lines(self, message: LogArrived) -> None:
-        self.query_one(DeploymentPane).take(message.lines)
-
     def watch_snapshot(self, snapshot: DeploySnapshot) -> None:
         stage, form = snapshot.stage, snapshot.form
         if stage == "following" and not self.has_class("-following"):
@@ -119,7 +103,7 @@ class DeployScreen(AppScreen):
         self.query_one("#waiting", WrappedText).update(waiting)
         self.refresh_bindings()
         self._show_header(snapshot)
-        if form is not None and stage == "asking":
+        if stage == "asking":
             for pane in self.query(QuestionPane):
                 pane.take_focus()  # it lost the focus while hidden behind a result
             self._show_question(form)
@@ -127,18 +111,17 @@ class DeployScreen(AppScreen):
         self.query_one(DeploymentPane).show(snapshot)
 
     def watch_config_form(self) -> None:
-        if self.snapshot.form is not None:
-            self._show_review(self.snapshot.form)
+        self._show_review(self.snapshot.form)
 
     def _show_header(self, snapshot: DeploySnapshot) -> None:
         spans = [[("‹ ", "muted"), ("Deploy checkpoints", "key")], [(f"on {self._remote_name}", "muted")]]
         form = snapshot.form
-        if form is not None and snapshot.stage == "asking":
+        if snapshot.stage == "asking":
             number, total = form.place
             spans.append([("review" if number == total else f"step {number} of {total}", "plain")])
             if form.job is not None:
                 spans.append([(f"of {sanitize(form.job.name or form.job.id)}", "plain")])
-        elif form is not None and form.model_name:
+        elif form.model_name:
             spans.append([(sanitize(form.model_name), "plain")])
         self.query_one("#header", StatusLine).set_facts(spans)
 
@@ -217,7 +200,7 @@ class DeployScreen(AppScreen):
     @on(QuestionPane.Answered)
     def _answered(self, message: QuestionPane.Answered) -> None:
         form = self.snapshot.form
-        if form is None or self.snapshot.stage != "asking" or form.current != message.question_id:
+        if self.snapshot.stage != "asking" or form.current != message.question_id:
             return  # a second enter, typed before the first one was taken
         if problem := form.question.problem(message.answer):
             self._refuse(form, problem)
@@ -229,7 +212,7 @@ class DeployScreen(AppScreen):
     @on(Input.Changed, "#text")
     def _typed(self, event: Input.Changed) -> None:
         form = self.snapshot.form
-        if form is not None and self._refusal and form.question.problem(event.value) != self._refusal:
+        if self._refusal and form.question.problem(event.value) != self._refusal:
             self._refuse(form, "")
 
     def _act(self, action: str, form: DeployForm) -> None:
@@ -275,7 +258,7 @@ class DeployScreen(AppScreen):
             return self.snapshot.stage == "asking"
         if action == "previous":
             form, stage = self.snapshot.form, self.snapshot.stage
-            return stage == "tried" or (stage == "asking" and form is not None and form.can_go_back)
+            return stage == "tried" or (stage == "asking" and form.can_go_back)
         return True
 
     def _confirm_change(self, verb: DeploymentVerb) -> None:
@@ -310,14 +293,14 @@ class DeployScreen(AppScreen):
     def action_copy(self) -> None:
         form = self.snapshot.form
         text, name = self.query_one(DeploymentPane).to_copy, "call"
-        if self.snapshot.stage == "asking" and form is not None and form.current == REVIEW:
+        if self.snapshot.stage == "asking" and form.current == REVIEW:
             name = self.config_form or "python"
             text = form.review.forms[name]
         if text:
             self.post_message(CopyRequested(text, name, lines=True))
 
     def action_refresh(self) -> None:
-        if self.snapshot.form is None:
+        if self.snapshot.stage == "loading" and self.snapshot.error:
             run_in_background(self, self._feed.begin, "wizard", exclusive=True)
 
     def action_back(self) -> None:
@@ -337,15 +320,15 @@ class DeployScreen(AppScreen):
     @property
     def _was_reviewed(self) -> bool:
         """True at a question that was opened from the review."""
-        form = self.snapshot.form if self.snapshot.stage == "asking" else None
-        return form is not None and form.current != REVIEW and form.is_complete
+        form = self.snapshot.form
+        return self.snapshot.stage == "asking" and form.current != REVIEW and form.is_complete
 
     def _leave(self) -> None:
         """Leave the form. Answers are lost; a deployment that has started continues on the server."""
         form = self.snapshot.form
         if self.snapshot.pending:
             return  # leaving would cut off the request
-        if self.snapshot.stage == "following" or form is None or not form.confirmed:
+        if self.snapshot.stage == "following" or not form.confirmed:
             self.leave()
             return
         question = ConfirmScreen("Leave without deploying?", "Your answers will be lost.", "Leave", "Stay")
