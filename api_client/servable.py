@@ -143,21 +143,18 @@ def _own_names(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[
 CheckpointKind = Literal["lora", "full", "whisper", "other"]
 
 _KINDS: dict[str, CheckpointKind] = {"lora": "lora", "full": "full", "whisper": "whisper"}
-_SHARD_WORDS = ("fsdp", "shard", "distcp", "dcp")
-_TRAINER_WORDS = ("trainer", "optimizer", "state")
 _LONGEST_SHOWN = 80
 
-_SHARDS_REASON = (
-    "sharded weights (FSDP and other distributed checkpoints) cannot be served; merge them into Hugging "
-    "Face weights first, or write your own Truss"
-)
-_TRAINER_REASON = "trainer state for resuming; it has no weights to serve"
-_SYNCING_REASON = "still uploading (SYNCING); wait until it is complete"
+_REASONS: dict[FileVerdict, str] = {
+    "shards": "sharded weights (FSDP and other distributed checkpoints) cannot be served; merge them into "
+    "Hugging Face weights first, or write your own Truss",
+    "trainer state": "trainer state for resuming; it has no weights to serve",
+}
 
 
 def kind_of(checkpoint: Checkpoint) -> CheckpointKind:
     """Return the type of the checkpoint's weights, as the server reports it."""
-    return _KINDS.get(_type_of(checkpoint), "other")
+    return _KINDS.get((checkpoint.checkpoint_type or "").strip().lower(), "other")
 
 
 def find_checkpoint(checkpoints: Iterable[Checkpoint], job_id: str, name: str) -> Checkpoint | None:
@@ -175,15 +172,14 @@ def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = 
     weights; without them only the server's report counts.
     """
     if kind_of(checkpoint) == "other":
-        return _unservable_type(_type_of(checkpoint))
+        kind = _shown(checkpoint.checkpoint_type or None)
+        return f"unknown type {kind}; only lora, full and whisper checkpoints can be deployed"
     if files is not None:
-        file_verdict = verdict(checkpoint.checkpoint_id, files)
-        if file_verdict == "shards":
-            return _SHARDS_REASON
-        if file_verdict == "trainer state":
-            return _TRAINER_REASON
+        reason = _REASONS.get(verdict(checkpoint.checkpoint_id, files), "")
+        if reason:
+            return reason
     if (checkpoint.sync_status or "").strip().upper() == "SYNCING":
-        return _SYNCING_REASON
+        return "still uploading (SYNCING); wait until it is complete"
     return ""
 
 
@@ -226,21 +222,6 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
             f"together"
         )
     return ""
-
-
-def _type_of(checkpoint: Checkpoint) -> str:
-    return (checkpoint.checkpoint_type or "").strip().lower()
-
-
-def _unservable_type(name: str) -> str:
-    if any(word in name for word in _SHARD_WORDS):
-        return _SHARDS_REASON
-    if any(word in name for word in _TRAINER_WORDS):
-        return _TRAINER_REASON
-    supported = "only lora, full and whisper checkpoints can be deployed"
-    if not name:
-        return f"the server reports no checkpoint type; {supported}"
-    return f"unknown type {_shown(name)}; {supported}"
 
 
 BYTES_PER_GB = 1_000_000_000
@@ -335,8 +316,7 @@ def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
     return tuple(
         (checkpoint.lora_adapter_config or {}).get("r")
         for checkpoint in checkpoints
-        if checkpoint.lora_adapter_config is not None
-        or (checkpoint.checkpoint_type or "").strip().lower() == "lora"
+        if checkpoint.lora_adapter_config is not None or kind_of(checkpoint) == "lora"
     )
 
 

@@ -200,7 +200,7 @@ deploy: adapters of two base models together @ api_client/servable.py
 -    if len(bases) > 1:
 +    if False:
 deploy: shards are taken for weights @ api_client/servable.py
--        if found == "shards":
+-        if reason:
 +        if False:
 tests/unit/analysis/test_health_rules.py tests/unit/analysis/test_verdict.py
 findings: stalled is told before the log was read @ tui/analysis/health/judge.py

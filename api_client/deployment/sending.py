@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,14 @@ from api_client.definitions import (
 from api_client.definitions import Checkpoint as CheckpointToDeploy
 from api_client.definitions.job_request import normal_gpu_type
 from api_client.deployment.instances import listed_instances, smallest_instance
-from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
+from api_client.errors import (
+    ConfigurationError,
+    ErrorAnswer,
+    InvalidAnswer,
+    RequestError,
+    ServerFault,
+    Unreachable,
+)
 from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
 from api_client.servable import kind_of
@@ -251,7 +259,11 @@ async def deploy(
         accelerator = str(config.compute.accelerator or "no GPU") if config.compute else "no GPU"
         raise ConfigurationError(f"no single-node instance type matches ({accelerator})")
     request = deployment_request(config, instance_type_id=instance.id, dry_run=dry_run)
-    known_ids = None if dry_run else await _known_deployments(client, config.model_name or "")
+    known_ids: frozenset[str] | None = None
+    if not dry_run:
+        with suppress(ErrorAnswer, InvalidAnswer):  # then a lost answer stays unclear
+            earlier = await _deployments_named(client, config.model_name or "")
+            known_ids = frozenset(deployment.id for _model_id, deployment in earlier)
     try:
         data = await client.graphql.execute(DEPLOY_MUTATION, {"request": request})
         return _read(data, client.remote, dry_run=dry_run)
@@ -291,24 +303,14 @@ def _read(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentR
     )
 
 
-async def _known_deployments(client: TrainingClient, name: str) -> frozenset[str] | None:
-    """Return ids of the deployments with this name; None if the server does not say. Raises Unreachable."""
-    try:
-        return frozenset(deployment.id for _, deployment in await _deployments_named(client, name))
-    except Unreachable:
-        raise
-    except RequestError:
-        return None
-
-
 async def _deployments_named(client: TrainingClient, name: str) -> list[tuple[str, Deployment]]:
-    deployments: list[tuple[str, Deployment]] = []
-    for model in await client.models.list():
-        if model.name == name:
-            deployments += [
-                (model.id, deployment) for deployment in await client.models.deployments(model.id)
-            ]
-    return deployments
+    """Return the deployments of the models with this name, each with its model's id."""
+    return [
+        (model.id, deployment)
+        for model in await client.models.list()
+        if model.name == name
+        for deployment in await client.models.deployments(model.id)
+    ]
 
 
 async def _find_created_deployment(

@@ -53,7 +53,7 @@ async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -
     saved = (checkpoint("one", "full"), checkpoint("two", "full"), checkpoint("shards", "fsdp"))
     app = deploy_view(to(form_of(*saved), "checkpoint_names"))
     async with opened(app, SIZE) as pilot:
-        assert "distributed checkpoints) cannot be served" in words_of(app)
+        assert "only lora, full and whisper checkpoints can be deployed" in words_of(app)
         marks = app.screen.query_one(CheckboxList)
         for position in (0, 1):
             marks.highlighted = position

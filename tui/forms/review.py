@@ -180,15 +180,7 @@ def answer_text(draft: DeployDraft, question: Question) -> str:
     if question.id == "job_id" and draft.job is not None and draft.job.name:
         return f"{draft.job.name} ({draft.job.id})"
     if question.id == "gpu":
-        return _gpu_text(draft, str(answer))
+        instance = draft.offers.get(str(answer))
+        return " · ".join(filter(None, (str(answer), price_an_hour(instance) if instance else "")))
     names = answer if isinstance(answer, tuple) else (answer,)
     return ", ".join(str(name) for name in names if name not in (None, "")) or "none"
-
-
-def _gpu_text(draft: DeployDraft, gpu: str) -> str:
-    instance = draft.offers.get(gpu)
-    if instance is None:
-        return gpu
-    # Instance type names usually start with the answer: "H100:4 104x936".
-    name = instance.name if instance.name.split(" ")[0] == gpu else f"{gpu} · {instance.name}"
-    return " · ".join(filter(None, (name, price_an_hour(instance))))

@@ -85,8 +85,6 @@ def refuse_to_push(*_args: object, **_options: object) -> None:
 
 def describe(error: BaseException, path: str) -> ConfigFailure:
     """Describe the error raised by a file, in one message."""
-    if isinstance(error, ConfigFailure):
-        return error
     if isinstance(error, SyntaxError) and error.filename == path:
         return ConfigFailure(f"{type(error).__name__}: {error.msg}", error.lineno)
     line, elsewhere = _place(error.__traceback__, path)
@@ -96,13 +94,10 @@ def describe(error: BaseException, path: str) -> ConfigFailure:
 
 
 def _explain(error: BaseException) -> str:
-    findings = getattr(error, "errors", None)
-    if callable(findings) and hasattr(error, "title"):
-        try:
-            return _explain_findings(str(error.title), findings())
-        except Exception:  # noqa: BLE001, S110 -- some other class with such a method; its text will do
-            pass
-    message = _one_line(error)
+    if type(error).__name__ == "ValidationError" and hasattr(error, "title"):
+        return _explain_findings(error.title, error.errors())  # type: ignore[attr-defined]  # pydantic's
+    name, text = type(error).__name__, str(error)
+    message = _clipped(f"{name}: {text}" if text else name, _LONGEST_MESSAGE)
     if isinstance(error, ImportError):
         return f"{message}; {_import_hint(error)}"
     return message
@@ -141,15 +136,6 @@ def _place(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
             deepest = f" (raised in {Path(file).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return line, deepest
-
-
-def _one_line(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 -- an exception of the user's own, with a broken __str__
-        text = ""
-    return _clipped(f"{name}: {text}" if text else name, _LONGEST_MESSAGE)
 
 
 def _clipped(text: str, length: int) -> str:

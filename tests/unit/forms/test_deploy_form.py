@@ -75,7 +75,9 @@ def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
     disabled = {each.value: bool(each.disabled_reason) for each in form.question.options}
     assert disabled == {"a": True, "b": False, "c": True}
     assert form.question.default == ("b",)
-    assert "a (sharded" in to(form_of(checkpoint("a", "fsdp")), "checkpoint_names").question.refusal
+    assert (
+        "a (unknown type 'fsdp'" in to(form_of(checkpoint("a", "fsdp")), "checkpoint_names").question.refusal
+    )
 
 
 @pytest.mark.parametrize(
