@@ -75,7 +75,7 @@ async def fetch_account_facts(
     secrets = await ask(
         "secrets", lambda: client.account.secrets(secrets_of), is_needed=bool(request.secrets)
     )
-    is_short = capacity is not None and any(map(_is_short(request), _limits(request, capacity, team)))
+    is_short = capacity is not None and any(_short_limits(request, capacity, team))
     waiting = await ask("the queue", lambda: _waiting_jobs(client, request), is_needed=is_short)
     return AccountFacts(
         secret_names=frozenset(secret.name for secret in secrets) if secrets is not None else None,
@@ -149,8 +149,8 @@ def _limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) 
             yield entry
 
 
-def _is_short(request: JobRequest) -> Callable[[GpuCapacity], bool]:
-    return lambda entry: request.total_gpus > _free(entry)
+def _short_limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> list[GpuCapacity]:
+    return [entry for entry in _limits(request, capacity, team) if request.total_gpus > _free(entry)]
 
 
 def _free(entry: GpuCapacity) -> int:
@@ -161,12 +161,11 @@ def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterat
     if facts.capacity is None:
         return
     field, gpus = "compute.accelerator", f"{request.total_gpus} {request.gpu_type}"
-    limits = list(_limits(request, facts.capacity, facts.team))
-    if not limits:
+    if not any(_limits(request, facts.capacity, facts.team)):
         types = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
         problem = f"no training capacity is listed for {request.gpu_type}"
         yield Finding("warning", field, problem, f"capacity exists for: {types}")
-    for entry in list(filter(_is_short(request), limits))[:1]:
+    for entry in _short_limits(request, facts.capacity, facts.team)[:1]:
         owner = "the organization"
         if isinstance(entry, TeamGpuCapacity):
             owner = f"team {entry.team_name or entry.team_id}"

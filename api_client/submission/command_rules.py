@@ -7,7 +7,6 @@ archive that they run; it ignores the rest.
 
 from __future__ import annotations
 
-import io
 import os
 import posixpath
 import re
@@ -53,8 +52,6 @@ CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[["
 
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", ">|"})
-_PUNCTUATION = "();<>|&\n"
-_BLANKS = " \t\r"
 READ_CHARACTERS = 64 * 1024
 """Maximum number of characters to read of a command or a shell script."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
@@ -79,27 +76,16 @@ def command_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding
         yield Finding("info", FIELD, problem, "run a script that fills the cache before training starts")
 
 
-class _Source(io.StringIO):
-    """Text that a comment is skipped in up to the end of its line, which ends a command."""
-
-    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
-        while character := self.read(1):
-            if character == "\n":
-                self.seek(self.tell() - 1)
-                break
-        return ""
-
-
 def simple_commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each simple command, up to a here-document; of a long text, its beginning."""
-    source = _Source(text[:READ_CHARACTERS].partition("<<")[0].replace("\\\n", " "))
-    reader = shlex.shlex(source, posix=True, punctuation_chars=_PUNCTUATION)
-    reader.whitespace = _BLANKS
+    text = text[:READ_CHARACTERS].partition("<<")[0].replace("\\\n", " ")
+    # A line ends a command; the reader skips a comment together with the end of its line.
+    reader = shlex.shlex(text.replace("\n", "\n; "), posix=True, punctuation_chars=True)
     reader.whitespace_split = True
     words: list[str] = []
     with suppress(ValueError):  # a quote that is never closed
-        for token in chain(reader, "\n"):
-            if token not in _SEPARATORS and ("\n" not in token or token.strip(_PUNCTUATION)):
+        for token in chain(reader, ";"):
+            if token not in _SEPARATORS:
                 words.append(token)
             elif words:
                 yield words

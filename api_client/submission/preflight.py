@@ -11,7 +11,7 @@ which are fetched once and never changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -34,36 +34,19 @@ PUBLISHED_SCHEMES = ("hf", "s3", "gs", "r2", "cw")
 """Sources of weights that the API describes."""
 
 
-def config_findings(request: JobRequest, unknown_fields: Iterable[str]) -> Iterator[Finding]:
-    yield from _nothing_to_run(request)
-    yield from _without_checkpoints(request)
-    for field in unknown_fields:
-        problem = "unknown to the API; sent anyway, and probably ignored"
-        yield Finding("warning", field, problem, "check the spelling, or remove it")
-
-
-def _nothing_to_run(request: JobRequest) -> Iterator[Finding]:
-    if any(command.strip() for command in request.start_commands):
-        return
+def _config_findings(request: JobRequest) -> Iterator[Finding]:
     field = "runtime.start_commands"
-    if request.session_trigger == "on_startup":
-        problem = "empty: the job and its session end as soon as it starts"
-        yield Finding("warning", field, problem, "keep it alive: start_commands=['sleep infinity']")
-    else:
-        yield Finding("error", field, "empty: nothing to run", "set a command, e.g. ['./run.sh']")
-
-
-def _without_checkpoints(request: JobRequest) -> Iterator[Finding]:
-    if request.checkpointing:
-        return
-    remedy = "use CheckpointingConfig(enabled=True) and write to $BT_CHECKPOINT_DIR"
-    field = "runtime.checkpointing_config"
-    if request.spot:
-        problem = "checkpointing is off: if this spot job is preempted, its results are lost"
-        yield Finding("warning", field, problem, remedy)
-    elif request.node_count > 1 or request.total_gpus > 1:
-        problem = f"checkpointing is off for {request.machine}: if the job fails, its results are lost"
-        yield Finding("warning", field, problem, remedy)
+    if not any(command.strip() for command in request.start_commands):
+        if request.session_trigger == "on_startup":
+            problem = "empty: the job and its session end as soon as it starts"
+            yield Finding("warning", field, problem, "keep it alive: start_commands=['sleep infinity']")
+        else:
+            yield Finding("error", field, "empty: nothing to run", "set a command, e.g. ['./run.sh']")
+    if not request.checkpointing and (request.spot or request.node_count > 1 or request.total_gpus > 1):
+        risk = "this spot job is preempted" if request.spot else "the job fails"
+        problem = f"checkpointing is off for {request.machine}: if {risk}, its results are lost"
+        remedy = "use CheckpointingConfig(enabled=True) and write to $BT_CHECKPOINT_DIR"
+        yield Finding("warning", "runtime.checkpointing_config", problem, remedy)
 
 
 def _weights(request: JobRequest, on_emulator: bool | None) -> Iterator[Finding]:
@@ -117,7 +100,10 @@ def check(
     no request, and reads only scripts among the plan's files. Findings that need a missing fact are left out.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
-    findings = [*config_findings(request, unknown_fields(project)), *command_findings(request, plan)]
+    findings = [*_config_findings(request), *command_findings(request, plan)]
+    for field in unknown_fields(project):
+        problem = "unknown to the API; sent anyway, and probably ignored"
+        findings.append(Finding("warning", field, problem, "check the spelling, or remove it"))
     findings += [Finding("warning", "archive", warning) for warning in plan.warnings]
     if plan.dropped:
         excluded = listed([name for name, _reason in plan.dropped], 5)
