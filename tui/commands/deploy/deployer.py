@@ -138,16 +138,13 @@ class Deployer:
         path = sent.written_to or "none was returned"
         if not self._cli_options.dry_run:
             self._remark(f"truss config: {path}")  # stdout is for the requested output
-        elif self._cli_options.output_format == JSON:
-            truss_config = sent.result.truss_config
-            self._output.json(
+        else:
+            self._print(
                 {"dry_run": True}
                 | _sent_document(review, sent)
-                | {"command": review.forms.get("command"), "truss_config": _parsed(truss_config)}
+                | {"command": review.forms.get("command"), "truss_config": _parsed(sent.result.truss_config)},
+                [*_answer_facts(review), ("truss config", Cell(str(path)))],
             )
-        else:
-            facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
-            self._output.data(render_facts(facts, paint=self._output.paint))
         self._remark("dry run: nothing was created")
         return ExitCode.OK
 
@@ -169,19 +166,22 @@ class Deployer:
         } | _sent_document(review, sent)
         if example is not None:
             document |= asdict(example) | {"models": [checkpoint.checkpoint_id for checkpoint in form.chosen]}
-        if self._cli_options.output_format == JSON:
-            self._output.json(document)
-        else:
-            names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
-            facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
-            self._output.data(render_facts(facts, paint=self._output.paint))
-            print_calls(self._output, example)
+        names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
+        facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
+        self._print(document, facts, example)
         if serves_nothing(remote):
             self._remark("on Baseten you would call it like this")
         if result.version_id:
             show = remote.command_line("deployments", "show", result.version_id)
             self._remark(f"its phases, log and changes: {show}")
         return code
+
+    def _print(self, document: Any, facts: list[tuple[str, Cell]], example: Calls | None = None) -> None:
+        if self._cli_options.output_format == JSON:
+            self._output.json(document)
+        else:
+            self._output.data(render_facts(facts, paint=self._output.paint))
+            print_calls(self._output, example)
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
         """Print status and log to stderr until it serves or fails; return the last status and code."""

@@ -116,11 +116,9 @@ async def _models(client: TrainingClient, wanted: str | None) -> list[Model]:
     models = await client.models.list()
     if wanted is None:
         return models
-    matching = [candidate for candidate in models if candidate.id == wanted] or [
-        candidate for candidate in models if candidate.name == wanted
-    ]
+    matching = [model for model in models if wanted in (model.id, model.name)]
     if not matching:
-        names = known_names(candidate.name or candidate.id for candidate in models)
+        names = known_names(model.name or model.id for model in models)
         raise CommandFailed(f"no model {wanted!r} (known: {names})", ExitCode.NOT_FOUND)
     return matching
 
