@@ -9,14 +9,13 @@ from datetime import timedelta
 from typing import Literal
 
 from api_client.client import TrainingClient
-from api_client.clock import Clock, SystemClock, epoch_ms
+from api_client.clock import epoch_ms
 from api_client.errors import BadRequest, NotFound
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models import Deployment, LogsPage
 from api_client.models.deployments import CHANGING_STATUSES, SERVING_STATUSES
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import LogEntry, LogLine
-from api_client.resources.models import Models
 from api_client.streams.logs import LogIncrements
 
 INTERVAL_S = 2.0
@@ -52,7 +51,6 @@ async def follow(
     model_id: str,
     deployment_id: str,
     *,
-    clock: Clock | None = None,
     interval_s: float = INTERVAL_S,
     changed_from: str = "",
     known: Iterable[LogLine] = (),
@@ -64,7 +62,7 @@ async def follow(
     before, and are left out. Transient errors are retried. Raises NotFound, Unauthorized and other
     RequestErrors that are permanent.
     """
-    clock = clock or SystemClock()
+    clock = client.clock
 
     async def fetch() -> Deployment:
         deployment = await client.models.deployment(model_id, deployment_id)
@@ -74,7 +72,7 @@ async def follow(
     begun = clock.now()
     while True:
         deployment = await retrying(fetch, ENDLESS, sleep=clock.sleep)
-        log = log or _increments(client.models, model_id, deployment, clock, known)
+        log = log or _increments(client, model_id, deployment, known)
         # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await _new_lines(log))
         yield update
@@ -85,16 +83,18 @@ async def follow(
 
 
 def _increments(
-    models: Models, model_id: str, deployment: Deployment, clock: Clock, known: Iterable[LogLine]
+    client: TrainingClient, model_id: str, deployment: Deployment, known: Iterable[LogLine]
 ) -> LogIncrements:
     async def fetch(*, start_ms: int, end_ms: int, direction: Literal["asc", "desc"], limit: int) -> LogsPage:
-        lines = await models.deployment_logs(
+        lines = await client.models.deployment_logs(
             model_id, deployment.id, start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit
         )
         return {"logs": list(lines)}
 
-    start = deployment.created_at - CLOCK_SKEW if deployment.created_at else clock.now() - _UNKNOWN_START
-    return LogIncrements(fetch, clock=clock, start_ms=epoch_ms(start), known=known)
+    start = (
+        deployment.created_at - CLOCK_SKEW if deployment.created_at else client.clock.now() - _UNKNOWN_START
+    )
+    return LogIncrements(fetch, clock=client.clock, start_ms=epoch_ms(start), known=known)
 
 
 async def _new_lines(log: LogIncrements) -> tuple[LogEntry, ...]:

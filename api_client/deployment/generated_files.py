@@ -100,9 +100,6 @@ _LINE_LENGTH = 100
 _ABOUT = (
     '"""Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."""'
 )
-_ABOUT_NO_ENVIRONMENT = (
-    "# There is no environment: truss, unlike bt-tui, then asks for a Hugging Face secret; choose None.\n"
-)
 
 
 def render_python(config: DeployCheckpointsConfig) -> str:
@@ -111,10 +108,8 @@ def render_python(config: DeployCheckpointsConfig) -> str:
     imports = ["from truss_train import definitions"]
     if "truss_config." in value:
         imports.insert(0, "from truss.base import truss_config")
-    has_environment = bool(config.runtime and config.runtime.environment_variables)
-    remark = "" if has_environment else _ABOUT_NO_ENVIRONMENT
     joined = "\n".join(imports)
-    return f"{_ABOUT}\n\n{joined}\n\n{remark}deploy_config = {value}\n"
+    return f"{_ABOUT}\n\n{joined}\n\ndeploy_config = {value}\n"
 
 
 def _source(value: Any, line: str) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from api_client.client import TrainingClient
-from api_client.clock import Clock, SystemClock
 from api_client.definitions import (
     DEFAULT_LORA_RANK,
     CheckpointList,
@@ -240,11 +239,7 @@ class DeploymentUnclear(RequestError):
 
 
 async def deploy(
-    client: TrainingClient,
-    config: DeployCheckpointsConfig,
-    *,
-    dry_run: bool = False,
-    clock: Clock | None = None,
+    client: TrainingClient, config: DeployCheckpointsConfig, *, dry_run: bool = False
 ) -> DeploymentResult:
     """Deploy, or only render the truss config and create nothing (``dry_run``).
 
@@ -271,9 +266,7 @@ async def deploy(
         if dry_run:
             raise
         failure = error
-    return await _find_created_deployment(
-        client, config.model_name or "", known_ids, failure, clock or SystemClock()
-    )
+    return await _find_created_deployment(client, config.model_name or "", known_ids, failure)
 
 
 def deployment_link(remote: Remote, model_id: str, deployment_id: str) -> str:
@@ -314,13 +307,13 @@ async def _deployments_named(client: TrainingClient, name: str) -> list[tuple[st
 
 
 async def _find_created_deployment(
-    client: TrainingClient, name: str, known: frozenset[str] | None, failure: RequestError, clock: Clock
+    client: TrainingClient, name: str, known: frozenset[str] | None, failure: RequestError
 ) -> DeploymentResult:
     """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
     fresh: list[tuple[str, Deployment]] = []
     for attempt in range(POLLS_AFTER_LOST_RESPONSE if known is not None else 0):
         if attempt:
-            await clock.sleep(POLL_INTERVAL_S)
+            await client.clock.sleep(POLL_INTERVAL_S)
         try:
             deployments = await _deployments_named(client, name)
         except RequestError:

@@ -103,7 +103,7 @@ class Follower:
         self.take(await self.client.logs.fill(*IDS, gap))
 
     async def follow_deployment(self) -> None:
-        async for update in follow(self.client, "model1", "dep1", clock=self.clock):
+        async for update in follow(self.client, "model1", "dep1"):
             self.take(update.lines)
             self.end = update
 

@@ -179,7 +179,7 @@ class DeployFeed:
         self._change(stage="working", error="", note="")
         session = self._session
         try:
-            sent = await send(session.client, self.form.review.config, dry_run=dry_run, clock=session.clock)
+            sent = await send(session.client, self.form.review.config, dry_run=dry_run)
         except ApiClientError as error:
             self._change(stage="asking", error=str(error))
             return
@@ -201,11 +201,11 @@ class DeployFeed:
             await self._follow(sent)
 
     async def _follow(self, sent: SentDeployment, changed_from: str = "") -> None:
-        client, clock, result = self._session.client, self._session.clock, sent.result
+        client, result = self._session.client, sent.result
         ids = result.model_id or "", result.version_id or ""
         try:
             known = [entry for entry in self.snapshot.lines if isinstance(entry, LogLine)]
-            async for update in follow(client, *ids, clock=clock, changed_from=changed_from, known=known):
+            async for update in follow(client, *ids, changed_from=changed_from, known=known):
                 how = calls(client.remote, result, self.form.chosen) if update.is_serving else None
                 self._change(update=update, calls=how, lines=self.snapshot.lines + update.lines)
             self._change(startups=await read_startups(client, *ids))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from api_client.client import TrainingClient
-from api_client.clock import Clock, SystemClock
 from api_client.definitions import DeployCheckpointsConfig
 from api_client.deployment import (
     DeploymentResult,
@@ -48,16 +47,14 @@ async def send(
     *,
     dry_run: bool,
     directory: Path | None = None,
-    clock: Clock | None = None,
 ) -> SentDeployment:
     """Deploy, or render the truss config only; write it where the official CLI does.
 
     Raises ConfigurationError and RequestError.
     """
-    clock = clock or SystemClock()
-    result = await deploy(client, config, dry_run=dry_run, clock=clock)
+    result = await deploy(client, config, dry_run=dry_run)
     try:
-        path = await asyncio.to_thread(write_truss_config, result, directory, clock.now().astimezone())
+        path = await asyncio.to_thread(write_truss_config, result, directory, client.clock.now().astimezone())
     except OSError as error:
         return SentDeployment(result, not_written=error)
     return SentDeployment(result, path)

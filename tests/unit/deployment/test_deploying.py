@@ -67,16 +67,16 @@ async def test_a_lost_answer_never_deploys_twice_found_again_or_unclear(
     server.deploy("llama-support")
     server.deploy("another")
     server.trouble = trouble
-    result = await deploy(client, CONFIG, clock=FastClock())
+    result = await deploy(client, CONFIG)
     assert len(server.requests) == 1
     assert (result.model_id, result.version_id, result.was_found_again) == ("model0", "dep2", True)
     assert result.link == f"{server.url}/models/model0/logs/dep2"
-    server.trouble, server.makes_it, clock = trouble, False, FastClock()
+    server.trouble, server.makes_it = trouble, False
     with pytest.raises(DeploymentUnclear, match="Check the workspace's models") as caught:
-        await deploy(client, CONFIG, clock=clock)
+        await deploy(client, CONFIG)
     assert len(server.requests) == 2
     assert not caught.value.retryable
-    assert clock.passed_s == 4
+    assert client.clock.passed_s == 4
     assert server.key not in str(caught.value)
 
 
@@ -87,7 +87,7 @@ async def test_where_the_models_cannot_be_listed_or_two_are_new_a_lost_answer_st
     assert (await deploy(client, CONFIG)).version_id == "dep0"
     server.trouble = "no answer"
     with pytest.raises(DeploymentUnclear):
-        await deploy(client, CONFIG, clock=FastClock())
+        await deploy(client, CONFIG)
     assert len(server.requests) == 2
     server.requests, server.deployments, server.makes_it = [], [], False
 
@@ -100,7 +100,7 @@ async def test_where_the_models_cannot_be_listed_or_two_are_new_a_lost_answer_st
     server.on("GET", "/v1/models", two_of_somebody_else)
     server.trouble = "no answer"
     with pytest.raises(DeploymentUnclear, match="2 new deployments have this name"):
-        await deploy(client, CONFIG, clock=FastClock())
+        await deploy(client, CONFIG)
 
 
 async def test_what_cannot_be_deployed_is_not_sent(server: DeployingServer, client: TrainingClient) -> None:

@@ -16,7 +16,7 @@ from support.remotes import remote_of
 
 async def updates(server: DeployingServer, **how: Any) -> list[DeploymentUpdate]:
     async with TrainingClient(remote_of(server), clock=FastClock()) as client:
-        return [update async for update in follow(client, "m", "d", clock=FastClock(), **how)]
+        return [update async for update in follow(client, "m", "d", **how)]
 
 
 def messages(seen: list[DeploymentUpdate]) -> list[list[str]]:

@@ -246,7 +246,7 @@ async def logs(
     array = JsonArray() if output_format == JSON else None
     render = array.render if array is not None else renderer(output, output_format)
     status = ""
-    stream = follow(client, deployment.model_id, deployment.id, clock=client.clock)
+    stream = follow(client, deployment.model_id, deployment.id)
     async with aclosing(stream) as updates:
         async for update in updates:
             if follows and update.status != status:
