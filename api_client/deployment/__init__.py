@@ -26,6 +26,7 @@ from api_client.deployment.instances import ListedInstance as ListedInstance
 from api_client.deployment.instances import listed_instances as listed_instances
 from api_client.deployment.instances import smallest_instance as smallest_instance
 from api_client.deployment.sending import DEPLOY_MUTATION as DEPLOY_MUTATION
+from api_client.deployment.sending import HF_TOKEN as HF_TOKEN
 from api_client.deployment.sending import DeployAnswers as DeployAnswers
 from api_client.deployment.sending import DeploymentResult as DeploymentResult
 from api_client.deployment.sending import DeploymentUnclear as DeploymentUnclear

@@ -25,8 +25,6 @@ from api_client.models import Checkpoint
 from api_client.remotes import Remote
 from api_client.servable import kind_of
 
-_PRODUCTION_API_HOST = "api.baseten.co"
-
 
 def serves_nothing(remote: Remote) -> bool:
     """Return True if the remote is on this machine, where deployments change state but serve nothing."""
@@ -37,7 +35,7 @@ def serving_url(remote: Remote, model_id: str, deployment_id: str) -> str:
     """Return the OpenAI-compatible base URL of a deployment."""
     api = _api_address(remote)
     # Host names below localhost do not lead to a model.
-    host = _PRODUCTION_API_HOST if api.is_loopback else api.netloc
+    host = "api.baseten.co" if api.is_loopback else api.netloc
     return f"https://model-{model_id}.{host}/deployment/{deployment_id}/sync/v1"
 
 
@@ -95,8 +93,6 @@ def _api_address(remote: Remote) -> BaseUrl:
     return parse_base_url(remote.api_url, source=f"the API address of remote '{remote.name}'")
 
 
-_LINE_LENGTH = 100
-
 _ABOUT = (
     '"""Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."""'
 )
@@ -127,7 +123,7 @@ def _source(value: Any, line: str) -> str:
     else:
         return repr(value)
     short = f"{opening}{', '.join(items)}{closing}"
-    if "\n" not in short and len(inner) + len(short) <= _LINE_LENGTH:
+    if "\n" not in short and len(inner) + len(short) <= 100:
         return short
     return f"{opening}{''.join(f'{inner}{item},' for item in items)}{line}{closing}"
 
@@ -148,10 +144,8 @@ def _name_of(kind: type) -> str:
 
 
 FOLDER = Path("truss_configs")
-FILE_NAME = "config.yaml"
 
 _UNSAFE = re.compile(r"[^0-9A-Za-z_.-]+")
-_LONGEST_NAME = 120
 
 
 def truss_config_path(result: DeploymentResult, directory: Path | None, now: datetime) -> Path:
@@ -160,12 +154,12 @@ def truss_config_path(result: DeploymentResult, directory: Path | None, now: dat
     For a dry run the folder is named after ``now``, which is local time, as in the official CLI's names.
     """
     if directory is not None:
-        return directory / FILE_NAME
+        return directory / "config.yaml"
     if result.version_id is None:
-        return FOLDER / f"dry_run_{now:%Y%m%d_%H%M%S}" / FILE_NAME
+        return FOLDER / f"dry_run_{now:%Y%m%d_%H%M%S}" / "config.yaml"
     # Text from the server must not lead out of the folder.
-    name = _UNSAFE.sub("_", f"{result.name}_{result.version_id}")[-_LONGEST_NAME:].lstrip(".")
-    return FOLDER / (name or "deployment") / FILE_NAME
+    name = _UNSAFE.sub("_", f"{result.name}_{result.version_id}")[-120:].lstrip(".")
+    return FOLDER / (name or "deployment") / "config.yaml"
 
 
 def write_truss_config(result: DeploymentResult, directory: Path | None, now: datetime) -> Path | None:

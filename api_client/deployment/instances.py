@@ -14,8 +14,6 @@ from api_client.definitions.job_request import normal_gpu_type, quantity_mib
 from api_client.errors import BadRequest, InvalidAnswer, NotFound
 from api_client.models import InstanceType
 
-_MILLICPU_PER_CPU = 1000
-
 
 class ListedInstance(InstanceType):
     """Machine that can be deployed on, with ``node_count`` nodes; ``price`` is USD per minute, if known."""
@@ -54,7 +52,7 @@ def _fits(machine: InstanceType, compute: Compute | None) -> bool:
         return is_same_type and machine.gpu_count >= max(spec.count, 1)
     cpu_count = compute.cpu_count if compute else 0
     memory_mib = (quantity_mib(compute.memory) or 0) if compute else 0
-    has_cpus = machine.millicpu_limit >= cpu_count * _MILLICPU_PER_CPU
+    has_cpus = machine.millicpu_limit >= cpu_count * 1000
     return not machine.gpu_count and has_cpus and machine.memory_limit_mib >= memory_mib
 
 

@@ -45,8 +45,6 @@ from api_client.words import command_line
 
 HF_TOKEN = "HF_TOKEN"  # environment variable with a deployment's Hugging Face token
 
-NO_CPU_REQUEST, NO_MEMORY_REQUEST = 0, "0Mi"  # as in the official wizard: the instance type decides
-
 Pairs = tuple[tuple[str, str], ...]
 """Name and value pairs."""
 
@@ -83,7 +81,8 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
         chosen += named
     # Without GPUs an empty spec instead of none, or the official CLI would ask for a GPU.
     gpu = normal_gpu(answers.gpu) if answers.gpu else {}
-    compute = {"cpu_count": NO_CPU_REQUEST, "memory": NO_MEMORY_REQUEST, "accelerator": gpu}
+    # As in the official wizard, the instance type decides about CPUs and memory.
+    compute = {"cpu_count": 0, "memory": "0Mi", "accelerator": gpu}
     try:
         return DeployCheckpointsConfig(
             model_name=(answers.model_name or "").strip() or None,

@@ -22,7 +22,6 @@ from api_client.submission.findings import Finding, most_severe_first
 from api_client.words import counted, listed
 
 _DETAILS = "checkpoint_details"
-_BYTES_PER_GIB = 1024**3
 
 
 def validate(
@@ -125,7 +124,7 @@ def _memory_findings(
         chosen = [checkpoint.model_copy(update={"base_model": base_model}) for checkpoint in chosen]
     problem = memory_problem(chosen, stored_weight_bytes(chosen, files), machine.gpu_memory_bytes)
     if problem:
-        memory = f"{machine.gpu_memory_bytes / _BYTES_PER_GIB:.0f} GiB of memory"
+        memory = f"{machine.gpu_memory_bytes / 1024**3:.0f} GiB of memory"
         problem = f"{problem}, but {machine.gpu_count} × {machine.gpu_type} has {memory}"
         yield Finding("warning", "compute.accelerator", problem, "choose more or larger GPUs")
 

@@ -28,9 +28,6 @@ from api_client.words import listed
 ARCHIVE_NAME = "archive.tgz"  # the platform's convention, although it is not compressed
 LARGE_BYTES = 1_000_000_000  # above this size the documentation recommends object storage
 MAXIMUM_BYTES = 5 * 1024**3  # limit of the platform
-_REPORT_EVERY_BYTES = 1024 * 1024
-_PLAIN_NAME_BYTES = 100
-_PERMISSIONS = 0o777
 _MOST_NAMES = 5
 
 
@@ -121,7 +118,7 @@ class _ArchiveMeter:
         assert self.file is not None
         content = self.file.read(size)
         self.done_bytes = min(self.done_bytes + len(content), self.total_bytes)
-        if self.done_bytes - self.reported_bytes >= _REPORT_EVERY_BYTES:
+        if self.done_bytes - self.reported_bytes >= 1024 * 1024:
             self.reported_bytes = self.done_bytes
             self.on_progress(self.done_bytes, self.total_bytes)
         return content
@@ -155,7 +152,7 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> 
 def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
     """Create a header without data of this machine: no owner, whole seconds."""
     member = tarfile.TarInfo(name)
-    member.mode = status.st_mode & _PERMISSIONS
+    member.mode = status.st_mode & 0o777
     member.mtime = int(status.st_mtime)
     return member
 
@@ -169,7 +166,7 @@ def _archive_size_bytes(files: tuple[ArchivedFile, ...]) -> int:
 
 def _header_bytes(each: ArchivedFile) -> int:
     is_link = each.size_bytes == 0 and each.path.is_symlink()
-    if not is_link and each.name.isascii() and len(each.name) <= _PLAIN_NAME_BYTES:
+    if not is_link and each.name.isascii() and len(each.name) <= tarfile.LENGTH_NAME:
         return tarfile.BLOCKSIZE
     member = tarfile.TarInfo(each.name)
     if is_link:

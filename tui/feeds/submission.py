@@ -35,9 +35,6 @@ DEEPEST = 3
 """Levels of subfolders of the working directory to search."""
 SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 FILE_NAME = "recent-configs.json"
-PROJECT = b"TrainingProject"
-READ_BYTES = 65_536
-"""Bytes of a nearby file to search for a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ def _names_a_project(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            return PROJECT in file.read(READ_BYTES)
+            return b"TrainingProject" in file.read(65_536)
     except OSError:
         return False
 

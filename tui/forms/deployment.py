@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from api_client.definitions import CheckpointList, DeployCheckpointsConfig, LoRACheckpoint
-from api_client.deployment import DeployAnswers
-from tui.forms.draft import HF_VARIABLE, NO_SECRET, DeployDraft, Facts
+from api_client.deployment import HF_TOKEN, DeployAnswers
+from tui.forms.draft import NO_SECRET, DeployDraft, Facts
 from tui.forms.question import Answer, Question, read_number
 from tui.forms.questions import questions
 from tui.forms.review import REVIEW, Review, review, review_question
@@ -166,7 +166,7 @@ def _of_config(config: DeployCheckpointsConfig) -> dict[str, Any]:
     if config.runtime is not None:
         variables = config.runtime.environment_variables.items()
         secrets = {name: value.name for name, value in variables if not isinstance(value, str)}
-        values["hf_secret"] = secrets.pop(HF_VARIABLE, NO_SECRET)
+        values["hf_secret"] = secrets.pop(HF_TOKEN, NO_SECRET)
         values["secrets"] = tuple(secrets.items())
         values["environment"] = tuple((name, value) for name, value in variables if isinstance(value, str))
     return {name: value for name, value in values.items() if value is not None}

@@ -18,7 +18,7 @@ from api_client.definitions import (
     DeployCheckpointsConfig,
     offered_accelerators,
 )
-from api_client.deployment import DeployAnswers, ListedInstance, Pairs, normal_gpu
+from api_client.deployment import HF_TOKEN, DeployAnswers, ListedInstance, Pairs, normal_gpu
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.servable import (
     RankAdvice,
@@ -35,7 +35,6 @@ from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.times import time_key
 
-HF_VARIABLE = "HF_TOKEN"
 USUAL_HF_SECRET = "hf_access_token"
 """Name of the secret that the official tools propose."""
 NO_SECRET = ""
@@ -288,7 +287,7 @@ class DeployDraft:
     @property
     def gated_model(self) -> str:
         """The base model that must be downloaded with a token, unless a variable holds one; else empty."""
-        has_token = any(name == HF_VARIABLE for name, _value in (*self.environment, *self.secrets))
+        has_token = any(name == HF_TOKEN for name, _value in (*self.environment, *self.secrets))
         return self.base_model if self.is_lora and not has_token and self.base_model.startswith(GATED) else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from api_client.definitions import LORA_RANKS
-from api_client.deployment import ListedInstance, Pairs, normal_gpu
+from api_client.deployment import HF_TOKEN, ListedInstance, Pairs, normal_gpu
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.servable import adapter_ranks, check_rank, check_selection, kind_of, memory_hint
@@ -13,7 +13,6 @@ from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view
 from tui.forms.draft import (
     HEADROOM,
-    HF_VARIABLE,
     NO_SECRET,
     DeployDraft,
     Facts,
@@ -301,7 +300,7 @@ def _hf_secret(draft: DeployDraft) -> Question:
         answer=draft.answers.hf_secret,
         proposed=draft.proposed_hf_secret,
         options=() if names is None else options,
-        remark=f"Set as {HF_VARIABLE}.{lack}",
+        remark=f"Set as {HF_TOKEN}.{lack}",
     )
 
 
@@ -346,7 +345,7 @@ def _secrets(draft: DeployDraft) -> Question:
 
 
 def _variables_problem(draft: DeployDraft, answer: Answer, others: Pairs) -> str:
-    taken = {HF_VARIABLE} if draft.hf_secret else set()
+    taken = {HF_TOKEN} if draft.hf_secret else set()
     taken |= {name for name, _value in others}
     if isinstance(answer, str):
         return f"{answer!r} is not NAME=value"

@@ -66,9 +66,6 @@ def overrides_of(typed: Mapping[str, str]) -> Overrides:
     return Overrides(**values)
 
 
-SHOWN_NAMES = 4
-
-
 def summary(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
     """Return name and value of everything to check before spending money."""
     return [(name, sanitize_beginning(value)) for name, value in _summary(project, plan) if value]
@@ -96,7 +93,7 @@ def _summary(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tup
     yield "weights", ", ".join(weights.source for weights in job.weights)
     if plan is not None:
         yield "archive", f"{counted(len(plan.files), 'file')}, {bytes_iec(plan.size_bytes)}"
-        yield "excluded", listed([entry.name for entry in plan.dropped], SHOWN_NAMES)
+        yield "excluded", listed([entry.name for entry in plan.dropped], 4)
 
 
 def _switched(is_on: bool, path: str | None) -> str:

@@ -27,8 +27,6 @@ from tui.forms.draft import USUAL_HF_SECRET, Facts
 FILES_READ_AT_MOST = 20_000
 """Files of one job. Above this limit, checkpoint kinds are taken from the server's own field."""
 
-DEFAULT_TEAM = None
-
 T = TypeVar("T")
 
 
@@ -128,20 +126,21 @@ async def _secrets(client: TrainingClient, project_id: str) -> tuple[tuple[str, 
 
     The second value is the command that stores a Hugging Face token there.
     """
-    team_id = await _optional_answer(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
+    team_id = await _optional_answer(lambda: _team_id(client, project_id)) if project_id else None
     names = tuple(secret.name for secret in await client.account.secrets(team_id))
     team = ("--team", team_id) if team_id else ()
     return names, client.remote.command_line("secrets", "set", USUAL_HF_SECRET, *team, changes=True)
 
 
 async def _team_id(client: TrainingClient, project_id: str) -> str | None:
+    """Return the id of the project's team; None for the default team."""
     project = await client.projects.get(project_id)
     if not project.team_name:
-        return DEFAULT_TEAM
+        return None
     for team in await client.account.teams():
         if team.name == project.team_name:
-            return DEFAULT_TEAM if team.default else team.id
-    return DEFAULT_TEAM
+            return None if team.default else team.id
+    return None
 
 
 async def _optional_answer(question: Callable[[], Awaitable[T]]) -> T | None:

@@ -33,8 +33,6 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel, WrappedText
 
-PLACEHOLDER_CELLS = 200
-
 
 class OverrideInputs(Vertical):
     """Inputs for the fields of the form; an empty one keeps the config's value, which is its placeholder."""
@@ -52,7 +50,7 @@ class OverrideInputs(Vertical):
 
     def show(self, project: TrainingProject) -> None:
         for field in FIELDS:
-            own = clip(sanitize_beginning(field.own(project.job)), PLACEHOLDER_CELLS)
+            own = clip(sanitize_beginning(field.own(project.job)), 200)
             self.query_one(f"#{field.name}", Input).placeholder = own or "from the config"
 
     def clear(self) -> None:

@@ -24,8 +24,6 @@ from api_client.submission.config_file import execution
 from api_client.submission.config_file.execution import describe
 
 LOAD_TIMEOUT_S = 180.0  # time limit for a config, which may import large packages from a slow disk
-STOP_POLL_S = 0.1  # interval for checking if the config's process must be stopped
-_STDERR_TAIL_LINES = 5
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 UnknownField = tuple[Place, Any]
@@ -87,7 +85,7 @@ def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        last = "\n".join(messages.strip().splitlines()[-_STDERR_TAIL_LINES:])
+        last = "\n".join(messages.strip().splitlines()[-5:])
         reason = f"{python} exited with status {status} without a result"
         raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
     sys.stderr.write(messages)
@@ -114,7 +112,7 @@ def _finished(path: Path, python: Path, kind: str, stop: Event) -> tuple[int, by
         try:
             while True:
                 with suppress(subprocess.TimeoutExpired):
-                    output, messages = process.communicate(timeout=STOP_POLL_S)
+                    output, messages = process.communicate(timeout=0.1)
                     return process.returncode, output, messages.decode("utf-8", "replace")
                 if stop.is_set():
                     raise ConfigFileError("it was killed while loading", path=path)
