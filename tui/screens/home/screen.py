@@ -172,7 +172,8 @@ class HomeScreen(AppScreen):
                 about = f"{project.team} · {about}"
             choose = partial(self.post_message, messages.OpenProjectRequested(project.id))
             yield PaletteItem("project", project.name, about, choose, project.id)
-        for row in snapshot.jobs:
+        shown = {row.id: index for index, row in enumerate(self._jobs.rows)}
+        for row in sorted(snapshot.jobs, key=lambda row: shown.get(row.id, len(shown))):
             about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem(
                 "job",
