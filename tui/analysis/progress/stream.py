@@ -80,9 +80,7 @@ class Stream:
         if step is not None or reading.loss is not None:
             self.active.add(time)
         if reading.loss is not None:
-            named = self.losses_by_name
-            name = reading.loss_name if len(named) < 16 or reading.loss_name in named else "loss"
-            named.setdefault(name, ThinnedPoints("loss", self._limit)).add(time, reading.loss, step)
+            self._losses_named(reading.loss_name).add(time, reading.loss, step)
         for name, value in zip(_FIELDS, _VALUES(reading), strict=True):
             if value is not None:
                 self._field(_OF_BARS.get(name, name) if reading.from_bar else name).add(time, value)
@@ -135,6 +133,14 @@ class Stream:
         if reading.whole_epochs is not None and reading.epoch_step is None:
             self._field("whole epochs").add(time, reading.whole_epochs)
         return step
+
+    def _losses_named(self, name: str) -> ThinnedPoints:
+        named = self.losses_by_name
+        points = named.get(name)
+        if points is None:
+            name = name if len(named) < 16 else "loss"
+            points = named.setdefault(name, ThinnedPoints("loss", self._limit))
+        return points
 
     def _field(self, name: str) -> ThinnedPoints:
         points = self.fields.get(name)
