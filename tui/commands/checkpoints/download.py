@@ -13,7 +13,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.files import write_private
 from api_client.models import TrainingJob
-from api_client.transfers import DownloadError, DownloadPlan, DownloadReport, Existing, FileProgress
+from api_client.transfers import DownloadPlan, DownloadReport, Existing, FileProgress
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
@@ -165,10 +165,7 @@ async def download_checkpoints(
         output.remark(f"not downloaded: {refused.name}: {refused.reason}")
     if not plan.files and not plan.refused:
         output.remark("the job has no checkpoint files")
-    try:
-        report = await run_plan(client, output, plan, _settled(existing, plan))
-    except DownloadError as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    report = await run_plan(client, output, plan, _settled(existing, plan))
     _print(output, plan, report, output_format)
     return ExitCode.OK if report.is_complete else failure_code(report)
 

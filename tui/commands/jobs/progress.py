@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,20 @@ import click
 from api_client.client import TrainingClient
 from api_client.models.logs import NS_PER_S
 from api_client.recordings.reading import Recording, is_recording
-from tui.analysis.checkpoints.facts import last_checkpoint
-from tui.analysis.export import csv_lines, json_number
+from tui.analysis.checkpoints.facts import LastCheckpoint, last_checkpoint
+from tui.analysis.export import json_number
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
-from tui.analysis.run.snapshot import seconds_left, seconds_left_range
+from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
-from tui.commands.jobs.progress_file import lines_of_file, lines_of_recording, show_lines
+from tui.commands.jobs.progress_file import (
+    lines_of_file,
+    lines_of_recording,
+    print_document,
+    show_lines,
+)
 from tui.commands.support.exit_codes import ExitCode, known_names, not_in_job
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
@@ -33,41 +40,16 @@ from tui.commands.support.options import (
     job_options,
     remote_option,
 )
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
-from tui.commands.support.session import run_on_remote, run_settings
-from tui.commands.support.tables import Cell, print_facts
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell
 from tui.readers.run import LoadedRun
 from tui.text.times import iso_time
 from tui.text.units import age, count, counted, duration, number, percent, rate
 
 
-def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
-    document = facts(reading)
-    if with_series:
-        progress = reading.run.progress or ProgressSnapshot()
-        document["series"] = {curve.name: points_of(curve, progress) for curve in curves_of(progress)}
-    return document
-
-
-def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
-    if not with_series:
-        flat = {name: value for name, value in facts(reading).items() if not isinstance(value, list | dict)}
-        output.data(csv_lines([tuple(flat), tuple(flat.values())]))
-        return
-    progress = reading.run.progress or ProgressSnapshot()
-    print_curves(output, curves_of(progress), progress, CSV)
-
-
-def print_words(output: Output, reading: LoadedRun, with_series: bool) -> None:
-    print_facts(output, _words(reading))
-    if with_series:
-        progress = reading.run.progress or ProgressSnapshot()
-        output.data("\n")
-        print_curves(output, curves_of(progress), progress, TABLE)
-
-
-def facts(reading: LoadedRun) -> dict[str, Any]:
+def _document(reading: LoadedRun) -> dict[str, Any]:
     """Return everything known from the log, under stable names."""
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
     left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
@@ -114,57 +96,68 @@ def facts(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
+def _facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
+    """Return what is known from the log, for people; the text of what is unknown is empty."""
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
     view = status_view(run.job.current_status)
-    rows: list[tuple[str, Cell]] = [
-        ("job", Cell(f"{run.job.name or run.job.id} ({run.job.id})", "strong")),
-        ("status", Cell(f"{view.sign} {view.word}", view.tone)),
-    ]
-    if progress.step is not None:
-        of = (
-            f" of {count(progress.total_steps)}, {percent(progress.fraction)}" if progress.total_steps else ""
-        )
-        rows.append(("step", Cell(count(progress.step) + of, "strong")))
-    if progress.epoch is not None:
-        of = f" of {number(progress.total_epochs)}" if progress.total_epochs else ""
-        rows.append(("epoch", Cell(number(progress.epoch) + of)))
-    left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
-    if left is not None and left >= 1 and not run.job.is_finished:
-        span = f" ({duration(between[0])}–{duration(between[1])})" if between else ""
-        rows.append(("ETA", Cell(duration(left) + span)))
-    if progress.rate_steps_per_s is not None:
-        overall = progress.rate_overall
-        now = rate(progress.rate_steps_per_s, like=overall)
-        rows.append(("speed", Cell(f"{now} now, {rate(overall)} over the run")))
-    if progress.loss is not None:
-        rows.append(("loss", Cell(f"{number(progress.loss)} {loss_trend(progress)}".rstrip(), "strong")))
-    for title, value, unit in (
-        ("eval loss", progress.eval_loss, ""),
-        ("learning rate", progress.learning_rate, ""),
-        ("grad norm", progress.grad_norm, ""),
-        ("tokens", progress.tokens_per_s, " tok/s"),
-        ("samples", progress.samples_per_s, " samples/s"),
-    ):
-        if value is not None:
-            rows.append((title, Cell(number(value) + unit)))
-    if progress.metrics:
-        rows.append(("metrics", Cell(known_names(progress.metrics))))
     checkpoint = last_checkpoint(run)
-    if checkpoint is not None:
-        ago = f"{age((run.at - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
-        parts = [part for part in (checkpoint.name, ago, checkpoint.remark) if part]
-        rows.append(("last checkpoint", Cell(", ".join(parts))))
-    if progress.restarts:
-        rows.append(("restarts", Cell(count(len(progress.restarts)), "caution")))
-    if progress.errors.count:
-        newest = progress.errors.newest
-        text = f": {newest.text}" if newest else ""
-        rows.append(("error lines", Cell(count(progress.errors.count) + text, "bad")))
-    if len(progress.streams) > 1:
-        streams = counted(len(progress.streams), "stream")
-        rows.append(("source", Cell(f"{progress.stream} (of {streams})", "muted")))
-    return rows
+    errors = counted(progress.errors.count, "line") if progress.errors.count else ""
+    newest = progress.errors.newest
+    streams = counted(len(progress.streams), "stream")
+    facts = [
+        ("job", f"{run.job.name or run.job.id} ({run.job.id})", "strong"),
+        ("status", f"{view.sign} {view.word}", view.tone),
+        ("step", _of(progress.step, progress.total_steps, count, progress.fraction), "strong"),
+        ("epoch", _of(progress.epoch, progress.total_epochs, number), None),
+        ("ETA", _eta(run, progress), None),
+        ("speed", _speed(progress), None),
+        ("loss", f"{_known(progress.loss, number)} {loss_trend(progress)}".strip(), "strong"),
+        ("eval loss", _known(progress.eval_loss, number), None),
+        ("learning rate", _known(progress.learning_rate, number), None),
+        ("grad norm", _known(progress.grad_norm, number), None),
+        ("tokens", _known(progress.tokens_per_s, number, " tok/s"), None),
+        ("samples", _known(progress.samples_per_s, number, " samples/s"), None),
+        ("metrics", known_names(progress.metrics) if progress.metrics else "", None),
+        ("last checkpoint", _checkpoint(checkpoint, run.at) if checkpoint is not None else "", None),
+        ("restarts", count(len(progress.restarts)) if progress.restarts else "", "caution"),
+        ("error lines", f"{errors}: {newest.text}" if newest else errors, "bad"),
+        ("source", f"{progress.stream} (of {streams})" if len(progress.streams) > 1 else "", "muted"),
+    ]
+    return [(title, Cell(text, tone)) for title, text, tone in facts]
+
+
+def _known(value: float | None, text: Callable[[float | None], str], unit: str = "") -> str:
+    return "" if value is None else text(value) + unit
+
+
+def _of(
+    value: float | None,
+    total: float | None,
+    text: Callable[[float | None], str],
+    fraction: float | None = None,
+) -> str:
+    share = "" if fraction is None else f", {percent(fraction)}"
+    return _known(value, text, f" of {text(total)}{share}" if total else "")
+
+
+def _eta(run: RunSnapshot, progress: ProgressSnapshot) -> str:
+    left = seconds_left(progress, run.server_now)
+    if left is None or left < 1 or run.job.is_finished:
+        return ""
+    between = seconds_left_range(progress, run.server_now)
+    return duration(left) + (f" ({duration(between[0])}–{duration(between[1])})" if between else "")
+
+
+def _speed(progress: ProgressSnapshot) -> str:
+    if progress.rate_steps_per_s is None:
+        return ""
+    overall = progress.rate_overall
+    return f"{rate(progress.rate_steps_per_s, like=overall)} now, {rate(overall)} over the run"
+
+
+def _checkpoint(checkpoint: LastCheckpoint, now: datetime) -> str:
+    ago = f"{age((now - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
+    return ", ".join(filter(None, (checkpoint.name, ago, checkpoint.remark)))
 
 
 def _stamp(at_ns: int | None) -> str | None:
@@ -230,36 +223,35 @@ def progress(
         context = click.get_current_context()
         recording = context.with_resource(Recording(path)) if is_recording(path) else None
         if recording is None or each_line:
-            patterns = run_settings().patterns
             lines = lines_of_file(path) if recording is None else lines_of_recording(recording)
-            return show_lines(
-                settings.output, lines, output_format, each_line=each_line, metrics=metrics, patterns=patterns
-            )
+            show_lines(settings.output, lines, output_format, each_line=each_line, metrics=metrics)
+            return None
         settings = replace(settings, recording=recording)
         choice = JobChoice(recording.job.id, None)
 
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
+    async def show(client: TrainingClient, output: Output) -> None:
         job = await choice.find(client)
         reading = await read_with_line(
             client, job, output, since=resolve_since(since, client.clock.now()), stream=stream
         )
-        progress = reading.run.progress
-        streams = [view.key for view in progress.streams] if progress is not None else []
+        progress = reading.run.progress or ProgressSnapshot()
+        streams = [view.key for view in progress.streams]
         if stream is not None and streams and stream not in streams:
             raise not_in_job(job.id, "stream", stream, streams)
-        if progress is None or (progress.step is None and progress.loss is None):
+        if progress.step is None and progress.loss is None:
             output.remark("no training progress found in the log")
+        curves = curves_of(progress)
         if metrics:
-            curves = chosen_curves(progress or ProgressSnapshot(), metrics, f"job {job.id}")
-            print_curves(output, curves, progress or ProgressSnapshot(), output_format)
-        elif output_format == JSON:
-            output.json(_document(reading, with_series))
-        elif output_format == NDJSON:
-            output.data(ascii_json(_document(reading, with_series)) + "\n")
-        elif output_format == CSV:
-            print_csv(output, reading, with_series)
+            print_curves(output, chosen_curves(progress, metrics, f"job {job.id}"), progress, output_format)
+        elif with_series and output_format == CSV:
+            print_curves(output, curves, progress, CSV)
         else:
-            print_words(output, reading, with_series)
-        return ExitCode.OK
+            document = _document(reading)
+            if with_series:
+                document["series"] = {curve.name: points_of(curve, progress) for curve in curves}
+            print_document(output, output_format, document, _facts(reading))
+            if with_series and output_format == TABLE:
+                output.data("\n")
+                print_curves(output, curves, progress, TABLE)
 
     return run_on_remote(settings, show)

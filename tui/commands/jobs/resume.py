@@ -22,8 +22,8 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.submitting import Submission
-from api_client.transfers import DownloadError, Existing, NoArchive
 from tui.analysis.checkpoints.facts import checkpoint_facts, facts_of_run
+from tui.commands.jobs.download import download_code
 from tui.commands.jobs.push import (
     JobDraft,
     PushOptions,
@@ -36,7 +36,6 @@ from tui.commands.jobs.push import (
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output
-from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
@@ -211,18 +210,9 @@ async def _best(client: TrainingClient, job: TrainingJob, stored: list[Checkpoin
 
 async def _unpacked(client: TrainingClient, output: Output, job: TrainingJob, folder: Path) -> Path:
     """Download the code of a job and return its folder."""
-    try:
-        plan = await client.downloads.plan_archive(
-            job.project_id, job.id, folder, unpack=True, file_name="code"
-        )
-        report = await run_plan(client, output, plan, Existing.SKIP)
-    except NoArchive as error:
-        raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
-    except DownloadError as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
-    if report.failed or report.unpacked_to is None:
-        reason = report.failed[0].error if report.failed else "it is no archive"
-        raise CommandFailed(f"can't download the code of job {job.id}: {reason}", failure_code(report))
+    report = await download_code(client, output, job, folder, "code")
+    if report.unpacked_to is None:
+        raise CommandFailed(f"the code of job {job.id} is no archive", ExitCode.UNEXPECTED)
     return report.unpacked_to
 
 

@@ -20,10 +20,9 @@ from tui.commands.support.options import (
     recording_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command, run_settings
 from tui.readers.summary import SummaryReader
-from tui.text.units import counted
 
 
 @examples(
@@ -59,7 +58,7 @@ async def summary(
             client,
             await client.jobs.find(job_id),
             run_settings(),
-            on_lines=lambda lines: line.show(label, 0, 0, counted(lines, "line")),
+            on_lines=lambda lines: line.show(label, note=lines_note(None, lines)),
         )
         if not follow:
             read = await reader.read()

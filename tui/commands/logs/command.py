@@ -17,13 +17,13 @@ from api_client.models import TrainingJob, short_status
 from api_client.models.logs import LogEnd
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
 from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
-from tui.commands.logs.reading import LogRange, LogRead, progress_note
+from tui.commands.logs.reading import LogRange, LogRead
 from tui.commands.logs.waiting import is_starting, report_waiting
 from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
 from tui.commands.support.lookups import JobChoice, newest_job, project_id_of
 from tui.commands.support.options import JSON, examples
 from tui.commands.support.output import Output, OutputClosed
-from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command
 from tui.text.names import shortened
 from tui.text.units import counted
@@ -108,7 +108,7 @@ async def _print(
 
     def progress(part: float | None, line_count: int) -> None:
         if shows_progress:
-            line.show("reading", 0, 0, progress_note(part, line_count))
+            line.show("reading", note=lines_note(part, line_count))
 
     now = client.clock.now()
     nodes = NodeChooser(request.nodes)

@@ -13,7 +13,6 @@ from api_client.models import TrainingJob
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
 from tui.commands.logs.printing import LogLineFilter, NodeChooser, OutputLine
-from tui.text.units import counted, percent
 
 Finished = Callable[["TrainingJob"], object]
 Progress = Callable[[float | None, int], object]
@@ -144,8 +143,3 @@ async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEn
 
 def _is_match(shown: OutputLine) -> bool:
     return isinstance(shown.entry, LogLine) and not shown.is_context
-
-
-def progress_note(part: float | None, line_count: int) -> str:
-    read = "" if part is None else f"{percent(part)}, "
-    return f"{read}{counted(line_count, 'line')}"

@@ -136,6 +136,13 @@ class Output:
         changed._json_by_line = by_line or self._json_by_line
         return changed
 
+    def answer(self, output_format: str, document: Any, text: str) -> None:
+        """Write a command's answer in the format: the document as JSON or ndjson, else the text."""
+        if output_format in ("json", "ndjson"):
+            self.with_json(by_line=output_format == "ndjson").json(document)
+        else:
+            self.data(text)
+
     def json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""
         document = value if self._json_shape is None else self._json_shape(value)
