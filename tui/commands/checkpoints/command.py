@@ -11,7 +11,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import Checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts, Score, facts_of_run, fault_lines
-from tui.analysis.export import csv_lines, json_number
+from tui.analysis.export import csv_text, json_number
 from tui.analysis.ordering import ordered
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
 from tui.commands.checkpoints.files import files, print_files
@@ -33,7 +33,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.readers.run import Evidence
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import chosen
+from tui.tables.column import Column, chosen, exported
 from tui.text.times import iso_time, local_time
 from tui.text.units import UNKNOWN, bytes_decimal
 
@@ -89,19 +89,19 @@ async def list_checkpoints(
     job = await choice.find(client)
     listed = await client.checkpoints.list(job.project_id, job.id)
     listed = ordered(listed, _KEYS[sort], descending=order == DESCENDING)
-    if output_format == CSV:
-        output.data(_csv(job.id, listed))
-    else:
-        evidence = await read_evidence(client, job, listed)
-        if evidence.problem:
-            output.remark(f"checkpoints not checked: {evidence.problem}")
-        facts = facts_of_run(evidence.run)
-        if output_format == JSON:
-            output.json(_document(job.id, facts, evidence))
-        elif listed:
-            _print_table(output, facts, client.clock.now())
     if not listed:
         output.remark(f"job {job.id} has no checkpoints")
+    if output_format == CSV:
+        output.data(csv_text([exported("", _fields(job.id), listed)]))
+        return
+    evidence = await read_evidence(client, job, listed)
+    if evidence.problem:
+        output.remark(f"checkpoints not checked: {evidence.problem}")
+    facts = facts_of_run(evidence.run)
+    if output_format == JSON:
+        output.json(_document(job.id, facts, evidence))
+    elif listed:
+        _print_table(output, facts, client.clock.now())
 
 
 _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
@@ -112,10 +112,6 @@ _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
 }
 
 
-def _created(checkpoint: Checkpoint) -> str:
-    return local_time(checkpoint.created_at)
-
-
 def _own_id(checkpoint: Checkpoint) -> str:
     """Return the id that the official command shows beside the name; empty for training jobs."""
     own = (checkpoint.model_extra or {}).get("id")
@@ -123,35 +119,29 @@ def _own_id(checkpoint: Checkpoint) -> str:
 
 
 def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence) -> dict[str, Any]:
-    entries = []
-    for fact in facts:
-        checkpoint = fact.checkpoint
-        size_bytes = checkpoint.size_bytes or 0
-        entry: dict[str, Any] = {
-            "job_id": job_id,
-            "id": _own_id(checkpoint),
-            "checkpoint_id": checkpoint.checkpoint_id,
-            "checkpoint_type": checkpoint.checkpoint_type or "",
-            "base_model": checkpoint.base_model or "",
-            "size_bytes": size_bytes,
-            "size_human_readable": bytes_decimal(size_bytes),
-            "created_at": _created(checkpoint),
-            "sync_status": checkpoint.sync_status,
-            "loss": _loss(fact.score),
-            "training_loss": _loss(fact.loss),
-            "evaluation_loss": _loss(fact.evaluation),
-            "is_best": fact.is_best,
-            "judged": fact.is_checked,
-            "fault": _fault(fact),
-        }
-        if checkpoint.lora_adapter_config:
-            entry["lora_adapter_config"] = checkpoint.lora_adapter_config
-        entries.append(entry)
     return {
         "job_id": job_id,
-        "total_checkpoints": len(entries),
-        "checkpoints": entries,
+        "total_checkpoints": len(facts),
+        "checkpoints": [_entry(job_id, fact) for fact in facts],
         "not_judged_because": evidence.problem or None,
+    }
+
+
+def _entry(job_id: str, fact: CheckpointFacts) -> dict[str, Any]:
+    checkpoint = fact.checkpoint
+    adapter = checkpoint.lora_adapter_config
+    return {
+        **{column.id: column.export(checkpoint) for column in _fields(job_id) if column.export},
+        "checkpoint_type": checkpoint.checkpoint_type or "",
+        "base_model": checkpoint.base_model or "",
+        "sync_status": checkpoint.sync_status,
+        "loss": _loss(fact.score),
+        "training_loss": _loss(fact.loss),
+        "evaluation_loss": _loss(fact.evaluation),
+        "is_best": fact.is_best,
+        "judged": fact.is_checked,
+        "fault": _fault(fact),
+        **({"lora_adapter_config": adapter} if adapter else {}),
     }
 
 
@@ -169,31 +159,22 @@ def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
     return {"kind": str(fault.kind), "text": fault.words(known.checkpoint.created_at), "since": since}
 
 
-CSV_COLUMNS = (
-    "Job ID",
-    "Checkpoint ID",
-    "Checkpoint Name",
-    "Type",
-    "Base Model",
-    "Size (bytes)",
-    "Size (human readable)",
-    "Created At",
-)
-
-
-def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
-    rows = []
-    for checkpoint in found:
-        size_bytes = checkpoint.size_bytes or 0
-        identity = (
-            job_id,
-            _own_id(checkpoint),
-            checkpoint.checkpoint_id,
-            checkpoint.checkpoint_type,
-            checkpoint.base_model,
-        )
-        rows.append((*identity, size_bytes, bytes_decimal(size_bytes), _created(checkpoint)))
-    return csv_lines([CSV_COLUMNS, *rows])
+def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
+    """Return what JSON and CSV have of a checkpoint, by the official names."""
+    return (
+        Column("job_id", field="Job ID", export=lambda _checkpoint: job_id),
+        Column("id", field="Checkpoint ID", export=_own_id),
+        Column("checkpoint_id", field="Checkpoint Name", export=lambda checkpoint: checkpoint.checkpoint_id),
+        Column("checkpoint_type", field="Type", export=lambda checkpoint: checkpoint.checkpoint_type),
+        Column("base_model", field="Base Model", export=lambda checkpoint: checkpoint.base_model),
+        Column("size_bytes", field="Size (bytes)", export=lambda checkpoint: checkpoint.size_bytes or 0),
+        Column(
+            "size_human_readable",
+            field="Size (human readable)",
+            export=lambda checkpoint: bytes_decimal(checkpoint.size_bytes or 0),
+        ),
+        Column("created_at", field="Created At", export=lambda checkpoint: local_time(checkpoint.created_at)),
+    )
 
 
 def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:

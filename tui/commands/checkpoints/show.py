@@ -13,17 +13,17 @@ from api_client.client import TrainingClient
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.commands.checkpoints.files import checkpoint_files
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_options
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, print_facts, print_rows
+from tui.commands.support.tables import Cell, facts_of, table_of
 from tui.tables.column import Column, text_column
 from tui.text.units import UNKNOWN, bytes_iec, count, counted, number
 
 LARGEST_TENSORS = 10
 LONGEST_VALUE = 200
+SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
 
 
 @examples(
@@ -50,14 +50,9 @@ async def show(
     listed = await client.checkpoints.list(job.project_id, job.id)
     own = next((item for item in listed if item.checkpoint_id == checkpoint), None)
     files = await checkpoint_files(client, job, checkpoint)
-    if own is None and not files:
-        raise CommandFailed(f"job {job.id} has no checkpoint {checkpoint!r}", ExitCode.NOT_FOUND)
     inside = await _read_details(client, job, checkpoint, files)
     document = _document(job.id, checkpoint, own, files, inside)
-    if output_format == JSON:
-        output.json(document)
-    else:
-        _print(output, document, own, inside)
+    output.answer(output_format, document, _text(output, document, own, inside))
     for problem in inside.problems:
         output.remark(problem)
 
@@ -152,23 +147,21 @@ def _state(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def _print(
+def _text(
     output: Output, document: dict[str, Any], listed: Checkpoint | None, inside: _CheckpointDetails
-) -> None:
-    facts = _known_facts(document, listed)
-    if isinstance(inside.adapter, dict):
-        facts += [(f"adapter {name}", Cell(_shown(value))) for name, value in sorted(inside.adapter.items())]
-    if isinstance(inside.config, dict):
-        shown_names = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
-        facts += [(name, Cell(_shown(inside.config[name]))) for name in shown_names if name in inside.config]
-    facts += _state_facts(inside.state)
+) -> str:
+    adapter = inside.adapter if isinstance(inside.adapter, dict) else {}
+    config = inside.config if isinstance(inside.config, dict) else {}
     weights = document["weights"]
-    if weights is not None:
-        facts += _weight_facts(weights)
-    print_facts(output, facts)
-    if weights is not None and weights["largest_tensors"]:
-        output.data("\n")
-        print_rows(output, TENSORS, weights["largest_tensors"])
+    facts = [
+        *_known_facts(document, listed),
+        *((f"adapter {name}", Cell(_shown(value))) for name, value in sorted(adapter.items())),
+        *((name, Cell(_shown(config[name]))) for name in SHOWN_SETTINGS if name in config),
+        *(_state_facts(inside.state) if inside.state else ()),
+        *(_weight_facts(weights) if weights else ()),
+    ]
+    tensors = weights["largest_tensors"] if weights else []
+    return facts_of(facts, output) + (f"\n{table_of(TENSORS, tensors, output)}" if tensors else "")
 
 
 TENSORS: tuple[Column[dict[str, Any]], ...] = (
@@ -207,19 +200,17 @@ def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tu
     return [*facts, ("files", Cell(f"{count(document['total_files'])}, {size}{nodes}"))]
 
 
-def _state_facts(state: TrainerState | None) -> list[tuple[str, Cell]]:
-    if state is None:
-        return []
-    facts = [("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}"))]
-    facts += [
-        (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
-        for name, curve in state.curves.items()
+def _state_facts(state: TrainerState) -> list[tuple[str, Cell]]:
+    best = "" if state.best_metric is None else number(state.best_metric)
+    where = f" by {state.best_model_checkpoint}" if best and state.best_model_checkpoint else ""
+    return [
+        ("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}")),
+        *(
+            (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
+            for name, curve in state.curves.items()
+        ),
+        ("best metric", Cell(best + where)),
     ]
-    if state.best_metric is not None:
-        best = number(state.best_metric)
-        where = f" by {state.best_model_checkpoint}" if state.best_model_checkpoint else ""
-        facts.append(("best metric", Cell(best + where)))
-    return facts
 
 
 def _shown(value: Any) -> str:

@@ -19,12 +19,13 @@ from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, Way
 from tui.alerts.payloads import Record
 from tui.analysis.health.registry import KINDS
-from tui.commands.jobs.wait import Span, worst
+from tui.commands.jobs.wait import worst
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, outcome_exit_code, unknown_value
 from tui.commands.support.lookups import project_id_of
 from tui.commands.support.options import (
     NDJSON,
     TEXT,
+    Duration,
     examples,
     format_option,
     options_as,
@@ -167,7 +168,7 @@ _rules = options_as(
 @click.option(
     "--heartbeat",
     "heartbeat_s",
-    type=Span(),
+    type=Duration(),
     metavar="SPAN",
     help="Report that the guard is alive every 1h or so: its silence then means that it is not.",
 )

@@ -6,8 +6,6 @@ import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -112,16 +110,13 @@ async def resume(
         raise CommandFailed(f"job {job.id} has not ended: it would run twice; stop it first", ExitCode.USAGE)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
     options = ResumeOptions(wanted, config_name, python, anyway)
-    with _folder() as folder:
-        draft = await draft_of(client, output, job, folder, options)
+    with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
+        draft = await draft_of(client, output, job, Path(folder), options)
         if cli_options.dry_run:
             show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
             return ExitCode.OK
         submission = await check_and_submit(client, output, draft, cli_options)
-    created = submission.training_job
-    return await print_or_tail(
-        client, output, created, submission.as_dict(), cli_options.output_format, tail=cli_options.tail
-    )
+    return await print_or_tail(client, output, submission.training_job, submission.as_dict(), cli_options)
 
 
 async def resume_now(
@@ -135,19 +130,11 @@ async def resume_now(
     for other in await client.jobs.search(project_id=job.project_id):
         if other.name == name and other.created_at and other.created_at >= since - CREATION_SKEW:
             return other
-    options = PushOptions(
-        team=None, tail=False, dry_run=False, skip_checks=False, assume_yes=True, output_format=TABLE
-    )
-    with _folder() as folder:
-        draft = await draft_of(client, output, job, folder, ResumeOptions())
+    with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
+        draft = await draft_of(client, output, job, Path(folder), ResumeOptions())
+        options = PushOptions(TABLE, assume_yes=True)
         submission: Submission = await check_and_submit(client, output, draft, options)
     return submission.training_job
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as name:
-        yield Path(name)
 
 
 async def draft_of(

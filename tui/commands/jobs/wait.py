@@ -12,12 +12,11 @@ from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
-from tui.commands.support.options import JSON, NDJSON, TABLE, examples, format_option
+from tui.commands.support.options import JSON, NDJSON, TABLE, Duration, examples, format_option
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.tables.jobs import LISTED_JOBS
-from tui.text.times import span_of
 
 RUNNING, FINISHED = "running", "finished"
 FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED, ExitCode.JOB_FAILED)
@@ -25,22 +24,6 @@ FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED,
 INTERVAL_S, SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 5.0, 0.01, 3600.0
 JOBS_AT_FULL_PACE = 10
 """Maximum number of jobs polled at the full rate; more are polled less often to limit requests."""
-
-
-class Span(click.ParamType[float]):
-    """A duration in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
-
-    name = "span"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip()
-        if text.isascii() and text.isdigit():
-            return float(text)
-
-        try:
-            return span_of(text).total_seconds()
-        except (ValueError, OverflowError):
-            return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
 
 
 @examples(
@@ -58,7 +41,7 @@ class Span(click.ParamType[float]):
     help="State to wait for; a job that has ended always counts.",
 )
 @click.option(
-    "--timeout", "timeout_s", type=Span(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
+    "--timeout", "timeout_s", type=Duration(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
 )
 @click.option(
     "--interval",

@@ -17,6 +17,7 @@ from api_client.words import READ_ONLY_OPTION
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import NON_INTERACTIVE
+from tui.text.times import span_of
 
 if TYPE_CHECKING:
     from api_client.recordings.reading import Recording
@@ -24,6 +25,21 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Documented = TypeVar("Documented", bound=click.Command)
 ASCENDING, DESCENDING = "asc", "desc"
+
+
+class Duration(click.ParamType[float]):
+    """A duration in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        if text.isascii() and text.isdigit():
+            return float(text)
+        try:
+            return span_of(text).total_seconds()
+        except (ValueError, OverflowError):
+            return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
 
 
 def options_as(name: str, kind: type, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -60,7 +60,7 @@ def resolve_since(typed: str | None, now: datetime, option: str = "--since") -> 
         moment = parse_since(typed, now)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint=option) from None
-    if moment > now:
+    if moment > now and option != "--end":
         raise click.BadParameter(f"{typed!r} is in the future", param_hint=option)
     return moment
 
