@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +10,8 @@ import click
 from click.core import ParameterSource
 
 from api_client.emulator.data_folder import running_address
-from api_client.emulator.processes import EmulatorChild, EmulatorFailed
+from api_client.emulator.processes import EmulatorChild
 from tui.commands.app.emulator import speed_option, world_option
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import (
     DEMO_WORLD,
     EMPTY_WORLD,
@@ -97,8 +94,6 @@ def _run_with_emulator(
         remote = emulator_remote(remote_name, child.url, child.key_file)
         options = _local_options(settings) if data_dir is not None else None
         run_dashboard(replace(remote, options=options), demo=world == DEMO_WORLD, settings=loaded)
-    except EmulatorFailed as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
     finally:
         child.shut_down()
 
@@ -107,15 +102,9 @@ def _local_options(settings: CommandSettings) -> tuple[str, ...]:
     return replace(settings, remote_name=LOCAL_REMOTE).options
 
 
-@contextmanager
-def background_demo() -> Iterator[EmulatorChild]:
-    """Start the demo's emulator for several dashboards; it stops with the context. Raises CommandFailed."""
-    speed = load_or_defaults(os.environ).configuration.demo.speed
-    try:
-        with EmulatorChild(world=DEMO_WORLD, speed=speed) as child:
-            yield child
-    except EmulatorFailed as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+def background_demo() -> EmulatorChild:
+    """Return the demo's emulator for several dashboards; it stops with the context."""
+    return EmulatorChild(world=DEMO_WORLD, speed=load_or_defaults(os.environ).configuration.demo.speed)
 
 
 def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:

@@ -17,7 +17,7 @@ from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_options
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, facts_of, table_of
+from tui.commands.support.tables import Cell, facts_of, rows_of
 from tui.tables.column import Column, text_column
 from tui.text.units import UNKNOWN, bytes_iec, count, counted, number
 
@@ -160,8 +160,8 @@ def _text(
         *(_state_facts(inside.state) if inside.state else ()),
         *(_weight_facts(weights) if weights else ()),
     ]
-    tensors = weights["largest_tensors"] if weights else []
-    return facts_of(facts, output) + (f"\n{table_of(TENSORS, tensors, output)}" if tensors else "")
+    tensors = rows_of(TENSORS, weights["largest_tensors"] if weights else (), output)
+    return facts_of(facts, output) + (f"\n{tensors}" if tensors else "")
 
 
 TENSORS: tuple[Column[dict[str, Any]], ...] = (

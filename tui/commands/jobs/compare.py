@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -92,12 +91,15 @@ async def compare(
     runs, worst = await _read(client, output, ids)
     if not runs:
         return worst
+    lines = curves_table(runs, X_AXES[x_axis]) if with_curves else None
     if output_format == CHART:
-        _draw(output, runs, x_axis, smoothing)
-    elif output_format == TABLE:
-        output.data(table_of(comparison_columns(labels(runs)), comparison_rows(runs), output))
+        _draw(output, runs, X_AXES[x_axis], x_axis, smoothing)
+    elif output_format == CSV:
+        output.data(csv_text([lines or comparison_table(runs)]))
     else:
-        _print_data(output, runs, x_axis, with_curves, output_format)
+        curves_document = {} if lines is None else {"curves": records(lines)}
+        table = table_of(comparison_columns(labels(runs)), comparison_rows(runs), output)
+        output.answer(output_format, {"jobs": job_records(runs), **curves_document}, table)
     return worst
 
 
@@ -122,24 +124,10 @@ async def _read(
     return runs, worst
 
 
-def _print_data(
-    output: Output, runs: Sequence[ComparedRun], x_axis: str, with_curves: bool, output_format: str
-) -> None:
-    lines = curves_table(runs, X_AXES[x_axis])
-    if output_format == CSV:
-        output.data(csv_text([lines if with_curves else comparison_table(runs)]))
-        return
-    document: dict[str, Any] = {"jobs": job_records(runs)}
-    if with_curves:
-        document["curves"] = records(lines)
-    output.json(document)
-
-
-def _draw(output: Output, runs: Sequence[ComparedRun], x_axis: str, smoothing: float) -> None:
-    axis = X_AXES[x_axis]
+def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, name: str, smoothing: float) -> None:
     loss, speed = curves(runs, "loss", axis), curves(runs, "throughput", axis)
     for title, measured in (("loss", loss), (throughput_unit(runs), speed)):
         span_s = max((line.times[-1] - line.times[0] for line in measured), default=0.0)
         label = {"step": count, "elapsed": duration, "clock": clock_label(span_s)}[axis]
         lines = [smoothed(curve, smoothing) for curve in measured]
-        draw_chart(output, f"{title} by {x_axis}", lines, unit=number, x_label=label)
+        draw_chart(output, f"{title} by {name}", lines, unit=number, x_label=label)

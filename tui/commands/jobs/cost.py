@@ -13,7 +13,6 @@ from api_client.client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total_billed
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
-from tui.analysis.export import csv_text, records
 from tui.commands.jobs.listing import running_first
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import project_id_of
@@ -21,10 +20,10 @@ from tui.commands.support.options import CSV, JSON, TABLE, examples, format_opti
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_settings
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import print_list
 from tui.readers.billing import read_bill
 from tui.readers.session import history_of, listed_prices
-from tui.tables.column import Column, chosen, exported, text_cell
+from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant
 
@@ -79,13 +78,7 @@ async def cost(
     oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest, now)
     rows = await _costs(client, jobs, bill, now)
-    table = exported("cost", COLUMNS, rows)
-    if output_format == JSON:
-        output.json(records(table))
-    elif output_format == CSV:
-        output.data(csv_text([table]))
-    else:
-        print_rows(output, LISTED, rows)
+    print_list(output, output_format, rows, LISTED, COLUMNS)
     output.remark(_total(rows, bill))
     if bill.deleted.minutes and not (job_ids or project):
         output.remark(

@@ -29,20 +29,23 @@ async def diff(
     Values of environment variables are never shown, and what is recognized as a secret is removed. A config
     is read, not run: a computed value is its source text. How the runs went is compared by "bt-tui compare".
     """
-    before, after = [await client.jobs.find(each) for each in (job_id, other_id)]
-    found = await read_differences(client, before, after)
-    if found.not_compared:
-        output.remark(f"code not compared: {found.not_compared}")
-    if output_format == JSON:
-        document = {"job_a": before.id, "job_b": after.id, "job": found.job, **asdict(found.code)}
-        output.json(document | {"code_not_compared_because": found.not_compared or None})
-    elif output_format == MARKDOWN:
-        title, text = (
-            each.replace("`", "'") for each in (found.title, "\n".join(line for line, _ in found.lines()))
-        )
-        output.data(f"### `{title}`\n\n```diff{text}\n```\n")
-    else:
-        output.data(f"{output.paint(found.title, 'strong')}\n")
-        output.data("".join(f"{output.paint(line, tone)}\n" for line, tone in found.lines()))
-    if found.none_words:
-        output.remark(found.none_words)
+    before, after = await client.jobs.find(job_id), await client.jobs.find(other_id)
+    differences = await read_differences(client, before, after)
+    if differences.not_compared:
+        output.remark(f"code not compared: {differences.not_compared}")
+    text = "".join(f"{output.paint(line, tone)}\n" for line, tone in differences.lines())
+    text = f"{output.paint(differences.title, 'strong')}\n{text}"
+    if output_format == MARKDOWN:
+        lines = "\n".join(line for line, _ in differences.lines())
+        title, lines = differences.title.replace("`", "'"), lines.replace("`", "'")
+        text = f"### `{title}`\n\n```diff{lines}\n```\n"
+    document = {
+        "job_a": before.id,
+        "job_b": after.id,
+        "job": differences.job,
+        **asdict(differences.code),
+        "code_not_compared_because": differences.not_compared or None,
+    }
+    output.answer(output_format, document, text)
+    if differences.none_words:
+        output.remark(differences.none_words)

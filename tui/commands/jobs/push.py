@@ -51,7 +51,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command, run_on_remote
-from tui.commands.support.tables import Cell, facts_of, print_job, table_of
+from tui.commands.support.tables import Cell, facts_of, print_job, rows_of
 from tui.commands.support.terminal import can_ask, confirm
 from tui.tables.column import Column, text_column
 from tui.text.failures import creation_doubt
@@ -155,7 +155,7 @@ def _dry_run_text(output: Output, document: Mapping[str, Any], findings: Sequenc
     return (
         f"{facts_of(facts, output)}\n"
         f"archive: {counted(len(archive['files']), 'file')}, {bytes_iec(archive['size_bytes'])}\n"
-        f"{table_of(ARCHIVED, [*archive['files'], *left_out], output)}\n"
+        f"{rows_of(ARCHIVED, [*archive['files'], *left_out], output)}\n"
         f"findings:{warnings or ' none'}\n"
     )
 

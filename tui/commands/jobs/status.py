@@ -16,7 +16,7 @@ from api_client.client import TrainingClient
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
-from tui.analysis.status import status_view
+from tui.analysis.status import StatusView, status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TEXT, examples, format_option
 from tui.commands.support.output import Output
@@ -60,10 +60,7 @@ async def status(
                 record, text = _of_jobs(list(await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))))
     except TimeoutError:
         raise CommandFailed(f"no answer within {timeout:g} s", ExitCode.UNREACHABLE) from None
-    if output_format == JSON:
-        output.json(record)
-    else:
-        output.data(f"{escaped_for_tmux(text, os.environ)}\n")
+    output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
 def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
@@ -75,20 +72,23 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
     return text.replace("#", "##") if is_in_status_line else text
 
 
-def _of_jobs(found: list[TrainingJob]) -> tuple[dict[str, Any], str]:
-    active = [job for job in found if not job.is_finished]
-    counts = Counter(job.current_status for job in active)
-    ordered = sorted(counts, key=lambda status: status_view(status).order)
-    parts = [f"{status_view(status).sign} {counts[status]} {status_view(status).word}" for status in ordered]
-    return {"active": len(active), "statuses": dict(counts)}, " ".join(parts) or "no active jobs"
+def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
+    counts = Counter(job.current_status for job in jobs if not job.is_finished)
+    views = sorted(((status_view(status), count) for status, count in counts.items()), key=_order)
+    text = " ".join(f"{view.sign} {count} {view.word}" for view, count in views)
+    return {"active": counts.total(), "statuses": dict(counts)}, text or "no active jobs"
+
+
+def _order(counted_view: tuple[StatusView, int]) -> int:
+    return counted_view[0].order
 
 
 async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, Any], str]:
     view = status_view(job.current_status)
-    parts = [f"{view.sign} {sanitize(job.name or job.id)}"]
+    name = f"{view.sign} {sanitize(job.name or job.id)}"
     record: dict[str, Any] = {"job_id": job.id, "name": job.name, "current_status": job.current_status}
     if job.current_status != JobStatus.RUNNING:
-        return record, f"{parts[0]} {view.word}"
+        return record, f"{name} {view.word}"
     from tui.analysis.run.snapshot import seconds_left  # a third of the start of the line for all jobs
 
     progress = await _newest_progress(client, job)
@@ -99,14 +99,13 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
         "loss": progress.loss,
         "eta_seconds": left_s,
     }
-    if progress.step is not None:
-        line = percent(progress.fraction) if progress.fraction is not None else f"step {count(progress.step)}"
-        parts.append(line)
-    if progress.loss is not None:
-        parts.append(f"loss {number(progress.loss)}")
-    if left_s is not None and left_s >= 1:
-        parts.append(f"{duration(left_s)} left")
-    return record, " ".join(parts if len(parts) > 1 else [*parts, view.word])
+    step = f"step {count(progress.step)}" if progress.fraction is None else percent(progress.fraction)
+    parts = [
+        step if progress.step is not None else "",
+        f"loss {number(progress.loss)}" if progress.loss is not None else "",
+        f"{duration(left_s)} left" if left_s is not None and left_s >= 1 else "",
+    ]
+    return record, f"{name} {' '.join(filter(None, parts)) or view.word}"
 
 
 async def _newest_progress(client: TrainingClient, job: TrainingJob) -> ProgressSnapshot:

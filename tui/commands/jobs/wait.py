@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import click
 
@@ -69,80 +68,53 @@ async def wait(
     is that of the worst outcome: 0 completed, 4 stopped, preempted or expired, 5 deploy failed, 3 failed; 9
     if the timeout expired first. Server outages do not end the wait.
     """
-    ids = list(dict.fromkeys(job_ids))
-
-    jobs = [await client.jobs.find(job_id) for job_id in ids]
-    report = _Report(output, output_format, jobs)
+    jobs = {job_id: await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)}
+    ended: dict[str, TrainingJob] = {}
     pace_s = interval_s * max(1.0, len(jobs) / JOBS_AT_FULL_PACE)
 
-    async def follow(job: TrainingJob) -> None:
-        async for seen in client.jobs.watch(job.project_id, job.id, interval_s=pace_s):
-            report.seen(seen)
-            if _is_over(seen, until):
-                report.done(seen)
+    async def follow(job_id: str) -> None:
+        project_id, status = jobs[job_id].project_id, jobs[job_id].current_status
+        async for job in client.jobs.watch(project_id, job_id, interval_s=pace_s):
+            jobs[job_id] = job
+            if job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING):
+                ended[job_id] = job
+                _print_ended(output, output_format, job, jobs.values(), is_first=len(ended) == 1)
                 return
+            if job.current_status != status:
+                status = job.current_status
+                output.remark(f"{job.id} is {short_status(status)}")
 
+    code = None
     try:
         async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
-            for job in jobs:
-                group.create_task(follow(job))
+            for job_id in jobs:
+                group.create_task(follow(job_id))
     except TimeoutError:
-        report.finish()
-        output.remark(f"timed out; still waiting for: {report.left()}")
-        return ExitCode.TIMED_OUT
+        code = ExitCode.TIMED_OUT
     except ExceptionGroup as several:
         # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
         # own.
         raise several.exceptions[0] from None
-    report.finish()
-    return worst(_outcome(job) for job in report.ended)
+    if output_format == JSON:
+        output.json(list(jobs.values()))
+    if code is not None:
+        left = ", ".join(job_id for job_id in jobs if job_id not in ended)
+        output.remark(f"timed out; still waiting for: {left}")
+        return code
+    return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
 
 
-def worst(outcomes: Any) -> ExitCode:
+def worst(outcomes: Iterable[ExitCode]) -> ExitCode:
     return max(outcomes, key=FROM_BEST_TO_WORST.index, default=ExitCode.OK)
 
 
-def _outcome(job: TrainingJob) -> ExitCode:
-    return outcome_exit_code(job.current_status) if job.is_finished else ExitCode.OK
-
-
-def _is_over(job: TrainingJob, until: str) -> bool:
-    return job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING)
-
-
-class _Report:
-    """Prints a line as soon as a job is done, or the array at the end."""
-
-    def __init__(self, output: Output, output_format: str, jobs: Sequence[TrainingJob]) -> None:
-        self._output = output
-        self._format = output_format
-        self._latest = {job.id: job for job in jobs}
-        self.ended: list[TrainingJob] = []
-
-    def seen(self, job: TrainingJob) -> None:
-        before = self._latest[job.id]
-        self._latest[job.id] = job
-        if before.current_status != job.current_status and not job.is_finished:
-            self._output.remark(f"{job.id} is {short_status(job.current_status)}")
-
-    def done(self, job: TrainingJob) -> None:
-        self.ended.append(job)
-        if self._format == NDJSON:
-            self._output.data(ascii_json(job.model_dump(mode="json")) + "\n")
-        elif self._format == TABLE:
-            self._print_row(job)
-
-    def finish(self) -> None:
-        if self._format == JSON:
-            self._output.json(list(self._latest.values()))
-
-    def left(self) -> str:
-        ended = {job.id for job in self.ended}
-        return ", ".join(job_id for job_id in self._latest if job_id not in ended)
-
-    def _print_row(self, job: TrainingJob) -> None:
-        """Print a row of the job table, aligned with later rows; the header precedes the first."""
+def _print_ended(
+    output: Output, output_format: str, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool
+) -> None:
+    """Print a line of ndjson, or a row aligned with later ones; the header precedes the first."""
+    if output_format == NDJSON:
+        output.data(ascii_json(job.model_dump(mode="json")) + "\n")
+    elif output_format == TABLE:
         # The other jobs' rows are rendered only for their column widths.
-        table = table_of(LISTED_JOBS, [job, *self._latest.values()], self._output)
-        header, row = table.splitlines(keepends=True)[:2]
-        self._output.data(header + row if len(self.ended) == 1 else row)
+        header, row = table_of(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
+        output.data(header + row if is_first else row)

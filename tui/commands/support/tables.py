@@ -103,8 +103,12 @@ def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequenc
 
 
 def print_rows(output: Output, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
-    if rows:
-        output.data(table_of(columns, rows, output))
+    output.data(rows_of(columns, rows, output))
+
+
+def rows_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+    """Return the table as text; without any row nothing, not even the header."""
+    return table_of(columns, rows, output) if rows else ""
 
 
 def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
