@@ -35,14 +35,10 @@ from tui.commands.support.options import JSON, TABLE, CommandSettings, examples,
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import remote_name, run_with, with_own_emulator
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import can_ask, piped_text
 from tui.tables.column import Column, Span, text_column
-
-USED_SIGN = "▸"
-UNUSABLE = "unusable"
-API_KEY_KIND, OAUTH_KIND = "api_key", "oauth"
-KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
+from tui.text.times import DATE_AND_MINUTE, local_time
 
 
 @examples(
@@ -64,14 +60,10 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     name = remote_name(settings.remote_name)
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
-    if output_format == JSON:
-        output.json([_as_json(entry) for entry in listing.remotes])
-    else:
-        print_rows(output, COLUMNS, [row for entry in listing.remotes for row in _rows(entry)])
-        for entry in listing.remotes:
-            if entry.problem:
-                output.remark(f"{entry.name}: {entry.problem}")
-    for warning in listing.warnings:
+    rows = [row for entry in listing.remotes for row in _rows(entry)]
+    output.answer(output_format, list(map(_as_json, listing.remotes)), rows_of(COLUMNS, rows, output))
+    problems = (f"{entry.name}: {entry.problem}" for entry in listing.remotes if entry.problem)
+    for warning in (*problems, *listing.warnings):
         output.remark(warning)
     if listing.problem is None:
         return ExitCode.OK
@@ -92,7 +84,7 @@ def _as_json(listed: ListedRemote) -> dict[str, Any]:
         "api_url": remote and {"value": remote.api_url, "origin": remote.api_url_origin},
         "credential": remote
         and {
-            "kind": _kind(remote),
+            "kind": "oauth" if remote.login else "api_key",
             "origin": remote.key_origin,
             "expires_at": expires_at.isoformat() if expires_at else None,
         },
@@ -115,7 +107,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 def _rows(listed: ListedRemote) -> list[Row]:
     remote = listed.remote
-    facts: list[tuple[str, Span, str]] = [("key", (UNUSABLE, "bad"), "")]
+    facts: list[tuple[str, Span, str]] = [("key", ("unusable", "bad"), "")]
     if remote is None and listed.problem is None:
         facts = [("app", ("not running", "muted"), "start it with --remote local")]
     elif remote is not None:
@@ -126,18 +118,15 @@ def _rows(listed: ListedRemote) -> list[Row]:
         ]
         if remote.team:
             facts.append(("team", (remote.team, "plain"), remote.team_origin))
-    heads = [(USED_SIGN if listed.is_selected else "", listed.name)] + [("", "")] * (len(facts) - 1)
+    heads = [("▸" if listed.is_selected else "", listed.name)] + [("", "")] * (len(facts) - 1)
     return [((mark, "good"), name, *fact) for (mark, name), fact in zip(heads, facts, strict=True)]
 
 
-def _kind(remote: Remote) -> str:
-    return OAUTH_KIND if remote.login else API_KEY_KIND
-
-
 def _key_words(remote: Remote) -> str:
-    kind = KIND_WORDS[_kind(remote)]
-    expires_at = remote.login.tokens.expires_at if remote.login else None
-    return f"{kind}, until {expires_at.astimezone():%Y-%m-%d %H:%M}" if expires_at else kind
+    if not remote.login:
+        return "API key"
+    until = local_time(remote.login.tokens.expires_at, DATE_AND_MINUTE)
+    return f"OAuth login, until {until}" if until else "OAuth login"
 
 
 DEFAULT_NAME = "baseten"
@@ -197,11 +186,10 @@ def login(
     check_section_name(name)
     path = trussrc_path(os.environ)
     section = read_sections(path).get(name, {})
-    app_url, api_url = _addresses(remote_url or section.get("remote_url", "").strip())
-    text = _key_from_stdin() if api_key_stdin else _asked_key(name, app_url)
-    check_key(text, "standard input" if api_key_stdin else "the prompt")
-
-    key = SecretStr(text)
+    url = remote_url or section.get("remote_url", "").strip() or DEFAULT_APP_URL
+    app_url = str(parse_base_url(url, source="the remote's URL"))
+    api_url = rest_url(url, source="the remote's URL")
+    key = SecretStr(_key_from_stdin() if api_key_stdin else _asked_key(name, app_url))
     remote = Remote(name=name, app_url=app_url, api_url=api_url, key=key, key_origin="this login")
 
     async def verify_and_keep(client: TrainingClient, output: Output) -> None:
@@ -216,26 +204,19 @@ def login(
     return run_with(remote, settings, verify_and_keep)
 
 
-def _addresses(app_url: str) -> tuple[str, str]:
-    app_url = app_url or DEFAULT_APP_URL
-    source = "the remote's URL"
-    return str(parse_base_url(app_url, source=source)), rest_url(app_url, source=source)
-
-
 def _key_from_stdin() -> str:
     text = piped_text(LARGEST_KEY_CHARACTERS).strip()
     if not text:
         raise CommandFailed("no key on standard input", ExitCode.USAGE)
+    check_key(text, "standard input")
     return text
 
 
 def _asked_key(name: str, app_url: str) -> str:
     if not can_ask():
         raise CommandFailed("no terminal to ask on; give --api-key-stdin", ExitCode.USAGE)
-
     text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), hidden:"))
-    if not text:
-        raise click.Abort
+    check_key(text, "the prompt")
     return text
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, TrainingJob
+from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob
 from tui.analysis.health.judge import judged
 from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
+from tui.commands.support.lookups import active_jobs
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -128,9 +129,7 @@ def _total(verdicts: Sequence[str]) -> str:
 async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:
     if job_ids:
         return [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
-
-    running = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
-    return [job for job in running if not job.is_finished]
+    return await active_jobs(client)
 
 
 def _code(reading: LoadedRun) -> ExitCode:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import RUNNABLE_STATUSES, TrainingJob
+from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
 from tui.analysis.status import StatusView, status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import active_jobs
 from tui.commands.support.options import JSON, TEXT, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, run_settings
@@ -57,7 +58,7 @@ async def status(
             if job_id is not None:
                 record, text = await _of_job(client, await client.jobs.find(job_id))
             else:
-                record, text = _of_jobs(list(await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))))
+                record, text = _of_jobs(await active_jobs(client))
     except TimeoutError:
         raise CommandFailed(f"no answer within {timeout:g} s", ExitCode.UNREACHABLE) from None
     output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
@@ -73,7 +74,7 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
 
 
 def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
-    counts = Counter(job.current_status for job in jobs if not job.is_finished)
+    counts = Counter(job.current_status for job in jobs)
     views = sorted(((status_view(status), count) for status, count in counts.items()), key=_order)
     text = " ".join(f"{view.sign} {count} {view.word}" for view, count in views)
     return {"active": counts.total(), "statuses": dict(counts)}, text or "no active jobs"

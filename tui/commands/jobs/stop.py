@@ -17,11 +17,10 @@ from api_client.client import TrainingClient
 from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from api_client.models.jobs import RUNNABLE_STATUSES
 from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
-from tui.commands.support.lookups import project_id_of, project_named
+from tui.commands.support.lookups import active_jobs, project_named
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -104,9 +103,7 @@ async def stop(
 
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
     """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
-    project_id = await project_id_of(client, project)
-    runnable = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
-    active = [job for job in runnable if not job.is_finished]
+    active = await active_jobs(client, project)
     if not active:
         raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
     if len(active) > 1 and not stop_all:

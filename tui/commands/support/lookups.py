@@ -45,9 +45,21 @@ async def newest_job(client: TrainingClient, project_id: str | None = None) -> T
     return max(jobs, key=lambda job: time_key(job.created_at), default=None)
 
 
+async def active_jobs(client: TrainingClient, project: str | None = None) -> list[TrainingJob]:
+    """Return the jobs that have not ended, of the project with that name or id, or all."""
+    from api_client.models import RUNNABLE_STATUSES  # slow, and the help needs none
+
+    project_id = await project_id_of(client, project)
+    jobs = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
+    return [job for job in jobs if not job.is_finished]
+
+
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    listed = await client.projects.list()
-    return _named("project", name_or_id, listed, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
+    return _named("project", name_or_id, await client.projects.list(), _project_with_team)
+
+
+def _project_with_team(project: TrainingProject) -> str:
+    return f"{project.id} (team {project.team_name or 'unknown'})"
 
 
 async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str | None:
@@ -55,7 +67,7 @@ async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str |
 
 
 async def team_named(client: TrainingClient, name_or_id: str) -> Team:
-    return _named("team", name_or_id, await client.account.teams(), lambda one: one.id)
+    return _named("team", name_or_id, await client.account.teams(), lambda team: team.id)
 
 
 def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callable[[Named], str]) -> Named:

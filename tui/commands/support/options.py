@@ -145,7 +145,7 @@ TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
 MARKDOWN = "markdown"
 JSONL = "jsonl"
 OFFICIAL_TABLES = ("cli-table", "text")
-JOBS, PROJECTS, PROJECT_IDS = "jobs", "projects", "project ids"
+JOBS, PROJECTS = "jobs", "projects"
 CHECKPOINTS, METRICS, REMOTES = "checkpoints", "metrics", "remotes"
 """What shells complete from the server."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")

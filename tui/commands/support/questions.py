@@ -12,6 +12,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
 
+import click
+
 from tui.forms.question import Answer, Option, Question, line_problem, pairs_of, possible_values, with_line
 from tui.text.sanitize import sanitize
 
@@ -80,11 +82,14 @@ async def ask_text(question: str, default: str) -> str:
 
 
 async def ask_secret(question: str) -> str:
+    """Ask for a text that is not shown. Raises click.Abort if there is no answer."""
     import questionary
 
     field = questionary.password(sanitize(question), validate=_checked(lambda _text: ""), output=_stderr())
     answer = await _run(field, str)
-    return "" if isinstance(answer, FormMove) else answer.strip()
+    if isinstance(answer, FormMove) or not answer.strip():
+        raise click.Abort
+    return answer.strip()
 
 
 async def _ask_pairs(title: str, question: Question, say: Say) -> Answer | FormMove:
