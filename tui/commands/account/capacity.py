@@ -27,8 +27,6 @@ from tui.commands.support.tables import rows_of
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
 from tui.tables.column import chosen
 
-VIEW = "view"
-
 
 class ViewGroup(click.Group):
     """A group that runs ``view`` when no command is named, so that ``view``'s options work on the group."""
@@ -37,7 +35,7 @@ class ViewGroup(click.Group):
         """Insert ``view`` if there are no arguments or if the first is an option other than ``--help``."""
         asks_for_help = bool(set(arguments[:1]) & set(context.help_option_names))
         if not arguments or (arguments[0].startswith("-") and not asks_for_help):
-            arguments = [VIEW, *arguments]
+            arguments = ["view", *arguments]
         return super().parse_args(context, arguments)
 
 

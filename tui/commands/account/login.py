@@ -129,8 +129,6 @@ def _key_words(remote: Remote) -> str:
     return f"OAuth login, until {until}" if until else "OAuth login"
 
 
-DEFAULT_NAME = "baseten"
-LARGEST_KEY_CHARACTERS = 4096
 SECRET_FIELDS = ("oauth_access_token", "oauth_refresh_token", "oauth_expires_at")
 
 KEY_ON_COMMAND_LINE = (
@@ -139,16 +137,10 @@ KEY_ON_COMMAND_LINE = (
 )
 
 
-class _KeyOption(click.Option):
-    """Rejects ``--api-key VALUE``, which users are likely to try, without repeating the value."""
-
-    def handle_parse_result(
-        self, ctx: click.Context, opts: object, args: list[str]
-    ) -> tuple[object, list[str]]:
-        value, args = super().handle_parse_result(ctx, opts, args)  # type: ignore[arg-type]
-        if value:
-            raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
-        return value, args
+def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
+    """Refuse ``--api-key VALUE`` and ``VALUE``, which users are likely to try, without repeating them."""
+    if keys:
+        raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
 
 
 @examples(
@@ -163,8 +155,10 @@ class _KeyOption(click.Option):
 )
 @click.option("--team", metavar="TEAM", help="Default team for jobs whose config names none.")
 @click.option("--api-key-stdin", is_flag=True, help="Read the key from standard input instead of prompting.")
-@click.option("--api-key", cls=_KeyOption, multiple=True, hidden=True, expose_value=False)
-@click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
+@click.option("--api-key", multiple=True, hidden=True, expose_value=False, callback=_refuse_key)
+@click.argument(
+    "stray", nargs=-1, type=click.UNPROCESSED, metavar="", expose_value=False, callback=_refuse_key
+)
 @remote_option
 @click.pass_obj
 def login(
@@ -172,7 +166,6 @@ def login(
     remote_url: str | None,
     team: str | None,
     api_key_stdin: bool,
-    stray: tuple[str, ...],
 ) -> ExitCode | None:
     """Set the API key of a remote: it is verified with the server and stored in ~/.trussrc.
 
@@ -180,9 +173,7 @@ def login(
     its other sections and all comments are kept. --remote names the section (default: baseten). The truss
     CLI reads the same file.
     """
-    if stray:
-        raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
-    name = settings.remote_name or DEFAULT_NAME
+    name = settings.remote_name or "baseten"
     check_section_name(name)
     path = trussrc_path(os.environ)
     section = read_sections(path).get(name, {})
@@ -205,7 +196,7 @@ def login(
 
 
 def _key_from_stdin() -> str:
-    text = piped_text(LARGEST_KEY_CHARACTERS).strip()
+    text = piped_text(4096).strip()
     if not text:
         raise CommandFailed("no key on standard input", ExitCode.USAGE)
     check_key(text, "standard input")

@@ -21,8 +21,6 @@ from tui.tables.column import Column, text_column
 if TYPE_CHECKING:
     from api_client.emulator.server import EmulatorAddress
 
-URL_LIFETIME_S, LONGEST_URL_LIFETIME_S = 900, 7 * 86_400
-SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
 
 world_option = click.option(
     "--world",
@@ -33,7 +31,7 @@ world_option = click.option(
 )
 speed_option = click.option(
     "--speed",
-    type=click.FloatRange(SLOWEST_SPEED, FASTEST_SPEED),
+    type=click.FloatRange(0.1, 1000.0),
     default=1.0,
     show_default=True,
     metavar="X",
@@ -64,8 +62,8 @@ speed_option = click.option(
 @click.option(
     "--url-lifetime",
     "url_lifetime_s",
-    type=click.IntRange(1, LONGEST_URL_LIFETIME_S),
-    default=URL_LIFETIME_S,
+    type=click.IntRange(1, 7 * 86_400),
+    default=900,
     show_default=True,
     metavar="SECONDS",
     help="Lifetime of presigned URLs.",

@@ -252,8 +252,11 @@ def _print(
     if output_format == CSV:
         _print_csv(output, listing)
     else:
-        document = _files_document(listing, project_id, total_bytes)
-        output.answer(output_format, document, rows_of(COLUMNS, listing.file_summaries, output))
+        output.answer(
+            output_format,
+            lambda: _files_document(listing, project_id, total_bytes),
+            lambda: rows_of(COLUMNS, listing.file_summaries, output),
+        )
 
 
 def _headline(listing: CacheListing, name: str) -> str:

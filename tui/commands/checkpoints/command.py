@@ -37,7 +37,12 @@ from tui.tables.column import Column, chosen, exported
 from tui.text.times import iso_time, local_time
 from tui.text.units import UNKNOWN, bytes_decimal
 
-SORTS = ("checkpoint-id", "size", "created", "type")
+_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
+    "checkpoint-id": lambda checkpoint: checkpoint.checkpoint_id,
+    "size": lambda checkpoint: checkpoint.size_bytes,
+    "created": lambda checkpoint: checkpoint.created_at,
+    "type": lambda checkpoint: checkpoint.checkpoint_type or None,
+}
 SHOWN = "name marks step loss evaluation kind size age sync base"
 
 
@@ -63,7 +68,9 @@ def checkpoints() -> None:
     "--checkpoint-name", metavar="NAME", help="List this checkpoint's files, like checkpoints files NAME."
 )
 @recording_option
-@click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort key.")
+@click.option(
+    "--sort", type=click.Choice(tuple(_KEYS)), default="created", show_default=True, help="Sort key."
+)
 @order_option
 @listing_format_option
 @client_command
@@ -102,14 +109,6 @@ async def list_checkpoints(
         output.json(_document(job.id, facts, evidence))
     elif listed:
         _print_table(output, facts, client.clock.now())
-
-
-_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
-    "checkpoint-id": lambda one: one.checkpoint_id,
-    "size": lambda one: one.size_bytes,
-    "created": lambda one: one.created_at,
-    "type": lambda one: one.checkpoint_type or None,
-}
 
 
 def _own_id(checkpoint: Checkpoint) -> str:

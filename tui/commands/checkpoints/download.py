@@ -22,7 +22,7 @@ from tui.commands.support.options import JSON, TABLE, examples, format_option, j
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import can_ask
 from tui.tables.column import Column, text_column
 from tui.text.names import listed
@@ -30,7 +30,6 @@ from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-LONGEST_NAME = 120
 
 
 @examples("bt-tui checkpoints urls --job-id abc1234")
@@ -65,7 +64,7 @@ def _file_name(job: TrainingJob) -> str:
     """Return the official file name, sanitized so that no project name leads out of this folder."""
     project = job.training_project.name if job.training_project else job.project_id
     name = f"{project.replace(' ', '-')}_{job.id}"
-    return _UNSAFE.sub("_", name)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
+    return _UNSAFE.sub("_", name)[:120].lstrip(".") + "_checkpoints.json"
 
 
 @examples(
@@ -194,11 +193,9 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
 
 
 def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_format: str) -> None:
+    output.answer(output_format, document(plan, report), rows_of(COLUMNS, report.files, output))
     if output_format == JSON:
-        output.json(document(plan, report))
         return
-
-    print_rows(output, COLUMNS, report.files)
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
         f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import click
 
 from api_client.client import TrainingClient
@@ -11,10 +9,10 @@ from api_client.models import CheckpointFile, TrainingJob
 from tui.analysis.export import csv_lines
 from tui.commands.support.exit_codes import not_in_job
 from tui.commands.support.lookups import JobChoice
-from tui.commands.support.options import CSV, JSON, examples, job_options, listing_format_option
+from tui.commands.support.options import CSV, TABLE, examples, job_options, listing_format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import rows_of
 from tui.tables.column import Column, text_column
 from tui.text.times import local_stamp
 from tui.text.units import bytes_iec, counted
@@ -58,14 +56,20 @@ async def print_files(
     job = await choice.find(client)
     files = await checkpoint_files(client, job, checkpoint)
     total_bytes = sum(max(0, file.size_bytes) for file in files)
-    shown = FIELDS if with_urls else FIELDS[:-1]
-    if output_format == JSON:
-        output.json(_document(job.id, checkpoint, files, total_bytes, shown))
-    elif output_format == CSV:
-        titles = CSV_TITLES[: len(shown)]
-        output.data(csv_lines([titles, *([getattr(file_row, name) for name in shown] for file_row in files)]))
-    else:
-        print_rows(output, COLUMNS, files)
+    shown = [name for name in TITLES if with_urls or name != "url"]
+    if output_format == CSV:
+        rows = ([getattr(file, name) for name in shown] for file in files)
+        output.data(csv_lines([[TITLES[name] for name in shown], *rows]))
+        return
+    document = {
+        "job_id": job.id,
+        "checkpoint_id": checkpoint,
+        "total_files": len(files),
+        "total_size_bytes": total_bytes,
+        "files": [file.model_dump(mode="json", include=set(shown)) for file in files],
+    }
+    output.answer(output_format, document, rows_of(COLUMNS, files, output))
+    if output_format == TABLE:
         output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
 
 
@@ -83,25 +87,14 @@ async def checkpoint_files(
     return files
 
 
-FIELDS = ("relative_file_name", "node_rank", "size_bytes", "last_modified", "url")
-CSV_TITLES = ("File", "Node rank", "Size (bytes)", "Modified", "URL")
-
-
-def _document(
-    job_id: str,
-    checkpoint: str | None,
-    found: list[CheckpointFile],
-    total_bytes: int,
-    shown: Sequence[str],
-) -> dict[str, object]:
-    return {
-        "job_id": job_id,
-        "checkpoint_id": checkpoint,
-        "total_files": len(found),
-        "total_size_bytes": total_bytes,
-        "files": [file.model_dump(mode="json", include=set(shown)) for file in found],
-    }
-
+TITLES = {
+    "relative_file_name": "File",
+    "node_rank": "Node rank",
+    "size_bytes": "Size (bytes)",
+    "last_modified": "Modified",
+    "url": "URL",
+}
+"""The titles in CSV of the fields of a file; its URL comes last, and only on request."""
 
 COLUMNS: tuple[Column[CheckpointFile], ...] = (
     text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),

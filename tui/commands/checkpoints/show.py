@@ -21,7 +21,6 @@ from tui.commands.support.tables import Cell, facts_of, rows_of
 from tui.tables.column import Column, text_column
 from tui.text.units import UNKNOWN, bytes_iec, count, counted, number
 
-LARGEST_TENSORS = 10
 LONGEST_VALUE = 200
 SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
 
@@ -119,7 +118,7 @@ def _document(
 
 def _weights(weights: Weights) -> dict[str, Any]:
     tensors = weights.tensors
-    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:LARGEST_TENSORS]
+    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
     return {
         "files": len(weights.shards),
         "tensor_count": len(tensors),

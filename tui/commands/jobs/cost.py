@@ -27,9 +27,6 @@ from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant
 
-DEFAULT_SINCE = timedelta(days=30)
-HISTORIES_AT_ONCE = 8
-
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
@@ -73,7 +70,7 @@ async def cost(
     jobs = (
         [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
         if job_ids
-        else await _recent_jobs(client, project, resolve_since(since, now) or now - DEFAULT_SINCE)
+        else await _recent_jobs(client, project, resolve_since(since, now) or now - timedelta(days=30))
     )
     oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest, now)
@@ -100,7 +97,7 @@ async def _costs(
     client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
 ) -> list[JobCost]:
     prices = await listed_prices(client, run_settings().prices)
-    turn = asyncio.Semaphore(HISTORIES_AT_ONCE)
+    turn = asyncio.Semaphore(8)
 
     async def of(job: TrainingJob) -> JobCost:
         billed, all_billed = bill.of(job), is_all_billed(job, now)

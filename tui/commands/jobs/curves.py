@@ -10,7 +10,7 @@ from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
-from tui.commands.support.options import CSV, NDJSON
+from tui.commands.support.options import CSV, NDJSON, TABLE
 from tui.commands.support.output import Output
 from tui.commands.support.tables import print_list, table_of
 from tui.tables.column import Column, text_column
@@ -63,10 +63,13 @@ def print_curves(
         ]
         output.data(csv_lines([("series", "time", "step", "value", "unit"), *rows]))
         return
+    if output_format == TABLE:
+        output.data(table_of(CURVE_COLUMNS, curves, output))
+        return
     document: Any = {curve.name: points_of(curve, progress) for curve in curves}
     if output_format == NDJSON:
         document = [{"series": name, **point} for name, points in document.items() for point in points]
-    output.answer(output_format, document, table_of(CURVE_COLUMNS, curves, output))
+    output.answer(output_format, document, "")
 
 
 def print_names(output: Output, curves: Sequence[Curve], output_format: str) -> None:

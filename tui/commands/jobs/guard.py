@@ -42,10 +42,6 @@ from tui.text.sanitize import sanitize
 from tui.text.times import DATE_AND_MINUTE, local_time, span_of
 from tui.text.units import counted, money
 
-STATE_FILE = "guard.json"
-LAST_SENDING_S = 30.0
-"""How long the end of the command waits for destinations that take their time."""
-
 
 def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], frozenset[str]]:
     """Return the callback of an option that takes some of these names, separated by commas."""
@@ -203,7 +199,7 @@ async def guard(
         )
 
     memory = GuardMemory(
-        state_path(STATE_FILE),
+        state_path("guard.json"),
         lambda why: output.remark(f"can't save what was reported ({why}); a restart would repeat it"),
     )
     of_project = selected_project(project, project_id)
@@ -326,7 +322,7 @@ async def _run(
     async with sending(delivery):
         await (watching.look_once(jobs) if is_once else watching.run(jobs))
         if delivery is not None:
-            await delivery.drain(LAST_SENDING_S)
+            await delivery.drain(30.0)
     if delivery is not None and (left := watching.unsent):
         output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
     return _verdict(watching) if is_once else _outcome(watching)

@@ -59,13 +59,10 @@ UNIT_OF_METRIC = {
 CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
 UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
 CHART = "chart"
-CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
 
 NOW_SPAN = timedelta(minutes=15)
 """Time range for a table of current values: older samples would not change it."""
 AFTER_THE_END = timedelta(minutes=5)
-REFRESH_S = 30.0
-"""Polling interval of --follow, the same as in the official command."""
 
 
 @examples(
@@ -102,7 +99,7 @@ REFRESH_S = 30.0
     "interval_s",
     metavar="SECONDS",
     type=click.FloatRange(1, 3600),
-    default=REFRESH_S,
+    default=30.0,
     show_default=True,
     help="Seconds between polls with --follow.",
 )
@@ -282,7 +279,7 @@ class Report:
         self._fold = MetricsFold()
         self.is_empty = True
         if output_format == CSV:
-            output.data(csv_lines([CSV_COLUMNS]))
+            output.data(csv_lines([("timestamp", "node", "gpu", "metric", "unit", "value")]))
 
     def take(self, answer: JobMetrics) -> None:
         """Print an answer. Raises CommandFailed for a chosen node that the job does not have."""

@@ -142,7 +142,7 @@ def _print_each_line(
         Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
         text_column("TEXT", lambda line: lines[line].message, "muted", shrinks=True),
     )
-    output.answer(output_format, list(records.values()), table_of(columns, range(len(lines)), output))
+    output.answer(output_format, list(records.values()), lambda: table_of(columns, range(len(lines)), output))
 
 
 def _read_cell(record: Record | None) -> tuple[str, str]:

@@ -46,7 +46,6 @@ MAX_SCRIPT_BYTES = 1_000_000
 """Larger files are no scripts, and are not searched for the folder of the checkpoint."""
 POLL_S, UPLOAD_POLLS = 10.0, 30
 """How often, and how many times, to look if the newest checkpoint is still being uploaded."""
-CREATION_SKEW = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ async def resume_now(
     """
     name = next_name(job)
     for other in await client.jobs.search(project_id=job.project_id):
-        if other.name == name and other.created_at and other.created_at >= since - CREATION_SKEW:
+        if other.name == name and other.created_at and other.created_at >= since - timedelta(minutes=5):
             return other
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
         draft = await draft_of(client, output, job, Path(folder), ResumeOptions())

@@ -28,8 +28,6 @@ from tui.text.units import count, duration, number, percent
 if TYPE_CHECKING:
     from tui.analysis.progress.snapshot import ProgressSnapshot
 
-DEFAULT_TIMEOUT_S = 2.0
-
 
 @examples(
     "set -g status-right '#(bt-tui status)'        in tmux.conf",
@@ -40,7 +38,7 @@ DEFAULT_TIMEOUT_S = 2.0
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1, 60),
-    default=DEFAULT_TIMEOUT_S,
+    default=2.0,
     show_default=True,
     help="Give up after this many seconds.",
 )

@@ -74,7 +74,5 @@ async def summary(
 
 
 def _print(output: Output, summary: Summary, output_format: str) -> None:
-    if output_format == JSON:
-        output.json(document(summary))
-    else:
-        output.data(as_markdown(summary) if output_format == MARKDOWN else as_text(summary))
+    text = as_markdown if output_format == MARKDOWN else as_text
+    output.answer(output_format, document(summary), text(summary))

@@ -20,10 +20,6 @@ from tui.tables.jobs import LISTED_JOBS
 RUNNING, FINISHED = "running", "finished"
 FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED, ExitCode.JOB_FAILED)
 
-INTERVAL_S, SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 5.0, 0.01, 3600.0
-JOBS_AT_FULL_PACE = 10
-"""Maximum number of jobs polled at the full rate; more are polled less often to limit requests."""
-
 
 @examples(
     "bt-tui wait def5678 && bt-tui deploy_checkpoints --job-id def5678 --config deploy.py",
@@ -45,8 +41,8 @@ JOBS_AT_FULL_PACE = 10
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S),
-    default=INTERVAL_S,
+    type=click.FloatRange(0.01, 3600.0),
+    default=5.0,
     show_default=True,
     metavar="SECONDS",
     help="Seconds between polls.",
@@ -70,7 +66,8 @@ async def wait(
     """
     jobs = {job_id: await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)}
     ended: dict[str, TrainingJob] = {}
-    pace_s = interval_s * max(1.0, len(jobs) / JOBS_AT_FULL_PACE)
+    # more than ten jobs are polled less often, to limit requests
+    pace_s = interval_s * max(1.0, len(jobs) / 10)
 
     async def follow(job_id: str) -> None:
         project_id, status = jobs[job_id].project_id, jobs[job_id].current_status

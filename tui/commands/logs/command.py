@@ -37,7 +37,6 @@ from tui.readers.session import history_of
 from tui.text.names import shortened
 from tui.text.units import counted, duration
 
-STATUS_CHARACTERS = 40  # an unknown status may be of any length
 WAITING_INTERVAL_S = 5.0
 READER_INTERVAL_S = 1.0
 """Interval at which to check that something still reads the output while following."""
@@ -280,7 +279,7 @@ def _write(batch: list[OutputLine], target: Output, render: Callable[[OutputLine
 def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
-    status = shortened(short_status(job.current_status), STATUS_CHARACTERS)
+    status = shortened(short_status(job.current_status), 40)
     output.remark(f"job {job.id} ended: {status}{reason}{more}")
     if job.current_status not in OUTCOMES:
         output.remark(f"unknown status; reported as exit code {int(code)}")

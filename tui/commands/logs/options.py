@@ -46,7 +46,6 @@ from tui.commands.support.run_options import parse_moment, parse_since, since_op
 
 RAW = "raw"
 FORMATS = (TEXT, NDJSON, JSON, RAW)
-PARTIAL_SUFFIX = ".part"
 FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
 
 
@@ -89,7 +88,7 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     if target.file is None:
         yield output.verbatim() if target.format == RAW else output
         return
-    partial = target.file.with_name(f"{target.file.name}{PARTIAL_SUFFIX}") if follows else None
+    partial = target.file.with_name(f"{target.file.name}.part") if follows else None
     try:
         saved = AtomicFile(target.file, replace=target.replaces, partial=partial)
     except FileExistsError as error:

@@ -134,7 +134,6 @@ def _number_of(name: str) -> int | None:
     return int(number[1]) if number else None
 
 
-GROUP_SEPARATOR = "--\n"
 TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
 
 TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
@@ -199,7 +198,7 @@ class TextLines:
             return self._paint(f"-- {gap_text(shown.entry, self._stamp_text)} --", "caution") + "\n"
         before, self._index = self._index, shown.index
         is_apart = before is not None and shown.index is not None and abs(shown.index - before) > 1
-        separator = GROUP_SEPARATOR if self._has_context and is_apart else ""
+        separator = "--\n" if self._has_context and is_apart else ""
         return separator + self._text(shown.entry)
 
     def _text(self, line: LogLine) -> str:

@@ -35,12 +35,8 @@ from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import run_on_remote
 from tui.text.sanitize import sanitize
 
-NODE_USER = "baseten"
-MOST_NODES = 100_000
 UNQUOTABLE = ('"', "\\", "${")
 """Texts that cannot be quoted in ssh_config: ssh versions differ in how they read them."""
-SIGNALLED = 128
-"""Offset that shells add to a signal's number for the exit code."""
 
 
 @examples("bt-tui ssh abc1234", "bt-tui ssh abc1234 --node 2 -- nvidia-smi")
@@ -49,7 +45,7 @@ SIGNALLED = 128
 @click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--node",
-    type=click.IntRange(0, MOST_NODES),
+    type=click.IntRange(0, 100_000),
     default=0,
     show_default=True,
     metavar="N",
@@ -113,7 +109,7 @@ def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
 def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> list[str]:
     return [
         f"ProxyCommand {proxy_command}",
-        f"User {NODE_USER}",
+        "User baseten",
         f'IdentityFile "{quotable(folder.key_path)}"',
         f'CertificateFile "{certificate}"',
         "IdentitiesOnly yes",
@@ -150,13 +146,12 @@ def _run(arguments: list[str]) -> int:
         code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": path})
     except OSError as error:
         raise CommandFailed(f"can't start ssh: {error.strerror}", ExitCode.UNEXPECTED) from error
-    return code if code >= 0 else SIGNALLED - code
+    return code if code >= 0 else 128 - code  # of a signal, as in shells
 
 
 CONFIG_VARIABLE = "BASETEN_SSH_CONFIG_PATH"
 DEFAULT_CONFIG = "~/.ssh/config"
 BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
-CONFIG_FOLDER_MODE = 0o700
 HOSTS = f"{PATTERN},!*'*,!*\\*"
 """Host pattern of the nodes, without the two characters that would end the quotes around a host."""
 
@@ -228,7 +223,7 @@ def _command(*arguments: str) -> str:
 
 def _install(path: Path, block: str) -> None:
     """Replace an earlier block in place, or append the block; keep the rest of the file."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=CONFIG_FOLDER_MODE)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def change(content: bytes) -> bytes:
         text = content.decode("utf-8", "surrogateescape")

@@ -19,7 +19,6 @@ from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, 
 from tui.commands.support.output import Output
 
 MAX_GPUS_PER_NODE = GPUS_PER_FULL_NODE = 8
-MOST_NODES = 16
 SLURM, NO_ORCHESTRATOR = "slurm", "none"
 
 
@@ -41,7 +40,7 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
 )
 @click.option(
     "--node-count",
-    type=click.IntRange(1, MOST_NODES),
+    type=click.IntRange(1, 16),
     metavar="N",
     help="Number of whole nodes of 8 GPUs, 1 to 16; replaces --gpu-count.",
 )

@@ -38,9 +38,6 @@ ASK_TIMEOUT_S = 2.0
 FRESH_S = 15.0
 """Time for which an answer is reused: users press tab several times."""
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*\Z")
-MAX_COMPLETIONS = 300
-MAX_COMPLETION_CHARACTERS = 120
-ABOUT_CELLS = 50
 
 
 class CachedWords(State):
@@ -102,8 +99,8 @@ def _remembered_or_asked(settings: CommandSettings, kind: str, job_id: str | Non
     if not 0 <= now_s - cached.asked_s < FRESH_S:
         fresh = _asked(remote, kind, job_id)
         if fresh is not None:
-            pairs = [list(pair) for pair in fresh if len(pair[0]) <= MAX_COMPLETION_CHARACTERS]
-            cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:MAX_COMPLETIONS])
+            pairs = [list(pair) for pair in fresh if len(pair[0]) <= 120]
+            cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
             with suppress(OSError):
                 change_state(path, CachedCompletions, partial(_with_answer, kind, cached))
     return cached.words
@@ -158,4 +155,4 @@ async def _logged_metrics(client: TrainingClient, job: TrainingJob) -> Words:
 
 
 def _about(name: str | None) -> str:
-    return clip(sanitize(name or ""), ABOUT_CELLS)
+    return clip(sanitize(name or ""), 50)

@@ -23,7 +23,6 @@ from tui.text.sanitize import sanitize, sanitize_lines
 DELETE = "\x7f"
 """The only control character that ASCII JSON does not escape."""
 
-CLEAR_SCREEN = "\x1b[H\x1b[2J"
 SGR_OF_TONE = {
     "running": "32",
     "starting": "36",
@@ -111,7 +110,7 @@ class Output:
 
     def clear_screen(self) -> None:
         if self.is_terminal:
-            self._write(CLEAR_SCREEN)
+            self._write("\x1b[H\x1b[2J")
 
     def _sanitized(self, text: str) -> str:
         if text.replace("\n", "").isprintable():
@@ -136,12 +135,20 @@ class Output:
         changed._json_by_line = by_line or self._json_by_line
         return changed
 
-    def answer(self, output_format: str, document: Any, text: str) -> None:
-        """Write a command's answer in the format: the document as JSON or ndjson, else the text."""
-        if output_format in ("json", "ndjson"):
-            self.with_json(by_line=output_format == "ndjson").json(document)
+    def answer(
+        self, output_format: str, document: Any | Callable[[], Any], text: str | Callable[[], str]
+    ) -> None:
+        """Write a command's answer in the format: the document as JSON or ndjson, else the text.
+
+        What takes long to make is passed as a function.
+        """
+        is_json = output_format in ("json", "ndjson")
+        chosen = document if is_json else text
+        answer = chosen() if callable(chosen) else chosen
+        if is_json:
+            self.with_json(by_line=output_format == "ndjson").json(answer)
         else:
-            self.data(text)
+            self.data(answer)
 
     def json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""

@@ -77,10 +77,6 @@ def lines_note(part: float | None, line_count: int) -> str:
     return f"{read}{counted(line_count, 'line')}"
 
 
-MAX_REMARKS = 10
-"""Maximum number of waits reported when there is no bar; a bad connection has hundreds."""
-
-
 async def run_plan(
     client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
 ) -> DownloadReport:
@@ -93,7 +89,7 @@ async def run_plan(
         line.show(label, progress.done_bytes, progress.total_bytes, progress_note(progress))
         if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
             notes.append(progress.note)
-            if len(notes) <= MAX_REMARKS:
+            if len(notes) <= 10:  # a bad connection has hundreds
                 output.remark(progress.note)
 
     try:

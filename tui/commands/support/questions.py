@@ -19,8 +19,6 @@ from tui.text.sanitize import sanitize
 
 T = TypeVar("T")
 
-MARK_HELP = "(space to mark)"
-FILTER_HELP = "(type to filter)"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_LIST = 15
 """Number of choices from which typing filters the list, so that j and k no longer move the cursor."""
@@ -127,7 +125,7 @@ def _select(title: str, question: Question) -> Any:
         title,
         choices=choices,
         default=next((choice for option, choice in possible if option.value == question.proposal), None),
-        instruction=FILTER_HELP if is_long else NO_HELP,
+        instruction="(type to filter)" if is_long else NO_HELP,
         use_search_filter=is_long,
         use_jk_keys=not is_long,
         output=_stderr(),
@@ -144,7 +142,7 @@ def _checkbox(title: str, question: Question, marked: Answer | FormMove) -> Any:
             _choice(option, index, checked=option.value in names)
             for index, option in enumerate(question.options)
         ],
-        instruction=MARK_HELP,
+        instruction="(space to mark)",
         output=_stderr(),
     )
 

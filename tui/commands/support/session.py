@@ -48,9 +48,6 @@ def remote_by_name(name: str | None, output: Output) -> Remote:
     return resolve_remote(name, environ=os.environ)
 
 
-EMULATOR_SOURCE = "emulator"
-
-
 def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListing:
     """Return the listing with ``local`` appended, selected if it is ``wanted``.
 
@@ -60,7 +57,7 @@ def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListi
         return listing
     is_wanted = wanted == LOCAL_REMOTE
     others = [replace(entry, is_selected=entry.is_selected and not is_wanted) for entry in listing.remotes]
-    own = ListedRemote(LOCAL_REMOTE, EMULATOR_SOURCE, is_wanted, running_local_remote(), None)
+    own = ListedRemote(LOCAL_REMOTE, "emulator", is_wanted, running_local_remote(), None)
     return replace(listing, remotes=(*others, own), problem=None if is_wanted else listing.problem)
 
 

@@ -23,7 +23,6 @@ Row = TypeVar("Row")
 
 
 COLUMN_GAP = "  "
-MIN_SHRUNK_CELLS = 8
 
 Paint = Callable[[str, str | None], str]
 
@@ -80,11 +79,7 @@ def _fit(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int
     fitted = list(widths)
     surplus = sum(fitted) + len(COLUMN_GAP) * (len(fitted) - 1) - width_cells
     while surplus > 0:
-        candidates = [
-            index
-            for index, column in enumerate(columns)
-            if column.shrinks and fitted[index] > MIN_SHRUNK_CELLS
-        ]
+        candidates = [index for index, column in enumerate(columns) if column.shrinks and fitted[index] > 8]
         if not candidates:
             break
         fitted[max(candidates, key=fitted.__getitem__)] -= 1
@@ -100,10 +95,6 @@ def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequenc
         painted = paint(shown, tone)
         pieces.append(padding + painted if column.align == "right" else painted + padding)
     return COLUMN_GAP.join(pieces).rstrip()
-
-
-def print_rows(output: Output, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
-    output.data(rows_of(columns, rows, output))
 
 
 def rows_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
@@ -129,12 +120,12 @@ def print_list(
     """
     if not rows and none:
         output.remark(none)
-    values = exported("", fields, rows)
     if output_format == CSV:
-        output.data(csv_text([values]))
+        output.data(csv_text([exported("", fields, rows)]))
         return
     is_own_json = all(isinstance(row, ApiModel) for row in rows)
-    output.answer(output_format, rows if is_own_json else records(values), table_of(columns, rows, output))
+    document = rows if is_own_json else records(exported("", fields, rows))
+    output.answer(output_format, document, lambda: table_of(columns, rows, output))
 
 
 def print_job(

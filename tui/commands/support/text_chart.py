@@ -13,17 +13,13 @@ from tui.text.labels import labeled, number_formats
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import number
 
-PIPED_CELLS = 100
-LEAST_CELLS = 30
 HEIGHT_LINES = 16
 DOTS_PER_CELL = 2
 """Dots per cell of a braille character; no chart shows more columns than that."""
-LABEL_CELLS = 24
 TICKS = 5
 COLORS = (12, 11, 10, 13, 14, 9, 6, 3)
 """Terminal color numbers of the lines, in order."""
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-NO_DATA = "  (no data)"
 
 AxisLabel = Callable[[float], str]
 
@@ -47,10 +43,10 @@ def draw_chart(
     shown = [curve for curve in finite if extent([curve])]
     output.data(output.paint(sanitize(title), "strong") + "\n")
     if not shown:
-        output.data(NO_DATA + "\n")
+        output.data("  (no data)\n")
         return
-    width = output.width_cells or shutil.get_terminal_size((PIPED_CELLS, HEIGHT_LINES)).columns
-    width = max(LEAST_CELLS, width)
+    width = output.width_cells or shutil.get_terminal_size((100, HEIGHT_LINES)).columns
+    width = max(30, width)
     letters = not output.has_color and len(shown) > 1
     for line in _legend(output, shown, letters, width):
         output.data(line + "\n")
@@ -72,7 +68,7 @@ def _legend(output: Output, series: Sequence[Series], letters: bool, width: int)
     lines, used = [""], 0
     for index, curve in enumerate(series):
         sign = LETTERS[index % len(LETTERS)] if letters else "━"
-        name = clip(sanitize(curve.name), LABEL_CELLS)
+        name = clip(sanitize(curve.name), 24)
         cells = cell_width(name) + 4
         if used and used + cells > width:
             lines.append("")
