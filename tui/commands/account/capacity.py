@@ -8,10 +8,9 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.errors import NotFound
-from api_client.models import RUNNABLE_STATUSES
 from tui.analysis.export import csv_text, records
 from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, fold_capacity, gpu_allocations
-from tui.commands.support.lookups import team_named
+from tui.commands.support.lookups import active_jobs, team_named
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -114,7 +113,7 @@ async def _holders(
 ) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
     """Return the queued jobs and those that hold GPUs; both are empty if the server has no search route."""
     try:
-        jobs = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+        jobs = await active_jobs(client)
     except NotFound:
         output.remark("this server cannot search jobs; the queue is unknown")
         return (), ()

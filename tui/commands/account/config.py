@@ -130,7 +130,8 @@ def _rows(loaded: Loaded) -> list[Row]:
             ]
             continue
         if entry.name == "notifications.webhook" and value:
-            value = _host_only(value)
+            parts = urlsplit(value)
+            value = f"{parts.scheme}://{parts.hostname}/…"  # the path is often its secret
         rows.append(
             (entry.name, sorted(value) if entry.name == "health.off" else value, loaded.origin(entry.name))
         )
@@ -138,9 +139,3 @@ def _rows(loaded: Loaded) -> list[Row]:
         origin = loaded.origin(f"patterns.{number}", "patterns")
         rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin))
     return rows
-
-
-def _host_only(url: str) -> str:
-    """Return only the host of a webhook's URL: its path is often its secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}/…"

@@ -271,16 +271,14 @@ def logout(settings: CommandSettings) -> None:
     if name not in sections:
         raise CommandFailed(f"no remote {name!r} in {path} (it has: {names})", ExitCode.NOT_FOUND)
     if sections[name].get("auth_type", "").strip() == "oauth":
-        _end_login(settings, name)
+        try:  # it is removed here in any case
+            run_with(
+                resolve_remote(name, environ=os.environ),
+                settings,
+                lambda client, _output: client.account.log_out(),
+            )
+        except ApiClientError as error:
+            settings.output.remark(f"still logged in on the server: {error}")
     remove_section(path, name)
     delete_entry(TRUSS_SERVICE, name, os.environ)
     settings.output.remark(f"removed remote '{name}' ({path})")
-
-
-def _end_login(settings: CommandSettings, name: str) -> None:
-    """End the login on the server; errors are ignored because it is removed locally in any case."""
-    try:
-        remote = resolve_remote(name, environ=os.environ)
-        run_with(remote, settings, lambda client, _output: client.account.log_out())
-    except ApiClientError as error:
-        settings.output.remark(f"still logged in on the server: {error}")

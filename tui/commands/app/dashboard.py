@@ -27,9 +27,6 @@ from tui.commands.support.session import (
 from tui.commands.support.terminal import opening_notice
 from tui.settings.loading import Loaded
 
-CHECK_S = 3.0
-"""Maximum time to check that the job exists before the dashboard opens anyway."""
-
 
 def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None) -> None:
     """Open the dashboard on the chosen remote, or the welcome screen if there is none.
@@ -98,13 +95,13 @@ def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
 
 
 def _check_job(settings: CommandSettings, job_id: str) -> None:
-    """Raise NotFound if the job does not exist; leave all other errors to the dashboard."""
+    """Raise NotFound if the job does not exist; after 3 s or another error the dashboard opens anyway."""
     loaded = dashboard_settings(settings)
     remote = _remote(settings, loaded)
 
     async def ask() -> None:
         async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
-            async with asyncio.timeout(CHECK_S):
+            async with asyncio.timeout(3.0):
                 await client.jobs.find(job_id)
 
     try:

@@ -24,7 +24,6 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import chosen_remote
 
-LOOPBACK = "127.0.0.1"
 PAGE_COMMAND = "serve-page"
 MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
 EXPOSED = (
@@ -41,7 +40,7 @@ EXPOSED = (
     "bt-tui serve --readonly       a page that can only watch",
 )
 @click.command()
-@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -14,8 +14,7 @@ from tui.analysis.checkpoints.facts import CheckpointFacts, Score, facts_of_run,
 from tui.analysis.export import csv_text, json_number
 from tui.analysis.ordering import ordered
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
-from tui.commands.checkpoints.files import files, print_files
-from tui.commands.checkpoints.show import show
+from tui.commands.checkpoints.show import files, print_files, show
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,6 @@ from tui.tables.column import Column, text_column
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @examples("bt-tui checkpoints urls --job-id abc1234")
@@ -63,8 +60,7 @@ async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> Non
 def _file_name(job: TrainingJob) -> str:
     """Return the official file name, sanitized so that no project name leads out of this folder."""
     project = job.training_project.name if job.training_project else job.project_id
-    name = f"{project.replace(' ', '-')}_{job.id}"
-    return _UNSAFE.sub("_", name)[:120].lstrip(".") + "_checkpoints.json"
+    return safe_component(f"{project.replace(' ', '-')}_{job.id}_checkpoints.json".lstrip("."))
 
 
 @examples(
@@ -95,7 +91,6 @@ async def snippet(
 
 
 CHOICES = ("ask", "skip", "overwrite", "rename")
-NAMES_SHOWN = 5
 TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
 
 
@@ -176,7 +171,7 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
     """
     if existing != "ask" or not plan.conflicts:
         return Existing.SKIP if existing == "ask" else Existing(existing)
-    shown = listed([str(file.path.relative_to(plan.folder)) for file in plan.conflicts], NAMES_SHOWN)
+    shown = listed([str(file.path.relative_to(plan.folder)) for file in plan.conflicts], 5)
     if not can_ask():
         raise CommandFailed(
             f"other files already exist: {shown} (give --existing skip, overwrite or rename)",

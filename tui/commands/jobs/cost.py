@@ -136,12 +136,8 @@ def _billed(row: JobCost, shown: Callable[[Billed], str]) -> str:
     return shown(row.cost.billed) if row.cost.billed is not None else UNKNOWN
 
 
-_OF_JOB: dict[str, Column[JobCost]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
 COLUMNS: tuple[Column[JobCost], ...] = (
-    _OF_JOB["id"],
-    _OF_JOB["name"],
-    _OF_JOB["project"],
-    _OF_JOB["status"],
+    *(column.of(lambda row: row.job) for column in chosen(JOB_COLUMNS, "id name project status")),
     Column(
         "gpu_hours",
         "gpu·h",

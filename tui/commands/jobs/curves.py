@@ -12,7 +12,7 @@ from tui.analysis.series import Series, latest, value_range
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.commands.support.options import CSV, NDJSON, TABLE
 from tui.commands.support.output import Output
-from tui.commands.support.tables import print_list, table_of
+from tui.commands.support.tables import table_of
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
@@ -32,6 +32,7 @@ NAME_FIELDS: tuple[Column[Curve], ...] = (
     Column("last", export=lambda curve: curve.series.values[-1]),
     Column("unit", export=lambda curve: curve.unit),
 )
+"""What a list of curves has of each in CSV and JSON."""
 
 
 def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str) -> list[Curve]:
@@ -70,11 +71,6 @@ def print_curves(
     if output_format == NDJSON:
         document = [{"series": name, **point} for name, points in document.items() for point in points]
     output.answer(output_format, document, "")
-
-
-def print_names(output: Output, curves: Sequence[Curve], output_format: str) -> None:
-    """Print the names of the curves, each with its number of readings and its last value."""
-    print_list(output, output_format, curves, CURVE_COLUMNS, NAME_FIELDS, "no metrics found in the log")
 
 
 def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:

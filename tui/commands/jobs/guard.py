@@ -18,8 +18,14 @@ from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered
 from tui.analysis.health.registry import KINDS
-from tui.commands.jobs.wait import worst
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, outcome_exit_code, unknown_value
+from tui.commands.support.exit_codes import (
+    OF_SEVERITY,
+    CommandFailed,
+    ExitCode,
+    outcome_exit_code,
+    unknown_value,
+    worst,
+)
 from tui.commands.support.lookups import active_jobs, project_id_of
 from tui.commands.support.options import (
     NDJSON,
@@ -186,7 +192,8 @@ async def guard(
 
     What was reported and decided is kept in a file: a guard that is started again repeats nothing.
     """
-    notifications = _notifications()
+    own = configuration_if_any()
+    notifications = own.notifications if own is not None else NotificationSettings()
     if test:
         return await _test(output, notifications)
     if rules.may_stop and not rules.dry_run:
@@ -236,11 +243,6 @@ async def _resume(client: TrainingClient, output: Output, job: TrainingJob, sinc
         return await resume_now(client, output, job, since)
     except (CommandFailed, ConfigurationError) as error:
         raise NotResumed(str(error)) from error
-
-
-def _notifications() -> NotificationSettings:
-    own = configuration_if_any()
-    return own.notifications if own is not None else NotificationSettings()
 
 
 def _delivery(
@@ -331,17 +333,14 @@ async def _run(
 def _verdict(watching: Guard) -> ExitCode:
     looks = [look for look in watching.last_looks.values() if not look.run.job.is_finished]
     severities = {finding.severity for look in looks for finding in look.run.findings}
-    if "critical" in severities:
-        return ExitCode.CRITICAL
-    if "warning" in severities:
-        return ExitCode.WARNING
-    return ExitCode.OK if all(look.is_judged for look in looks) else ExitCode.UNREACHABLE
+    code = worst(OF_SEVERITY[severity] for severity in severities & OF_SEVERITY.keys())
+    return code or (ExitCode.OK if all(look.is_judged for look in looks) else ExitCode.UNREACHABLE)
 
 
 def _outcome(watching: Guard) -> ExitCode:
     """Return the worst outcome; of a run that was resumed, only the last counts."""
-    known = watching.known_jobs()
-    resumed = {job_id for job_id, run in known.items() if run.resume is not None and run.resume.job_id}
+    runs = watching.known_jobs()
+    resumed = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
     jobs = [look.run.job for job_id, look in watching.last_looks.items() if job_id not in resumed]
     return worst(outcome_exit_code(job.current_status) for job in jobs if job.is_finished)
 

@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob
+from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.health.judge import judged
 from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
-from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
+from tui.commands.support.exit_codes import (
+    OF_SEVERITY,
+    WORST_FIRST,
+    ExitCode,
+    explain,
+    outcome_exit_code,
+    worst,
+)
 from tui.commands.support.lookups import active_jobs
 from tui.commands.support.options import (
     JSON,
@@ -41,20 +48,7 @@ from tui.text.units import age, counted, duration, percent
 if TYPE_CHECKING:
     from tui.readers.timeline import FindingPeriod
 
-WORST_FIRST = (
-    ExitCode.CRITICAL,
-    ExitCode.JOB_FAILED,
-    ExitCode.DEPLOY_FAILED,
-    ExitCode.JOB_STOPPED,
-    ExitCode.WARNING,
-    ExitCode.AUTH,
-    ExitCode.UNREACHABLE,
-    ExitCode.UNEXPECTED,
-    ExitCode.OK,
-)
-"""Exit codes by severity, worst first: for several jobs the command returns the worst one."""
-CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
-TOTALLED = (*CODES, "unknown", "checking", "healthy", "waiting", "finished")
+TOTALLED = (*OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished")
 
 
 @examples(
@@ -95,8 +89,9 @@ async def health(
         print_timeline(output, settings, output_format)
         return ExitCode.OK
     recorded = recorded_job_id()
+    ids = dict.fromkeys(job_ids) if recorded is None else [recorded]
+    jobs = [await client.jobs.find(job_id) for job_id in ids] if ids else await active_jobs(client)
     readings: list[LoadedRun] = []
-    jobs = await _jobs(client, job_ids if recorded is None else [recorded])
     for number, job in enumerate(jobs, start=1):
         prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
         reading = await read_with_line(client, job, output, with_health_metrics=True, place=prefix)
@@ -108,7 +103,7 @@ async def health(
     text = "".join(_text(output, reading) for reading in readings)
     output.answer(output_format, [_record(reading) for reading in readings], text)
     output.remark(_total(list(map(_totalled, readings))))
-    return min(map(_code, readings), key=WORST_FIRST.index, default=ExitCode.OK)
+    return worst(map(_code, readings))
 
 
 def _totalled(reading: LoadedRun) -> str:
@@ -126,17 +121,11 @@ def _total(verdicts: Sequence[str]) -> str:
     return f"{counted(len(verdicts), 'job')}: {counts_by_verdict}"
 
 
-async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:
-    if job_ids:
-        return [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
-    return await active_jobs(client)
-
-
 def _code(reading: LoadedRun) -> ExitCode:
     if reading.run.job.is_finished:
         return outcome_exit_code(reading.run.job.current_status)
     unread = (explain(error)[1] for error in reading.unread.values())
-    return CODES.get(_verdict(reading)) or min(unread, key=WORST_FIRST.index, default=ExitCode.OK)
+    return OF_SEVERITY.get(_verdict(reading)) or worst(unread)
 
 
 def _verdict(reading: LoadedRun) -> str:
@@ -144,9 +133,9 @@ def _verdict(reading: LoadedRun) -> str:
     run = reading.run
     if run.job.is_finished:
         return "finished"
-    worst = next((finding.severity for finding in run.findings), "")
-    if worst in CODES:
-        return worst
+    severity = next((finding.severity for finding in run.findings), "")
+    if severity in OF_SEVERITY:
+        return severity
     state = "healthy" if run.job.current_status in WAITING_STATUSES else verdict(run).state
     return state if state in ("healthy", "checking") else "unknown"
 
@@ -193,7 +182,7 @@ def _text(output: Output, reading: LoadedRun) -> str:
 
 def _state(reading: LoadedRun) -> Span:
     job, word = reading.run.job, _verdict(reading)
-    if word in CODES:
+    if word in OF_SEVERITY:
         return f"{SIGNS[word]} {word}", TONES[word]
     if word == "finished" or (word == "healthy" and job.current_status != JobStatus.RUNNING):
         view = status_view(job.current_status)

@@ -22,11 +22,12 @@ from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
-from tui.commands.jobs.curves import print_names
+from tui.commands.jobs.curves import CURVE_COLUMNS, NAME_FIELDS
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
+    CHART,
     CSV,
     JSON,
     TABLE,
@@ -38,7 +39,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import print_list, table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.tables.nodes import node_columns
 from tui.text.names import natural_key
@@ -58,11 +59,6 @@ UNIT_OF_METRIC = {
 """The metrics by API name (volume metrics prefixed with the volume), and their units."""
 CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
 UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
-CHART = "chart"
-
-NOW_SPAN = timedelta(minutes=15)
-"""Time range for a table of current values: older samples would not change it."""
-AFTER_THE_END = timedelta(minutes=5)
 
 
 @examples(
@@ -147,7 +143,8 @@ async def metrics(
         if progress.refused_metrics:
             refused = counted(progress.refused_metrics, "more name")
             output.remark(f"{refused} without a curve: there are too many")
-        print_names(output, curves_of(progress), output_format)
+        none = "no metrics found in the log"
+        print_list(output, output_format, curves_of(progress), CURVE_COLUMNS, NAME_FIELDS, none)
         return ExitCode.OK
     time_range = _time_range(job, since, end, output_format, now)
     if output_format == CHART:
@@ -168,25 +165,25 @@ async def metrics(
     return ExitCode.OK
 
 
-TimeRange = tuple[datetime | None, datetime | None]
-
-
 def _time_range(
     job: TrainingJob, since: str | None, until: str | None, output_format: str, now: datetime
-) -> TimeRange:
+) -> tuple[datetime | None, datetime | None]:
     """Return the time range to request; a finished job's last state leaves the bounds to the server."""
     end = resolve_since(until, now, "--end")
     if end is None and job.is_finished and job.updated_at:
-        end = job.updated_at + AFTER_THE_END
+        end = job.updated_at + timedelta(minutes=5)
     if since is not None or until is not None:
         return resolve_since(since, now) or job.created_at, end
     if output_format == TABLE:
-        return (None, None) if job.is_finished else (now - NOW_SPAN, None)
+        return (None, None) if job.is_finished else (now - timedelta(minutes=15), None)
     return job.created_at, end
 
 
 async def _once(
-    client: TrainingClient, job: TrainingJob, time_range: TimeRange, step_s: int | None
+    client: TrainingClient,
+    job: TrainingJob,
+    time_range: tuple[datetime | None, datetime | None],
+    step_s: int | None,
 ) -> JobMetrics:
     """Fetch one answer; if the server refuses a range of that length, let it choose one."""
     start_ms, end_ms = (None if moment is None else epoch_ms(moment) for moment in time_range)

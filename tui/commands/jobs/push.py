@@ -313,7 +313,10 @@ async def check_and_submit(
     findings = await findings_of(client, draft, cli_options)
     for finding in findings:
         output.remark(finding_text(finding))
-    _stop_or_ask(findings, cli_options)
+    if errors := _count_of_errors(findings):
+        raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
+    if any(finding.severity == "warning" for finding in findings) and can_ask():
+        confirm("submit anyway?", assume_yes=cli_options.assume_yes)
     submission = await _submit(client, output, draft)
     warnings = set(draft.plan.warnings)
     for text in submission.warnings:
@@ -354,14 +357,6 @@ async def findings_of(
 def _count_of_errors(findings: Sequence[Finding]) -> str:
     count = sum(finding.severity == "error" for finding in findings)
     return counted(count, "error") if count else ""
-
-
-def _stop_or_ask(findings: Sequence[Finding], cli_options: PushOptions) -> None:
-    """Raise CommandFailed for errors; ask about warnings if interactive, and raise click.Abort on a no."""
-    if errors := _count_of_errors(findings):
-        raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
-    if any(finding.severity == "warning" for finding in findings) and can_ask():
-        confirm("submit anyway?", assume_yes=cli_options.assume_yes)
 
 
 async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:

@@ -6,7 +6,6 @@ import asyncio
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -42,20 +41,8 @@ from tui.text.sanitize import sanitize
 
 LATEST, BEST = "latest", "best"
 LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
-MAX_SCRIPT_BYTES = 1_000_000
-"""Larger files are no scripts, and are not searched for the folder of the checkpoint."""
 POLL_S, UPLOAD_POLLS = 10.0, 30
 """How often, and how many times, to look if the newest checkpoint is still being uploaded."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResumeOptions:
-    """What to resume from, and where its code and its config are."""
-
-    wanted: str = LATEST
-    config_name: str | None = None
-    python: Path | None = None
-    anyway: bool = False
 
 
 @examples(
@@ -108,9 +95,17 @@ async def resume(
     if not job.is_finished:
         raise CommandFailed(f"job {job.id} has not ended: it would run twice; stop it first", ExitCode.USAGE)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
-    options = ResumeOptions(wanted, config_name, python, anyway)
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
-        draft = await draft_of(client, output, job, Path(folder), options)
+        draft = await draft_of(
+            client,
+            output,
+            job,
+            Path(folder),
+            wanted=wanted,
+            config_name=config_name,
+            python=python,
+            anyway=anyway,
+        )
         if cli_options.dry_run:
             show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
             return ExitCode.OK
@@ -130,25 +125,32 @@ async def resume_now(
         if other.name == name and other.created_at and other.created_at >= since - timedelta(minutes=5):
             return other
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
-        draft = await draft_of(client, output, job, Path(folder), ResumeOptions())
+        draft = await draft_of(client, output, job, Path(folder))
         options = PushOptions(TABLE, assume_yes=True)
         submission: Submission = await check_and_submit(client, output, draft, options)
     return submission.training_job
 
 
 async def draft_of(
-    client: TrainingClient, output: Output, job: TrainingJob, folder: Path, options: ResumeOptions
+    client: TrainingClient,
+    output: Output,
+    job: TrainingJob,
+    folder: Path,
+    *,
+    wanted: str = LATEST,
+    config_name: str | None = None,
+    python: Path | None = None,
+    anyway: bool = False,
 ) -> JobDraft:
     """Prepare a job that continues another, with its code in ``folder``, and remark what changes.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
-    checkpoint = await _chosen(client, output, job, options.wanted)
+    checkpoint = await _chosen(client, output, job, wanted)
     code = await _unpacked(client, output, job, folder)
-    config = config_in(code, options.config_name)
-    python = options.python or Path(sys.executable)
-    loaded = await asyncio.to_thread(load_training_project, config, python=python)
-    if not options.anyway and not reads_checkpoint(code, loaded):
+    config = config_in(code, config_name)
+    loaded = await asyncio.to_thread(load_training_project, config, python=python or Path(sys.executable))
+    if not anyway and not reads_checkpoint(code, loaded):
         raise CommandFailed(
             f"not resumed: nothing in the code of job {job.id} reads ${LOAD_VARIABLE}, so it would start "
             f"from its beginning (--anyway submits it)",
@@ -166,18 +168,18 @@ async def _chosen(client: TrainingClient, output: Output, job: TrainingJob, want
     """Return the name of the checkpoint to continue from, once its upload is done."""
     for attempt in range(UPLOAD_POLLS):
         facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
-        newest = next((each for each in facts if each.is_newest), None)
+        newest = next((fact for fact in facts if fact.is_newest), None)
         if wanted != LATEST or newest is None or newest.sync != "uploading":
             break
         if attempt == 0:
             output.remark(f"waiting for {newest.name}, which is being uploaded")
         await client.clock.sleep(POLL_S)
-    stored = [each.checkpoint for each in facts if each.sync != "uploading"]
-    names = [each.checkpoint_id for each in stored]
+    stored = [fact.checkpoint for fact in facts if fact.sync != "uploading"]
+    names = [checkpoint.checkpoint_id for checkpoint in stored]
     if not stored:
         raise CommandFailed(f"job {job.id} has no stored checkpoint", ExitCode.NOT_FOUND)
     if wanted == LATEST:
-        return next(each.name for each in checkpoint_facts(stored) if each.is_newest)
+        return next(fact.name for fact in checkpoint_facts(stored) if fact.is_newest)
     if wanted == BEST:
         return await _best(client, job, stored)
     if wanted not in names:
@@ -238,11 +240,7 @@ def reads_checkpoint(code: Path, project: TrainingProject) -> bool:
 def _texts(code: Path) -> list[Path]:
     """Return the files that may be scripts."""
     files = [path for path in sorted(code.rglob("*")) if path.is_file() and not path.is_symlink()]
-    return [
-        path
-        for path in files
-        if path.suffix not in (".md", ".rst") and path.stat().st_size <= MAX_SCRIPT_BYTES
-    ]
+    return [path for path in files if path.suffix not in (".md", ".rst") and path.stat().st_size <= 1_000_000]
 
 
 def next_name(job: TrainingJob) -> str:

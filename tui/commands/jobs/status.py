@@ -16,7 +16,7 @@ from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
-from tui.analysis.status import StatusView, status_view
+from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import active_jobs
 from tui.commands.support.options import JSON, TEXT, examples, format_option
@@ -73,13 +73,12 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
 
 def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
     counts = Counter(job.current_status for job in jobs)
-    views = sorted(((status_view(status), count) for status, count in counts.items()), key=_order)
+    views = sorted(
+        ((status_view(status), count) for status, count in counts.items()),
+        key=lambda counted_view: counted_view[0].order,
+    )
     text = " ".join(f"{view.sign} {count} {view.word}" for view, count in views)
     return {"active": counts.total(), "statuses": dict(counts)}, text or "no active jobs"
-
-
-def _order(counted_view: tuple[StatusView, int]) -> int:
-    return counted_view[0].order
 
 
 async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, Any], str]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -37,8 +37,6 @@ from tui.commands.support.terminal import confirm
 from tui.readers.next_checkpoint import next_checkpoint
 from tui.text.names import listed
 from tui.text.units import counted
-
-NAMES_SHOWN = 10
 
 
 @examples("bt-tui stop abc1234", "bt-tui stop --all --yes", "bt-tui stop --project llama-sft --all")
@@ -217,13 +215,12 @@ def remark_failure(output: Output, error: RequestError, what: str, done: str) ->
     return code
 
 
-def _print_ids(output: Output, output_format: str, changed: Iterable[Any]) -> None:
-    changed = list(changed)
+def _print_ids(output: Output, output_format: str, changed: Sequence[Any]) -> None:
     output.answer(output_format, changed, "".join(f"{item.id}\n" for item in changed))
 
 
 def _names(jobs: Sequence[TrainingJob]) -> str:
-    return listed([_name(job) for job in jobs], NAMES_SHOWN)
+    return listed([_name(job) for job in jobs], 10)
 
 
 def _name(job: TrainingJob) -> str:

@@ -67,9 +67,9 @@ async def summary(
             return ExitCode.OK
         trouble = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
         async with aclosing(reader.follow(trouble)) as summaries:
-            async for each in summaries:
+            async for newer in summaries:
                 line.clear()
-                _print(output, each, output_format)
+                _print(output, newer, output_format)
     return outcome_exit_code(reader.job.current_status)
 
 

@@ -10,7 +10,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
-from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.exit_codes import ExitCode, outcome_exit_code, worst
 from tui.commands.support.options import JSON, NDJSON, TABLE, Duration, examples, format_option
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command
@@ -18,7 +18,6 @@ from tui.commands.support.tables import table_of
 from tui.tables.jobs import LISTED_JOBS
 
 RUNNING, FINISHED = "running", "finished"
-FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED, ExitCode.JOB_FAILED)
 
 
 @examples(
@@ -99,10 +98,6 @@ async def wait(
         output.remark(f"timed out; still waiting for: {left}")
         return code
     return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
-
-
-def worst(outcomes: Iterable[ExitCode]) -> ExitCode:
-    return max(outcomes, key=FROM_BEST_TO_WORST.index, default=ExitCode.OK)
 
 
 def _print_ended(

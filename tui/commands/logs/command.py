@@ -71,10 +71,8 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
     job = await job_of(client, request, output)
     with open_target(request.target, output, follows=request.follow) as target:
         reading = LogRead(client, job, request)
-        try:
+        with reading.line:
             code = await _print(reading, output, target)
-        finally:
-            reading.line.clear()
     if reading.gap_count:
         parts = counted(reading.gap_count, "part")
         output.remark(f"{parts} of the log could not be read (marked as gaps in the output)")

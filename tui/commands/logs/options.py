@@ -6,7 +6,6 @@ slash is a file (``run.log``, ``./log``), whose extension selects the format unl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any
 import click
 
 from api_client.clock import Clock
-from api_client.files import AtomicFile
+from api_client.files import AtomicFile, user_path
 from api_client.models import TrainingJob
 from tui.analysis.logs.levels import LEVELS
 from tui.analysis.logs.pattern import LogPattern
@@ -73,7 +72,7 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
             )
     if len(formats) > 1 or len(files) > 1:
         raise click.BadParameter("give at most one format and one file", param_hint="-o/--output")
-    file = Path(os.path.expanduser(files[0])) if files else None  # noqa: PTH111 - does not raise for ~nobody
+    file = user_path(files[0]) if files else None
     suffix_format = FORMAT_OF_SUFFIX.get(file.suffix.lower(), TEXT) if file else TEXT
     return Target(formats[0] if formats else suffix_format, file, force)
 

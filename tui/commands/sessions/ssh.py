@@ -29,7 +29,7 @@ from api_client.ssh import (
     parse_host,
     relay,
 )
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import CommandSettings, examples, remote_option
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import run_on_remote
@@ -87,8 +87,7 @@ def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
         if job.is_finished:
             raise CommandFailed(f"job {job.id} has ended; its nodes are gone", ExitCode.NOT_FOUND)
         if job.node_count is not None and host.node >= job.node_count:
-            nodes = known_names(map(str, range(job.node_count)))
-            raise CommandFailed(f"job {job.id} has no node {host.node} (it has: {nodes})", ExitCode.NOT_FOUND)
+            raise not_in_job(job.id, "node", str(host.node), map(str, range(job.node_count)))
         public_key = folder.public_key()
         signed = await client.sessions.sign_ssh(
             job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
@@ -149,8 +148,6 @@ def _run(arguments: list[str]) -> int:
     return code if code >= 0 else 128 - code  # of a signal, as in shells
 
 
-CONFIG_VARIABLE = "BASETEN_SSH_CONFIG_PATH"
-DEFAULT_CONFIG = "~/.ssh/config"
 BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
 HOSTS = f"{PATTERN},!*'*,!*\\*"
 """Host pattern of the nodes, without the two characters that would end the quotes around a host."""
@@ -177,7 +174,7 @@ def ssh_config(settings: CommandSettings, install: bool, default_remote: str | N
     if not install:
         settings.output.data(block)
         return
-    path = user_path(os.environ.get(CONFIG_VARIABLE, "").strip() or DEFAULT_CONFIG)
+    path = user_path(os.environ.get("BASETEN_SSH_CONFIG_PATH", "").strip() or "~/.ssh/config")
     try:
         _install(path, block)
     except OSError as error:

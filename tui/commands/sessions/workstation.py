@@ -18,9 +18,6 @@ from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output
 
-MAX_GPUS_PER_NODE = GPUS_PER_FULL_NODE = 8
-SLURM, NO_ORCHESTRATOR = "slurm", "none"
-
 
 @examples(
     "bt-tui workstation --accelerator H100 --gpu-count 2",
@@ -34,7 +31,7 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
 )
 @click.option(
     "--gpu-count",
-    type=click.IntRange(1, MAX_GPUS_PER_NODE),
+    type=click.IntRange(1, 8),
     metavar="N",
     help="Number of GPUs, 1 to 8 (default: 1).",
 )
@@ -46,8 +43,8 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
 )
 @click.option(
     "--orchestrator",
-    type=click.Choice([SLURM, NO_ORCHESTRATOR], case_sensitive=False),
-    default=SLURM,
+    type=click.Choice(("slurm", "none"), case_sensitive=False),
+    default="slurm",
     show_default=True,
     help="For several nodes. slurm works only with truss; none leaves them idle, e.g. for torchrun.",
 )
@@ -99,7 +96,7 @@ def workstation(
     if gpu_count is not None and node_count is not None:
         raise click.UsageError("give either --gpu-count or --node-count")
     nodes = node_count or 1
-    if nodes > 1 and orchestrator == SLURM:
+    if nodes > 1 and orchestrator == "slurm":
         raise click.UsageError(
             "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
             "nodes on which you start torchrun yourself"
@@ -108,7 +105,7 @@ def workstation(
         wanted["checkpoint_path"] or wanted["checkpoint_volume_size_gib"] is not None
     ):
         settings.output.remark("without --enable-checkpointing no checkpoints are stored")
-    gpus = GPUS_PER_FULL_NODE if node_count is not None else gpu_count or 1
+    gpus = 8 if node_count is not None else gpu_count or 1
     plan = Workstation(gpu_count=gpus, node_count=nodes, **wanted)
     # An empty folder is submitted, as the official CLI does, never the working directory.
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:

@@ -36,7 +36,6 @@ from tui.commands.support.options import (
 PROGRAM = "bt-tui"
 COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
 """Set by the shell's completion script; click derives its name from the program's."""
-FOLDER = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Listed:
 def listed_commands() -> Mapping[str, Listed]:
     """Return all commands by name, sorted."""
     commands = {}
-    for path in FOLDER.glob("*/[!_]*.py"):
+    for path in Path(__file__).parents[1].glob("*/[!_]*.py"):
         docstring = path.read_text(encoding="utf-8").split('"""', 2)[1]
         for line in docstring.splitlines():
             title, _, help_line = line.partition("``: ")
@@ -165,12 +164,12 @@ class ServerWord(click.types.StringParamType):
         # before an option's value is typed, click has not parsed the arguments
         job_id = next((word for word in (*jobs, *ctx.args) if isinstance(word, str)), None)
         with suppress(Exception):  # at tab there is nobody to tell
-            words = fetch_completions(
+            completions = fetch_completions(
                 self._kind, ctx.find_object(CommandSettings) or CommandSettings(), job_id
             )
             return [
                 CompletionItem(word, help=about or None)
-                for word, about in words
+                for word, about in completions
                 if word.startswith(incomplete) and not (isinstance(typed, tuple) and word in typed)
             ]
         return []

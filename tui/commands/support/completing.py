@@ -14,7 +14,6 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -67,14 +66,14 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) 
     """
     if kind == REMOTES:
         names = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
-        words: Words = list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
+        pairs: Words = list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
     elif kind in (JOBS, PROJECTS) or job_id is not None:
-        words = _remembered_or_asked(settings, kind, None if kind in (JOBS, PROJECTS) else job_id)
+        pairs = _remembered_or_asked(settings, kind, None if kind in (JOBS, PROJECTS) else job_id)
     else:
-        words = []
+        pairs = []
     if kind == PROJECTS:
-        words = [(name, about) if _HARMLESS.match(name) else (about, name) for about, name in words]
-    return [(word, about) for word, about in words if _HARMLESS.match(word)]
+        pairs = [(name, about) if _HARMLESS.match(name) else (about, name) for about, name in pairs]
+    return [(word, about) for word, about in pairs if _HARMLESS.match(word)]
 
 
 def _remote(settings: CommandSettings) -> Remote | None:
@@ -102,12 +101,12 @@ def _remembered_or_asked(settings: CommandSettings, kind: str, job_id: str | Non
             pairs = [list(pair) for pair in fresh if len(pair[0]) <= 120]
             cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
             with suppress(OSError):
-                change_state(path, CachedCompletions, partial(_with_answer, kind, cached))
+                change_state(
+                    path,
+                    CachedCompletions,
+                    lambda stored: CachedCompletions(answers=stored.answers | {kind: cached}),
+                )
     return cached.words
-
-
-def _with_answer(kind: str, words: CachedWords, cached: CachedCompletions) -> CachedCompletions:
-    return CachedCompletions(answers=cached.answers | {kind: words})
 
 
 def _asked(remote: Remote, kind: str, job_id: str | None) -> Words | None:

@@ -87,6 +87,25 @@ def outcome_exit_code(status: str) -> ExitCode:
     return OUTCOMES.get(status, ExitCode.JOB_FAILED)
 
 
+OF_SEVERITY = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
+WORST_FIRST = (
+    ExitCode.CRITICAL,
+    ExitCode.JOB_FAILED,
+    ExitCode.DEPLOY_FAILED,
+    ExitCode.JOB_STOPPED,
+    ExitCode.WARNING,
+    ExitCode.AUTH,
+    ExitCode.UNREACHABLE,
+    ExitCode.UNEXPECTED,
+    ExitCode.OK,
+)
+"""Exit codes by severity, worst first: for several jobs a command returns the worst one."""
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
+
+
 DEBUG_VARIABLE = "BT_TUI_DEBUG"
 
 NO_REMOTE_HELP = """no remote is configured. Set one up:

@@ -29,7 +29,9 @@ class JobChoice:
         """Raise CommandFailed if there is no such job, and UsageError if nothing was given."""
         if self.job_id:
             job = await client.jobs.find(self.job_id)
-            check_project(job, self.project)
+            name = None if job.training_project is None else job.training_project.name
+            if self.project not in (None, job.project_id, name):
+                raise CommandFailed(f"job {job.id} is not in project {self.project!r}", ExitCode.NOT_FOUND)
             return job
         if self.project is None:
             raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
@@ -55,11 +57,12 @@ async def active_jobs(client: TrainingClient, project: str | None = None) -> lis
 
 
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    return _named("project", name_or_id, await client.projects.list(), _project_with_team)
-
-
-def _project_with_team(project: TrainingProject) -> str:
-    return f"{project.id} (team {project.team_name or 'unknown'})"
+    return _named(
+        "project",
+        name_or_id,
+        await client.projects.list(),
+        lambda project: f"{project.id} (team {project.team_name or 'unknown'})",
+    )
 
 
 async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str | None:
@@ -82,9 +85,3 @@ def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callabl
         problem = f"{len(matching)} {what}s are named {name_or_id!r}; give an id: {choices}"
         raise CommandFailed(problem, ExitCode.USAGE)
     return matching[0]
-
-
-def check_project(job: TrainingJob, named: str | None) -> None:
-    name = None if job.training_project is None else job.training_project.name
-    if named not in (None, job.project_id, name):
-        raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)

@@ -69,15 +69,12 @@ class Output:
         self._stdout = stdout if stdout is not None else sys.stdout
         self._name = name
         self._stderr = stderr if stderr is not None else sys.stderr
-        self._environ = os.environ if environ is None else environ
+        self._environ = environ = os.environ if environ is None else environ
         self.is_terminal = self._stdout.isatty()
-        self.has_color = self.is_terminal and self._wants_color()
+        self.has_color = self.is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         self._is_verbatim = verbatim and not self.is_terminal
         self._json_shape: Callable[[Any], Any] | None = None
         self._json_by_line = False
-
-    def _wants_color(self) -> bool:
-        return not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
 
     @property
     def width_cells(self) -> int | None:

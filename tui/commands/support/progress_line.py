@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TextIO
 
 from tui.commands.support.exit_codes import ExitCode
@@ -26,16 +25,15 @@ CLEAR_LINE = "\r\x1b[K"
 class ProgressLine:
     """A line that redraws itself at most ten times a second until the block ends; needs a terminal."""
 
-    def __init__(self, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
-        self._monotonic = monotonic
         self.is_terminal = self._stream.isatty()
         self._label = ""
         self._drawn_at_s = float("-inf")
 
     def show(self, label: str, done_bytes: int = 0, total_bytes: int = 0, note: str = "") -> None:
         """Draw the line; with the same label and no note, at most ten times a second."""
-        now_s = self._monotonic()
+        now_s = time.monotonic()
         is_news = label != self._label or note or done_bytes >= total_bytes
         if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < REDRAW_S):
             return

@@ -23,9 +23,6 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_LIST = 15
 """Number of choices from which typing filters the list, so that j and k no longer move the cursor."""
 
-NO_HELP = " "
-"""A blank replaces questionary's own help on the arrow keys."""
-
 
 class FormMove(Enum):
     BACK = "back"
@@ -125,7 +122,7 @@ def _select(title: str, question: Question) -> Any:
         title,
         choices=choices,
         default=next((choice for option, choice in possible if option.value == question.proposal), None),
-        instruction="(type to filter)" if is_long else NO_HELP,
+        instruction="(type to filter)" if is_long else " ",  # in place of questionary's help on keys
         use_search_filter=is_long,
         use_jk_keys=not is_long,
         output=_stderr(),

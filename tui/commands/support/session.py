@@ -69,9 +69,6 @@ def started_local_remote() -> Remote:
     return local_remote(Output(stdout=io.StringIO(), stderr=io.StringIO()))
 
 
-OTHER_VARIABLES = frozenset({"BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S"})
-"""Environment variables of this program that are not settings."""
-
 CREDENTIALS = (
     "BASETEN_API_KEY",
     "BASETEN_TRUSS_AUTH_REMOTE_URL",
@@ -86,7 +83,8 @@ def settings_if_any() -> Loaded | None:
 
     Raises ConfigurationError with every problem and its line.
     """
-    named = any(name.startswith("BT_TUI_") and name not in OTHER_VARIABLES for name in os.environ)
+    others = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # no settings
+    named = any(name.startswith("BT_TUI_") and name not in others for name in os.environ)
     if not named and not config_path(os.environ).exists():
         return None
     from tui.settings.loading import load  # slow, and most commands have no settings
@@ -128,7 +126,7 @@ def read_only_by(flag: bool) -> str:
 def remote_name(flag: str | None) -> str | None:
     """Return the remote named by ``--remote``, ``BT_TUI_REMOTE`` or the file; None if there is none.
 
-    Credentials in the environment take precedence over the file. Raises CommandFailed for invalid
+    Credentials in the environment take precedence over the file. Raises ConfigurationError for invalid
     settings, even if they do not name a remote.
     """
     configuration = configuration_if_any()

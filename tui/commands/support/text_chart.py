@@ -17,6 +17,7 @@ HEIGHT_LINES = 16
 DOTS_PER_CELL = 2
 """Dots per cell of a braille character; no chart shows more columns than that."""
 TICKS = 5
+NAME_CELLS = 24
 COLORS = (12, 11, 10, 13, 14, 9, 6, 3)
 """Terminal color numbers of the lines, in order."""
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -63,20 +64,16 @@ def plain(text: str) -> str:
 
 
 def _legend(output: Output, series: Sequence[Series], letters: bool, width: int) -> list[str]:
-    if len(series) == 1:
-        return []
-    lines, used = [""], 0
-    for index, curve in enumerate(series):
+    """Return the names of several curves, each beside its sign, in columns."""
+    entries = []
+    for index, curve in enumerate(series if len(series) > 1 else ()):
         sign = LETTERS[index % len(LETTERS)] if letters else "━"
-        name = clip(sanitize(curve.name), 24)
-        cells = cell_width(name) + 4
-        if used and used + cells > width:
-            lines.append("")
-            used = 0
         shown = f"\x1b[38;5;{COLORS[index % len(COLORS)]}m{sign}\x1b[0m" if output.has_color else sign
-        lines[-1] += f"{shown} {name}  "
-        used += cells
-    return [line.rstrip() for line in lines]
+        name = clip(sanitize(curve.name), NAME_CELLS)
+        entries.append(f"{shown} {name}" + " " * (NAME_CELLS - cell_width(name)))
+    in_a_line = max(1, width // (NAME_CELLS + 4))
+    lines = (entries[start : start + in_a_line] for start in range(0, len(entries), in_a_line))
+    return ["  ".join(line).rstrip() for line in lines]
 
 
 def _drawn(
