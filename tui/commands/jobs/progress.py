@@ -261,7 +261,7 @@ def progress(
     return run_on_remote(settings, show)
 
 
-_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "metrics"))
+_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "loss_name", "metrics"))
 _SUMMARY = (
     "step",
     "total_steps",
