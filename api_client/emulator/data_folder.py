@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from api_client.errors import ApiClientError
 from api_client.files import (
     PRIVATE_FILE_MODE,
     PRIVATE_FOLDER_MODE,
@@ -42,7 +43,7 @@ KEY_BYTES = 24
 SIGNING_KEY_BYTES = 32
 
 
-class EmulatorStartError(Exception):
+class EmulatorStartError(ApiClientError):
     """The emulator cannot start here; the message says why and what to do."""
 
 

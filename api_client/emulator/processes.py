@@ -18,6 +18,7 @@ from typing import Any, Self
 import psutil
 
 from api_client.emulator.data_folder import published_address, remove_tree, running_address
+from api_client.errors import ApiClientError
 
 READY_TIMEOUT_S = 30.0
 TERM_TIMEOUT_S = 6.0
@@ -27,7 +28,7 @@ OWN_VARIABLES_PREFIX = "BASETEN_"
 LARGEST_REASON = 2000
 
 
-class EmulatorFailed(Exception):
+class EmulatorFailed(ApiClientError):
     """The child process failed to start; the message includes its own error output."""
 
 

@@ -75,5 +75,5 @@ def test_one_that_cannot_be_deleted_does_not_keep_the_others(cli: RunCli, accoun
     account.on("DELETE", ".*/jobs/ended", Answer({"message": "bad gateway"}, status=502))
     result = cli("delete", "ended", "stopped", "--yes", "-o", "json")
     assert result.code == 8
-    assert "job ended may not have been deleted: " in result.err
+    assert "job ended (day) may not have been deleted: " in result.err
     assert [each["id"] for each in result.json] == ["stopped"]

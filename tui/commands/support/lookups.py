@@ -29,7 +29,9 @@ class JobChoice:
         """Raise CommandFailed if there is no such job, and UsageError if nothing was given."""
         if self.job_id:
             job = await client.jobs.find(self.job_id)
-            check_project(job, self.project)
+            name = None if job.training_project is None else job.training_project.name
+            if self.project not in (None, job.project_id, name):
+                raise CommandFailed(f"job {job.id} is not in project {self.project!r}", ExitCode.NOT_FOUND)
             return job
         if self.project is None:
             raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
@@ -45,9 +47,22 @@ async def newest_job(client: TrainingClient, project_id: str | None = None) -> T
     return max(jobs, key=lambda job: time_key(job.created_at), default=None)
 
 
+async def active_jobs(client: TrainingClient, project: str | None = None) -> list[TrainingJob]:
+    """Return the jobs that have not ended, of the project with that name or id, or all."""
+    from api_client.models import RUNNABLE_STATUSES  # slow, and the help needs none
+
+    project_id = await project_id_of(client, project)
+    jobs = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
+    return [job for job in jobs if not job.is_finished]
+
+
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    listed = await client.projects.list()
-    return _named("project", name_or_id, listed, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
+    return _named(
+        "project",
+        name_or_id,
+        await client.projects.list(),
+        lambda project: f"{project.id} (team {project.team_name or 'unknown'})",
+    )
 
 
 async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str | None:
@@ -55,7 +70,7 @@ async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str |
 
 
 async def team_named(client: TrainingClient, name_or_id: str) -> Team:
-    return _named("team", name_or_id, await client.account.teams(), lambda one: one.id)
+    return _named("team", name_or_id, await client.account.teams(), lambda team: team.id)
 
 
 def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callable[[Named], str]) -> Named:
@@ -70,9 +85,3 @@ def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callabl
         problem = f"{len(matching)} {what}s are named {name_or_id!r}; give an id: {choices}"
         raise CommandFailed(problem, ExitCode.USAGE)
     return matching[0]
-
-
-def check_project(job: TrainingJob, named: str | None) -> None:
-    name = None if job.training_project is None else job.training_project.name
-    if named not in (None, job.project_id, name):
-        raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)
