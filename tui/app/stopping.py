@@ -5,10 +5,7 @@ The readers of runs are imported with the first question: Home's start does not 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
     from tui.alerts.alert import Alert
     from tui.guard.rules import GuardRules
 
-LIST_TIMEOUT_S = 1.5
-"""The question waits no longer for the list of checkpoints; typed keys wait for it ``LONGEST_WAIT_S``."""
 AFTER_CHECKPOINT = "stops after next checkpoint"
 GUARD_EVENTS = frozenset({"stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted"})
 """What a guard says that the dashboard does not notify already."""
@@ -80,26 +75,9 @@ class JobStopper:
 
     async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
         """Return what stopping now would lose; empty if that is not known."""
-        from tui.analysis.checkpoints.unsaved import unsaved_work
-        from tui.readers.watcher import RunWatcher
+        from tui.readers.unsaved import unsaved_words
 
-        if (run is None or run.checkpoints is None) and self._session is not None:
-            watcher = RunWatcher(self._session.client, job)
-            with suppress(RequestError, TimeoutError):
-                async with asyncio.timeout(LIST_TIMEOUT_S):
-                    await watcher.read_checkpoints()
-                    await watcher.read_history()
-            run = watcher.snapshot if run is None else replace(run, checkpoints=watcher.snapshot.checkpoints)
-        if run is None or run.checkpoints is None:
-            return ""
-        lost = unsaved_work(
-            job,
-            run.checkpoints,
-            run.server_now,
-            running_since=run.running_since,
-            price_per_minute=run.price_per_minute,
-        )
-        return lost.words if lost is not None else ""
+        return await unsaved_words(self._session.client, job, run) if self._session is not None else ""
 
     def _read_rules(self, typed: str) -> GuardRules:
         from tui.guard.conditions import read_rules

@@ -16,6 +16,7 @@ from api_client.errors import NotFound, RequestError
 from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, RemoteNotConfigured
 from tui.commands.support.local_emulator import LOCAL_REMOTE
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import (
     chosen_remote,
@@ -90,23 +91,23 @@ def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
     If the server reports that the job does not exist, the exit code is 7 and nothing opens.
     """
     with opening_notice():
-        _check_job(settings, job_id)
-    open_dashboard(settings, job_id=job_id, tab=tab)
+        found_id = _id_of(settings, job_id)
+    open_dashboard(settings, job_id=found_id, tab=tab)
 
 
-def _check_job(settings: CommandSettings, job_id: str) -> None:
-    """Raise NotFound if the job does not exist; after 3 s or another error the dashboard opens anyway."""
+def _id_of(settings: CommandSettings, job_id: str) -> str:
+    """Return the job's id. Raises NotFound; after 3 s or another error the dashboard opens anyway."""
     loaded = dashboard_settings(settings)
     remote = _remote(settings, loaded)
 
-    async def ask() -> None:
+    async def ask() -> str:
         async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
             async with asyncio.timeout(3.0):
-                await client.jobs.find(job_id)
+                return (await job_named(client, job_id)).id
 
     try:
-        asyncio.run(ask())
+        return asyncio.run(ask())
     except NotFound:
         raise
     except (RequestError, TimeoutError):
-        return
+        return job_id

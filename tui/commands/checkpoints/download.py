@@ -16,7 +16,7 @@ from api_client.transfers import DownloadPlan, DownloadReport, Existing, FilePro
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
-from tui.commands.support.lookups import JobChoice
+from tui.commands.support.lookups import JobChoice, job_named
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_options
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.progress_line import failure_code, run_plan
@@ -141,7 +141,7 @@ async def download_checkpoints(
     DIR/rank-N/CHECKPOINT/… if several nodes wrote files. Files that already exist with the same size and
     time are skipped. To resume an interrupted download, run the same command again.
     """
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     plan = await client.downloads.plan_checkpoints(
         job.project_id,
         job.id,

@@ -27,6 +27,7 @@ from tui.analysis.comparison import (
 from tui.analysis.export import csv_text, records
 from tui.analysis.series import smoothed
 from tui.commands.support.exit_codes import ExitCode, explain
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import CHART, CSV, JSON, MARKDOWN, TABLE, TEXT, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
@@ -114,7 +115,7 @@ async def _read(
     worst = ExitCode.OK
     for job_id in ids:
         try:
-            job = await client.jobs.find(job_id)
+            job = await job_named(client, job_id)
             reading = await read_with_line(client, job, output, prices=prices)
         except Unauthorized:
             raise
@@ -152,7 +153,7 @@ async def diff(
     Values of environment variables are never shown, and what is recognized as a secret is removed. A config
     is read, not run: a computed value is its source text. How the runs went is compared by "bt-tui compare".
     """
-    before, after = await client.jobs.find(job_id), await client.jobs.find(other_id)
+    before, after = await job_named(client, job_id), await job_named(client, other_id)
     differences = await read_differences(client, before, after)
     if differences.not_compared:
         output.remark(f"code not compared: {differences.not_compared}")

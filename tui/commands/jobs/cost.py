@@ -15,7 +15,7 @@ from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
 from tui.commands.jobs.listing import running_first
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.lookups import project_id_of
+from tui.commands.support.lookups import job_named, project_id_of
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
@@ -68,7 +68,7 @@ async def cost(
         raise CommandFailed("job ids need neither --project nor --since; omit them", ExitCode.USAGE)
     now = datetime.now(UTC)
     jobs = (
-        [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
+        [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
         if job_ids
         else await _recent_jobs(client, project, resolve_since(since, now) or now - timedelta(days=30))
     )

@@ -10,6 +10,7 @@ from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.transfers import DestinationExists, DownloadReport, Existing, NoArchive
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import failure_code, run_plan
@@ -48,7 +49,7 @@ async def download(
     if out_dir and out_file:
         raise click.UsageError("give either --out-dir or --out-file")
     target = out_dir or out_file
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     folder, name = (target.parent, target.name) if target else (target_directory, None)
     report = await download_code(client, output, job, folder, name, unpack=not (no_unzip or out_file))
     written = report.unpacked_to or report.files[0].path

@@ -26,7 +26,7 @@ from tui.commands.support.exit_codes import (
     unknown_value,
     worst,
 )
-from tui.commands.support.lookups import active_jobs, project_id_of
+from tui.commands.support.lookups import active_jobs, job_named, project_id_of
 from tui.commands.support.options import (
     NDJSON,
     TEXT,
@@ -296,12 +296,14 @@ async def _first_jobs(
     """
     known_runs = watching.known_jobs()
     if job_ids:
-        ids = list(dict.fromkeys(job_ids))
-        for job_id in ids:  # it grows
-            resume = known_runs[job_id].resume if job_id in known_runs else None
-            if resume is not None and resume.job_id and resume.job_id not in ids:
-                ids.append(resume.job_id)
-        return [await client.jobs.find(job_id) for job_id in ids]
+        given = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
+        by_id = {job.id: job for job in given}
+        for job in given:  # it grows
+            resume = known_runs[job.id].resume if job.id in known_runs else None
+            if resume is not None and resume.job_id and resume.job_id not in by_id:
+                given.append(await client.jobs.find(resume.job_id))
+                by_id[resume.job_id] = given[-1]
+        return list(by_id.values())
     jobs = {job.id: job for job in await active_jobs(client, project)}
     project_id = await project_id_of(client, project)
     for job_id, run in known_runs.items():

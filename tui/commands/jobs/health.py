@@ -23,7 +23,7 @@ from tui.commands.support.exit_codes import (
     outcome_exit_code,
     worst,
 )
-from tui.commands.support.lookups import active_jobs
+from tui.commands.support.lookups import active_jobs, job_named
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -90,7 +90,7 @@ async def health(
         return ExitCode.OK
     recorded = recorded_job_id()
     ids = dict.fromkeys(job_ids) if recorded is None else [recorded]
-    jobs = [await client.jobs.find(job_id) for job_id in ids] if ids else await active_jobs(client)
+    jobs = [await job_named(client, job_id) for job_id in ids] if ids else await active_jobs(client)
     readings: list[LoadedRun] = []
     for number, job in enumerate(jobs, start=1):
         prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""

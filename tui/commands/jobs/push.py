@@ -31,7 +31,7 @@ from api_client.submission.user_environment import describe_environment
 from tui.commands.logs.command import follow_log
 from tui.commands.logs.printing import renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.lookups import newest_job
+from tui.commands.support.lookups import job_named, newest_job
 from tui.commands.support.options import (
     JSON,
     NDJSON,
@@ -408,7 +408,7 @@ async def recreate(
     """
     original_id, cli_options = one_job_id(job_id, named_id), PushOptions(**options)
     client.check_may_change("recreating a job")
-    original = await (newest_job(client) if original_id is None else client.jobs.find(original_id))
+    original = await (newest_job(client) if original_id is None else job_named(client, original_id))
     if original is None:
         raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
     if original_id is None:

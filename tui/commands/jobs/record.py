@@ -9,6 +9,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.recordings.archive import SUFFIX
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import examples, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import ProgressLine, lines_note
@@ -51,7 +52,7 @@ async def record(
     An existing recording of the job is continued. Keys, tokens, presigned URLs and passwords are removed.
     Stop with ctrl-c: what was recorded so far is kept.
     """
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     path = path or Path(f"{job.id}{SUFFIX}")
     with ProgressLine() as line:
         recorder = Recorder(

@@ -31,6 +31,7 @@ from tui.commands.jobs.push import (
     show_dry_run,
 )
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
@@ -91,7 +92,7 @@ async def resume(
     """
     if not cli_options.dry_run:
         client.check_may_change("submitting a job")
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     if not job.is_finished:
         raise CommandFailed(f"job {job.id} has not ended: it would run twice; stop it first", ExitCode.USAGE)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)

@@ -18,7 +18,7 @@ from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.lookups import active_jobs
+from tui.commands.support.lookups import active_jobs, job_named
 from tui.commands.support.options import JSON, TEXT, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, run_settings
@@ -54,7 +54,7 @@ async def status(
     try:
         async with asyncio.timeout(timeout):
             if job_id is not None:
-                record, text = await _of_job(client, await client.jobs.find(job_id))
+                record, text = await _of_job(client, await job_named(client, job_id))
             else:
                 record, text = _of_jobs(await active_jobs(client))
     except TimeoutError:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -17,10 +16,9 @@ from api_client.client import TrainingClient
 from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
-from tui.commands.support.lookups import active_jobs, project_named
+from tui.commands.support.lookups import active_jobs, job_named, project_named
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -33,8 +31,9 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job
-from tui.commands.support.terminal import confirm
+from tui.commands.support.terminal import can_ask, confirm
 from tui.readers.next_checkpoint import next_checkpoint
+from tui.readers.unsaved import unsaved_words
 from tui.text.names import listed
 from tui.text.units import counted
 
@@ -66,10 +65,11 @@ async def stop(
     assume_yes: bool,
     output_format: str,
 ) -> ExitCode:
-    """Stop the given jobs without confirmation, immediately or --after-checkpoint.
+    """Stop the given jobs, immediately or --after-checkpoint.
 
-    Without an id, the only active job is stopped, after confirmation; --all stops all active jobs, after
-    confirmation; --project limits them to one project. Jobs that have already ended are skipped.
+    On a terminal, it shows what would be lost and asks; elsewhere, given jobs are stopped at once. Without an
+    id, the only active job is stopped, after confirmation; --all stops all active jobs, after confirmation;
+    --project limits them to one project. Jobs that have already ended are skipped.
     """
     ids = dict.fromkeys([*job_ids, *named_ids])
     of_project = selected_project(project, project_id)
@@ -79,7 +79,13 @@ async def stop(
         raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
     client.check_may_change("stopping jobs")
     if ids:
-        jobs = [await client.jobs.find(job_id) for job_id in ids]
+        jobs = [await job_named(client, job_id) for job_id in ids]
+        running = [job for job in jobs if not job.is_finished]
+        if running and can_ask() and not (after_checkpoint or assume_yes):
+            for job in running:
+                if lost := await unsaved_words(client, job):
+                    output.remark(f"{_name(job)}: {lost}")
+            confirm(f"stop {_names(running)}?", assume_yes=False)
     else:
         jobs = await _active_jobs(client, of_project, stop_all=stop_all)
         confirm(f"stop {_names(jobs)}?", assume_yes=assume_yes)
@@ -119,11 +125,9 @@ async def _after_checkpoint(
     (job,) = jobs
     if job.is_finished:
         return job
-    checkpoints = await client.checkpoints.list(job.project_id, job.id)
-    lost = unsaved_work(job, checkpoints, datetime.now(UTC))
     output.remark(f"waiting for the next checkpoint of {_name(job)}; ctrl-c leaves the job running")
-    if lost is not None:
-        output.remark(lost.words)
+    if lost := await unsaved_words(client, job):
+        output.remark(lost)
     saved, job = await next_checkpoint(
         client, job, SystemClock(), on_trouble=lambda error, _delay_s: output.remark(f"{error}; retrying")
     )
@@ -174,7 +178,7 @@ async def delete(
         question, consequence, skips = deletion.question, deletion.consequence, False
         changes = {f"project {owner.name}": partial(client.projects.delete, owner.id)}
     else:
-        batch = batch_of(Verb.DELETE, [await client.jobs.find(job_id) for job_id in ids])
+        batch = batch_of(Verb.DELETE, [await job_named(client, job_id) for job_id in ids])
         if not batch.jobs:
             raise CommandFailed(batch.nothing_fits, ExitCode.USAGE)
         question, consequence, skips = batch.question, batch.consequence, bool(batch.unfit)
@@ -250,7 +254,7 @@ async def update(
     if priority is None and availability_model is None:
         raise click.UsageError("nothing to change: give --priority or --availability-model")
 
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     changed = await client.jobs.update(
         job.project_id, job.id, priority=priority, availability_model=availability_model
     )

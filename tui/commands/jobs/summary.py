@@ -10,6 +10,7 @@ from api_client.client import TrainingClient
 from tui.analysis.summary.rendering import as_markdown, as_text, document
 from tui.analysis.summary.value import Summary
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import (
     JSON,
     MARKDOWN,
@@ -56,7 +57,7 @@ async def summary(
         label = f"reading the log of {job_id}"
         reader = SummaryReader(
             client,
-            await client.jobs.find(job_id),
+            await job_named(client, job_id),
             run_settings(),
             on_lines=lambda lines: line.show(label, note=lines_note(None, lines)),
         )

@@ -11,6 +11,7 @@ from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code, worst
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import JSON, NDJSON, TABLE, Duration, examples, format_option
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command
@@ -63,7 +64,8 @@ async def wait(
     is that of the worst outcome: 0 completed, 4 stopped, preempted or expired, 5 deploy failed, 3 failed; 9
     if the timeout expired first. Server outages do not end the wait.
     """
-    jobs = {job_id: await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)}
+    named = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
+    jobs = {job.id: job for job in named}
     ended: dict[str, TrainingJob] = {}
     # more than ten jobs are polled less often, to limit requests
     pace_s = interval_s * max(1.0, len(jobs) / 10)

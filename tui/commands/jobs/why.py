@@ -14,6 +14,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import JSON, MARKDOWN, TEXT, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
@@ -46,7 +47,7 @@ async def why(
     Nothing is claimed that the data does not show: "answer" is empty if nothing explains a finding. Times
     are in UTC.
     """
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     reading = await read_with_line(
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from api_client.errors import NotFound
+from api_client.models.jobs import short_status
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
+from tui.text.names import listed
 from tui.text.times import time_key
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ Named = TypeVar("Named", "TrainingProject", "Team")
 
 @dataclass(frozen=True, slots=True)
 class JobChoice:
-    """A job by its id, or the newest one of a project."""
+    """A job by its id or name, or the newest one of a project."""
 
     job_id: str | None
     project: str | None
@@ -28,7 +31,7 @@ class JobChoice:
     async def find(self, client: TrainingClient) -> TrainingJob:
         """Raise CommandFailed if there is no such job, and UsageError if nothing was given."""
         if self.job_id:
-            job = await client.jobs.find(self.job_id)
+            job = await job_named(client, self.job_id)
             name = None if job.training_project is None else job.training_project.name
             if self.project not in (None, job.project_id, name):
                 raise CommandFailed(f"job {job.id} is not in project {self.project!r}", ExitCode.NOT_FOUND)
@@ -40,6 +43,31 @@ class JobChoice:
         if newest is None:
             raise CommandFailed(f"project {owner.name} has no jobs", ExitCode.NOT_FOUND)
         return newest
+
+
+async def job_named(client: TrainingClient, text: str) -> TrainingJob:
+    """Return the job with that id, else the only one with that name, else the only one that begins so.
+
+    Raises NotFound if there is none, and CommandFailed if there are several.
+    """
+    try:
+        return await client.jobs.find(text)
+    except NotFound:
+        jobs = await client.jobs.search() if text else []
+        named = [job for job in jobs if job.name == text]
+        matching = named or [
+            job for job in jobs if job.id.startswith(text) or (job.name or "").startswith(text)
+        ]
+        if not matching:
+            raise
+    if len(matching) > 1:
+        newest_first = sorted(matching, key=lambda job: time_key(job.created_at), reverse=True)
+        choices = listed(
+            [f"{job.id} ({job.name}, {short_status(job.current_status)})" for job in newest_first], 5
+        )
+        what = "are named" if named else "begin with"
+        raise CommandFailed(f"{len(matching)} jobs {what} {text!r}; give an id: {choices}", ExitCode.USAGE)
+    return matching[0]
 
 
 async def newest_job(client: TrainingClient, project_id: str | None = None) -> TrainingJob | None:
