@@ -46,9 +46,6 @@ class JobRunner(Backend, Protocol):
 
     async def forget_project(self, project_id: str) -> None: ...
 
-    def limits_changed(self) -> None:
-        """Check again which jobs may start."""
-
 
 class Platform:
     """The object that all routes use. Reads are plain calls, safe from any thread; actions are coroutines.
@@ -209,11 +206,6 @@ class Platform:
         if job.current_status not in HOLDING_STATUSES:
             raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
         return await self._local.preempt(job_id)
-
-    def set_gpu_limit(self, team: Team, gpu_type: str, max_gpus: int) -> None:
-        """Limit a team's GPUs of one type and start the jobs that now fit."""
-        self.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, self.now())
-        self._local.limits_changed()
 
     def _project(self, stored: StoredProject, latest: TrainingJob | None) -> TrainingProject:
         team = self.stores.teams.get(stored.team_id)

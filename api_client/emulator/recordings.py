@@ -140,9 +140,6 @@ class RecordedJobs:
     async def close(self) -> None:
         """The caller closes the recordings."""
 
-    def limits_changed(self) -> None:
-        """No job waits."""
-
 
 def _refuse(_: object = None) -> NoReturn:
     raise ApiFault(403, "READ_ONLY", "this is a recording: nothing in it can be changed")

@@ -175,9 +175,6 @@ class FakeBackend:
     async def forget_project(self, project_id: str) -> None:
         self.caches.pop(project_id, None)
 
-    def limits_changed(self) -> None:
-        """Nobody waits here."""
-
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         self.by_id[job_id] = self.by_id[job_id].model_copy(update=dict(changes))
         return self.by_id[job_id]

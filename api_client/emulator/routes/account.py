@@ -54,7 +54,7 @@ async def _set_limit(call: Call) -> Any:
     if gpu_type not in gpu_types:
         raise not_found("GPU type", gpu_type)
     if max_gpus is not None:
-        call.platform.set_gpu_limit(team, gpu_type, max_gpus)
+        call.platform.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, call.platform.now())
     changed = next(
         item
         for item in training_capacity(call.platform).team_gpu_capacities

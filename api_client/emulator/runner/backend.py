@@ -6,7 +6,6 @@ import asyncio
 import os
 import stat
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,17 +14,13 @@ from threading import RLock
 from typing import Any
 
 from api_client.clock import Clock
-from api_client.definitions.job_request import JobRequest, read_job_request
+from api_client.definitions.job_request import read_job_request
 from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, job_metrics
-from api_client.emulator.catalog import GPU_LIMITS
 from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.job_spec import requested_instance
-from api_client.emulator.platform import SPOT
 from api_client.emulator.runner.checkpoints import CheckpointStore
-from api_client.emulator.runner.environment import kill_orphans
-from api_client.emulator.runner.folders import PROJECT_CACHE, CannotStart, DataFolders
+from api_client.emulator.runner.environment import PROJECT_CACHE, DataFolders, kill_orphans
 from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
-from api_client.emulator.runner.requests import check_request
 from api_client.emulator.runner.sampling import Gpus
 from api_client.emulator.store.jobs import StoredJob
 from api_client.emulator.store.stores import Stores
@@ -70,18 +65,10 @@ def list_cache(root: Path) -> list[CachedFile] | None:
     return files
 
 
-SECOND_S = 1.0
-MAX_RUNNING_NODES = 8
-STOP_GRACE_S = 5.0
 STOP_ANSWER_S = 2.0
 """A stop is answered after this long, even if the job is still in its grace period."""
 CLOSE_TIMEOUT_S = 5.0
-SAMPLES_KEPT = timedelta(days=30)
-
 STOPPED = Outcome(JobStatus.STOPPED)
-PREEMPTED = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
-RESTARTED = Outcome(JobStatus.FAILED, "the emulator was restarted while this job ran")
-SHUT_DOWN = Outcome(JobStatus.FAILED, "the emulator was shut down while this job ran")
 
 
 class LocalBackend:
@@ -96,8 +83,8 @@ class LocalBackend:
         data_dir: Path,
         clock: Clock,
         *,
-        max_running_nodes: int = MAX_RUNNING_NODES,
-        stop_grace_s: float = STOP_GRACE_S,
+        max_running_nodes: int = 8,
+        stop_grace_s: float = 5.0,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         environ = dict(os.environ if environ is None else environ)
@@ -130,8 +117,9 @@ class LocalBackend:
                 folders = self._folders.job(row.job.id)
                 await asyncio.to_thread(kill_orphans, folders.root)
                 await asyncio.to_thread(folders.wipe)
-                self._enter(row.job.id, RESTARTED)
-        self._stores.metrics.forget_before((self._clock.now() - SAMPLES_KEPT).timestamp())
+                restarted = "the emulator was restarted while this job ran"
+                self._enter(row.job.id, Outcome(JobStatus.FAILED, restarted))
+        self._stores.metrics.forget_before((self._clock.now() - timedelta(days=30)).timestamp())
         self._admit()
 
     async def close(self) -> None:
@@ -139,8 +127,9 @@ class LocalBackend:
         with self._lock:
             self._closing = True
             runs = list(self._runs.values())
+        shut_down = Outcome(JobStatus.FAILED, "the emulator was shut down while this job ran")
         for run in runs:
-            run.request_end(SHUT_DOWN, kill=True)
+            run.request_end(shut_down, kill=True)
         deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
         for run in runs:
             await asyncio.to_thread(run.join, max(0.0, deadline_s - time.monotonic()))
@@ -172,7 +161,7 @@ class LocalBackend:
         job, now_s, store = self.job(job_id), self._clock.now().timestamp(), self._stores.metrics
         first_s, last_s = store.span_s(job_id) or (now_s, now_s)
         if end_s is None:
-            end_s = last_s + SECOND_S if job.is_finished else now_s
+            end_s = last_s + 1 if job.is_finished else now_s
         if start_s is None:
             start_s = min(first_s, end_s)
         step = step_s if step_s and step_s > 0 else default_step_s(end_s - start_s)
@@ -237,7 +226,8 @@ class LocalBackend:
 
     async def preempt(self, job_id: str) -> TrainingJob:
         """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
-        await self._end(job_id, PREEMPTED, timeout_s=STOP_ANSWER_S)
+        reclaimed = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
+        await self._end(job_id, reclaimed, timeout_s=STOP_ANSWER_S)
         return self.job(job_id)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
@@ -251,9 +241,6 @@ class LocalBackend:
     async def forget_project(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project."""
         await asyncio.to_thread(remove_tree, self._folders.cache(project_id))
-
-    def limits_changed(self) -> None:
-        self._admit()
 
     async def delete(self, job_id: str) -> None:
         await self._end(job_id, STOPPED, timeout_s=None, kill=True)
@@ -282,43 +269,18 @@ class LocalBackend:
     def _admit(self) -> None:
         """Start the waiting jobs that fit, by priority and then by age.
 
-        Each takes its GPUs and then its nodes before later ones, also while it waits for them: none
-        overtakes, so that small jobs can't starve a large one. Only a job above a team's limit takes none
-        until that is raised. Spot jobs need no GPUs of a limit: they may push usage above it.
+        A job takes its nodes before later ones, also while it waits for them: none overtakes, so that small
+        jobs can't starve a large one. One that is too large for this machine starts, to report that.
         """
         with self._lock:
-            nodes, gpus = 0, Counter[str]()
+            nodes, most = 0, self._services.max_nodes
             rows = [row for row in self._jobs.all() if not row.job.is_finished and not self._closing]
             rows.sort(key=lambda row: (row.job.id not in self._runs, -(row.job.priority or 0), row.sequence))
             for row in rows:
-                spec, limits = read_job_request(row.spec), self._gpu_limits(row)
-                waits = row.job.id not in self._runs
-                if waits and self._is_hopeless(spec):
+                node_count = row.job.node_count or 1
+                nodes += node_count if node_count <= most else 0
+                if row.job.id not in self._runs and nodes <= most:
                     self._begin(row)
-                elif not (waits and any(spec.total_gpus > limit for limit in limits.values())):
-                    gpus.update(dict.fromkeys(limits, spec.total_gpus))
-                    has_gpus = all(gpus[pool] <= limit for pool, limit in limits.items())
-                    nodes += spec.node_count if has_gpus else 0
-                    if waits and has_gpus and nodes <= self._services.max_nodes:
-                        self._begin(row)
-
-    def _is_hopeless(self, spec: JobRequest) -> bool:
-        """Return True for a job that only starts to report why it can't run, and needs no room for that."""
-        try:
-            check_request(spec, self._services.max_nodes)
-        except CannotStart:
-            return True
-        return False
-
-    def _gpu_limits(self, row: StoredJob) -> dict[str, int]:
-        """Return the limits on GPUs of the job's type: the organization's and the team's."""
-        gpu_type = read_job_request(row.spec).gpu_type
-        if gpu_type is None or row.job.availability_model == SPOT:
-            return {}
-        team_id = self._stores.team_of(row.job.project_id)
-        own = self._stores.teams.gpu_limit(team_id, gpu_type)
-        limits = {limit.gpu_type: limit.limit for limit in GPU_LIMITS if limit.gpu_type == gpu_type}
-        return limits | ({} if own is None else {f"{gpu_type} of team {team_id}": own.max_gpus})
 
     def _begin(self, row: StoredJob) -> None:
         job_id = row.job.id

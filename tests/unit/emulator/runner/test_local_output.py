@@ -18,7 +18,7 @@ from local_world import LocalWorld, job_spec
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.runner.lines import (
+from api_client.emulator.runner.processes import (
     LINES_A_TRANSACTION,
     MAXIMUM_LINE_BYTES,
     JobLog,
