@@ -11,10 +11,9 @@ from api_client.clock import Clock
 from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
-from api_client.emulator.job_spec import check_job_spec
+from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
 from api_client.emulator.presign import Signer
-from api_client.emulator.store.jobs import StoredProject
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredProject, Stores, new_sessions
 from api_client.models import (
     WAITING_STATUSES,
     JobStatus,
@@ -162,7 +161,7 @@ class Platform:
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
         job_id = new_id()
-        self.stores.sessions.open(job_id, spec, self.now())
+        self._open_sessions(job_id, spec)
         job = await self._local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
         self.stores.projects.touch(project_id, self.now())
         return job
@@ -177,7 +176,7 @@ class Platform:
         new_job_id = new_id()
         backend = self.backend_of(job_id)
         if spec := backend.spec(job_id):
-            self.stores.sessions.open(new_job_id, check_job_spec(spec), self.now())
+            self._open_sessions(new_job_id, check_job_spec(spec))
         job = await backend.recreate(job_id, new_job_id)
         self.stores.projects.touch(project_id, self.now())
         return job
@@ -185,7 +184,7 @@ class Platform:
     async def delete_job(self, project_id: str, job_id: str) -> None:
         self.job(project_id, job_id)
         await self.backend_of(job_id).delete(job_id)
-        self.stores.sessions.forget(job_id)
+        self.stores.sessions.delete(job_id)
 
     async def update_job(self, project_id: str, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change priority or availability model; only waiting jobs can be changed."""
@@ -206,6 +205,10 @@ class Platform:
         if job.current_status not in HOLDING_STATUSES:
             raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
         return await self._local.preempt(job_id)
+
+    def _open_sessions(self, job_id: str, spec: CheckedJobSpec) -> None:
+        if sessions := new_sessions(job_id, spec, self.now()):
+            self.stores.sessions.put(job_id, sessions)
 
     def _project(self, stored: StoredProject, latest: TrainingJob | None) -> TrainingProject:
         team = self.stores.teams.get(stored.team_id)

@@ -32,8 +32,7 @@ from api_client.emulator.routes.files import FILES_ROUTES
 from api_client.emulator.routes.jobs import JOBS
 from api_client.emulator.server import LOOPBACK, EmulatorServer, listen
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.jobs import StoredProject
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredProject, Stores
 from api_client.errors import NOT_RECORDED
 from api_client.models import (
     CachedFile,

@@ -17,7 +17,7 @@ from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, demo_id
 from api_client.emulator.formats import epoch_ns
 from api_client.emulator.store.database import Database, Records
-from api_client.emulator.store.jobs import StoredProject
+from api_client.emulator.store.stores import StoredProject
 from api_client.models import CachedFile, Checkpoint, JobMetrics, LogRecord, QueueEvent, TrainingJob
 
 _SEED_BITS = 31

@@ -57,8 +57,8 @@ class Call:
         if self._request.method != "GET":
             return Parameters(_json_object(self._body))
         query = self._request.query_params
-        lists = {name: query.getlist(name) for name in LIST_PARAMETERS if name in query}
-        return Parameters({**query, **lists})
+        repeated = {name: query.getlist(name) for name in ("includes", "excludes") if name in query}
+        return Parameters({**query, **repeated})
 
     @property
     def base_url(self) -> str:
@@ -118,12 +118,6 @@ def base_url_of(request: Request) -> str:
     return f"http://{host}"
 
 
-MAXIMUM_BODY_BYTES = 16 * 1024 * 1024
-"""Limit for JSON bodies, far above any real request of the API."""
-
-LIST_PARAMETERS = ("includes", "excludes")
-"""Parameters that may be repeated in a query."""
-
 MAXIMUM_EPOCH_MS = 253_402_300_799_999
 """End of the year 9999."""
 
@@ -132,8 +126,8 @@ async def body_of(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAXIMUM_BODY_BYTES:
-            raise ApiFault(413, "PAYLOAD_TOO_LARGE", f"the body is over {MAXIMUM_BODY_BYTES} bytes")
+        if len(body) > 16 * 2**20:  # far above any real request of the API
+            raise ApiFault(413, "PAYLOAD_TOO_LARGE", "the body is over 16 MiB")
     return bytes(body)
 
 
@@ -214,9 +208,6 @@ class Parameters:
         return value
 
 
-DEFAULT_LIMIT = 500
-MAXIMUM_LIMIT = 1000
-DEFAULT_WINDOW_MS = 30 * 60 * 1000
 MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
 NS_PER_MS = 1_000_000
 MS_PER_S = 1000
@@ -230,7 +221,7 @@ def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
     if end_ms is None:
         end_ms = now_ms + 1  # rounded up, to include lines already written in the current millisecond
     if start_ms is None:
-        start_ms = max(0, end_ms - DEFAULT_WINDOW_MS)
+        start_ms = max(0, end_ms - 30 * 60 * MS_PER_S)
     if not start_ms <= end_ms <= start_ms + MAXIMUM_WINDOW_MS:
         raise invalid("the window from start_epoch_millis to end_epoch_millis must be 0 to 7 days")
     lowest = parameters.choice("min_level", LEVELS)
@@ -238,7 +229,7 @@ def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
         start_ns=start_ms * NS_PER_MS,
         end_ns=end_ms * NS_PER_MS,
         direction="asc" if parameters.choice("direction", ("asc", "desc")) == "asc" else "desc",
-        limit=parameters.integer("limit", minimum=1, maximum=MAXIMUM_LIMIT) or DEFAULT_LIMIT,
+        limit=parameters.integer("limit", minimum=1, maximum=1000) or 500,
         levels=None if lowest is None else frozenset(LEVELS[LEVELS.index(lowest) :]),
     )
 

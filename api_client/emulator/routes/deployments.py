@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found, not_served
+from api_client.emulator.formats import iso
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
@@ -19,15 +20,16 @@ from api_client.emulator.routes.calls import (
     read_log_query,
     read_time_range,
 )
-from api_client.emulator.serving.lifecycle import (
-    PRODUCTION,
+from api_client.emulator.store.deployments import (
+    Change,
+    DeploymentStore,
+    StoredDeployment,
+    StoredModel,
     deployment_fields,
     log_lines,
-    model_fields,
     startup_fields,
     status_at,
 )
-from api_client.emulator.store.deployments import Change, DeploymentStore, StoredDeployment, StoredModel
 
 FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
@@ -38,7 +40,7 @@ def _store(call: Call) -> DeploymentStore:
 
 def _model_of(call: Call) -> StoredModel:
     model_id = call.path["model_id"]
-    model = _store(call).model(model_id)
+    model = _store(call).models.get(model_id)
     if model is None:
         raise not_found("Model", model_id)
     return model
@@ -48,17 +50,31 @@ def _deployment_of(call: Call) -> StoredDeployment:
     """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
     deployment_id = call.path["deployment_id"]
     for deployment in _model_of(call).deployments:
-        if deployment_id == deployment.id or (deployment_id == PRODUCTION and deployment.is_production):
+        if deployment_id == deployment.id or (deployment_id == "production" and deployment.is_production):
             return deployment
     raise not_found("Deployment", deployment_id)
+
+
+def _model_fields(call: Call, model: StoredModel) -> dict[str, Any]:
+    production, team = model.production, call.platform.stores.teams.get(model.team_id)
+    return {
+        "id": model.id,
+        "created_at": iso(model.created_at),
+        "name": model.name,
+        "deployments_count": len(model.deployments),
+        "production_deployment_id": production.id if production else None,
+        "development_deployment_id": None,
+        "instance_type_name": production.machine_name if production else "",
+        "team_name": team.name if team else "",
+    }
 
 
 def _models(call: Call) -> Any:
     team_id = call.team.id if "team_id" in call.path else None
     name = call.parameters.text("name")
     models = [
-        model_fields(call.platform, model)
-        for model in _store(call).models()
+        _model_fields(call, model)
+        for model in reversed(_store(call).models.all())
         if team_id in (None, model.team_id) and (not name or name == model.name)
     ]
     return {"models": models}
@@ -66,7 +82,7 @@ def _models(call: Call) -> Any:
 
 def _delete_model(call: Call) -> Any:
     model = _model_of(call)
-    _store(call).delete_model(model.id)
+    _store(call).models.delete(model.id)
     return {"id": model.id, "deleted": True}
 
 
@@ -143,18 +159,11 @@ def _not_served(_: Call) -> Any:
     raise not_served("the emulator only serves models from training checkpoints")
 
 
-MAXIMUM_LISTED = 8
-MAXIMUM_PATTERN_LENGTH = 256
-
-
 def _logs(call: Call) -> Any:
     deployment, parameters = _deployment_of(call), call.parameters
     now_ms = int(call.platform.now_s() * MS_PER_S)
-    query, pattern, replica = (
-        read_log_query(parameters, now_ms),
-        _pattern(parameters),
-        parameters.text("replica"),
-    )
+    query, pattern = read_log_query(parameters, now_ms), _pattern(parameters)
+    replica = parameters.text("replica")
     includes, excludes = _listed(parameters, "includes"), _listed(parameters, "excludes")
     # No line here belongs to a request or a component.
     is_elsewhere = parameters.text("request_id") or parameters.text("component")
@@ -174,9 +183,9 @@ def _logs(call: Call) -> Any:
 
 def _pattern(parameters: Parameters) -> re.Pattern[str]:
     text = parameters.text("search_pattern") or ""
-    if len(text) > MAXIMUM_PATTERN_LENGTH:
-        raise invalid(f"search_pattern must not exceed {MAXIMUM_PATTERN_LENGTH} characters")
     try:
+        if len(text) > 256:
+            raise invalid("search_pattern must not exceed 256 characters")
         return re.compile(text)
     except re.error as error:
         raise invalid(f"search_pattern: {error}") from error
@@ -184,8 +193,8 @@ def _pattern(parameters: Parameters) -> re.Pattern[str]:
 
 def _listed(parameters: Parameters, name: str) -> list[str]:
     texts = parameters.texts(name)
-    if len(texts) > MAXIMUM_LISTED:
-        raise invalid(f"{name} must not hold more than {MAXIMUM_LISTED} texts")
+    if len(texts) > 8:
+        raise invalid(f"{name} must not hold more than 8 texts")
     return texts
 
 
@@ -196,7 +205,7 @@ def _config(call: Call) -> Any:
 
 MODELS: Answers = {
     routes.MODELS: _models,
-    routes.MODEL: lambda call: model_fields(call.platform, _model_of(call)),
+    routes.MODEL: lambda call: _model_fields(call, _model_of(call)),
     routes.DEPLOYMENTS: _deployments,
     routes.DEPLOYMENT: lambda call: deployment_fields(_deployment_of(call), call.platform.now()),
     routes.DEPLOYMENT_CONFIG: _config,

@@ -15,7 +15,7 @@ from api_client.emulator.answers import ApiFault
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes.calls import Answers, Call, api_route
-from api_client.emulator.serving.deploying import deploy
+from api_client.emulator.routes.deploying import deploy
 from api_client.models import InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
 

@@ -50,10 +50,6 @@ def _project_cache(call: Call) -> Any:
     return {"timestamp": call.platform.now(), "project_id": project_id, "file_summaries": files}
 
 
-DEFAULT_PAGE_SIZE = 1000
-MAXIMUM_OFFSET = 2**53
-
-
 def _list_checkpoints(call: Call) -> Any:
     job = call.job
     return {"training_job": job, "checkpoints": call.platform.backend_of(job.id).checkpoints(job.id)}
@@ -62,8 +58,8 @@ def _list_checkpoints(call: Call) -> Any:
 def _files(call: Call) -> Any:
     """Return a page of files; the page token is an offset, null at the end."""
     job, integer = call.job, call.parameters.integer
-    size = integer("page_size", minimum=1, maximum=MAXIMUM_OFFSET) or DEFAULT_PAGE_SIZE
-    offset = integer("page_token", maximum=MAXIMUM_OFFSET) or 0
+    size = integer("page_size", minimum=1, maximum=2**53) or 1000
+    offset = integer("page_token", maximum=2**53) or 0
     files, end = call.platform.backend_of(job.id).checkpoint_files(job.id), offset + size
 
     def fields(file: StoredFile) -> dict[str, Any]:
@@ -80,10 +76,6 @@ def _files(call: Call) -> Any:
         "next_page_token": end if end < len(files) else None,
         "total_count": len(files),
     }
-
-
-LOWEST_PRIORITY = -(2**31)
-HIGHEST_PRIORITY = 2**31 - 1
 
 
 def _list(call: Call) -> Any:
@@ -132,7 +124,7 @@ async def _create(call: Call) -> Any:
 
 async def _update(call: Call) -> Any:
     changes: dict[str, Any] = {}
-    priority = call.parameters.integer("priority", minimum=LOWEST_PRIORITY, maximum=HIGHEST_PRIORITY)
+    priority = call.parameters.integer("priority", minimum=-(2**31), maximum=2**31 - 1)
     if priority is not None:
         changes["priority"] = priority
     model = call.parameters.text("availability_model")
@@ -179,9 +171,6 @@ def _logs(call: Call) -> Any:
     return {"logs": lines, "complete": True} if is_complete else {"logs": lines}
 
 
-MAXIMUM_STEP_S = 7 * 24 * 3600
-
-
 def _metrics(call: Call) -> Any:
     """Return the samples. The backend chooses missing bounds, because it knows when the job ended."""
     job = call.job
@@ -190,7 +179,7 @@ def _metrics(call: Call) -> Any:
         job.id,
         start_s=None if start_ms is None else start_ms / MS_PER_S,
         end_s=None if end_ms is None else end_ms / MS_PER_S,
-        step_s=call.parameters.integer("step_seconds", minimum=1, maximum=MAXIMUM_STEP_S),
+        step_s=call.parameters.integer("step_seconds", minimum=1, maximum=7 * 24 * 3600),
     )
 
 

@@ -18,13 +18,11 @@ from api_client import routes
 from api_client.emulator.answers import xml_answer, xml_fault
 from api_client.emulator.formats import new_id
 from api_client.emulator.routes.calls import Answers, Call, base_url_of, body_of, platform_of
-from api_client.emulator.routes.files import refusal
+from api_client.emulator.routes.files import answer_bytes, bytes_of_file, refusal
 from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
-from api_client.emulator.stored_bytes import answer_bytes, bytes_of_file
 from api_client.files import why_not_written
 
 OBJECT = "/" + BUCKET + "/{key:path}"
-REGION = "us-east-1"
 _PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
 
 
@@ -40,7 +38,7 @@ def _credentials(call: Call) -> Any:
         "aws_secret_access_key": f"emulator-{new_id()}{new_id()}",
         "aws_session_token": platform.signer.upload_token(f"{BUCKET}/{key}", now_s=platform.now_s()),
         "endpoint_url": call.base_url,
-        "region_name": REGION,
+        "region_name": "us-east-1",
     }
     return {"s3_bucket": BUCKET, "s3_key": key, "creds": creds}
 

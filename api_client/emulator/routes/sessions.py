@@ -14,18 +14,13 @@ from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.routes.calls import Answers, Call
 from api_client.models import InteractiveSession
 
-CERTIFICATE = "ssh-ed25519-cert-v01@openssh.com bm90LXJlYWw= bt-tui-emulator"
-CERTIFICATE_LIFETIME = timedelta(minutes=5)
-JWT = "e30.e30.ZW11bGF0b3I"
-PROXY_ADDRESS = "ssh-proxy.emulator.invalid:443"
 PUBLIC_KEY = re.compile(r"\s*(sk-)?(ssh|ecdsa)-\S+\s+[A-Za-z0-9+/=]{16,}(\s.*)?", re.ASCII | re.DOTALL)
-TRIGGERS = ("on_startup", "on_failure", "on_demand")
 FOREVER_MINUTES = 10 * 365 * 24 * 60
 """Replacement for a timeout of -1."""
 
 
 def _auth_codes(call: Call) -> Any:
-    sessions = call.platform.stores.sessions.of(call.job.id)
+    sessions = call.platform.stores.sessions.get(call.job.id) or ()
     return {"auth_codes": [_code_fields(rank, session) for rank, session in enumerate(sessions)]}
 
 
@@ -46,10 +41,10 @@ def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
 async def _change(call: Call) -> Any:
     platform, job, parameters = call.platform, call.job, call.parameters
     session_id = call.path["session_id"]
-    sessions = {session.id: session for session in platform.stores.sessions.of(job.id)}
+    sessions = {session.id: session for session in platform.stores.sessions.get(job.id) or ()}
     if (session := sessions.get(session_id)) is None:
         raise not_found("Interactive session", session_id)
-    trigger = parameters.choice("trigger", TRIGGERS) or session.trigger
+    trigger = parameters.choice("trigger", ("on_startup", "on_failure", "on_demand")) or session.trigger
     minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES) or 0
     is_on_startup = session.trigger == "on_startup"
     if is_on_startup and trigger != session.trigger:
@@ -61,7 +56,7 @@ async def _change(call: Call) -> Any:
         "expires_at": (session.expires_at or platform.now()) + timedelta(minutes=more),
     }
     changed = session.model_copy(update=changes)
-    platform.stores.sessions.change(job.id, changed)
+    platform.stores.sessions.put(job.id, tuple((sessions | {session_id: changed}).values()))
     return {"interactive_session": changed, "message": "Interactive session updated"}
 
 
@@ -75,10 +70,10 @@ async def _sign(call: Call) -> Any:
     if job.is_finished:
         raise invalid(f"the job is not running: {job.current_status}")
     return {
-        "ssh_certificate": CERTIFICATE,
-        "jwt": JWT,
-        "proxy_address": PROXY_ADDRESS,
-        "ssh_cert_expires_at": call.platform.now() + CERTIFICATE_LIFETIME,
+        "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com bm90LXJlYWw= bt-tui-emulator",
+        "jwt": "e30.e30.ZW11bGF0b3I",
+        "proxy_address": "ssh-proxy.emulator.invalid:443",
+        "ssh_cert_expires_at": call.platform.now() + timedelta(minutes=5),
     }
 
 

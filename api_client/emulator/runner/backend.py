@@ -22,8 +22,7 @@ from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import PROJECT_CACHE, DataFolders, kill_orphans
 from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
 from api_client.emulator.runner.sampling import Gpus
-from api_client.emulator.store.jobs import StoredJob
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredJob, Stores
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -143,16 +142,16 @@ class LocalBackend:
         return [self._shown(row) for row in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
-        return self._shown(self._jobs.get(job_id))
+        return self._shown(self._jobs[job_id])
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
-        return self._jobs.get(job_id).spec
+        return self._jobs[job_id].spec
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
         return self._stores.logs.read(job_id, wanted)
 
     def log_is_complete(self, job_id: str) -> bool:
-        return self._jobs.get(job_id).job.is_finished
+        return self._jobs[job_id].job.is_finished
 
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
@@ -171,18 +170,18 @@ class LocalBackend:
         return job_metrics(job, series.nodes, series.cache)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        row, now = self._jobs.get(job_id), self._clock.now()
+        row, now = self._jobs[job_id], self._clock.now()
         return [
             checkpoint.describe(job_id, is_settled=row.job.is_finished or checkpoint.is_settled(now))
             for checkpoint in self._checkpoints.of(row)
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        checkpoints = self._checkpoints.of(self._jobs.get(job_id))
+        checkpoints = self._checkpoints.of(self._jobs[job_id])
         return [file for checkpoint in checkpoints for file in checkpoint.files]
 
     def events(self, job_id: str) -> list[QueueEvent]:
-        return list(self._jobs.get(job_id).events)
+        return list(self._jobs[job_id].events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
         return list_cache(self._folders.cache(project_id) / PROJECT_CACHE)
@@ -208,14 +207,14 @@ class LocalBackend:
             node_count=parsed.node_count,
         )
         with self._lock:
-            self._jobs.add(job, spec)
+            self._jobs.put(job_id, StoredJob(job, spec))
             self._admit()
-            if not self._jobs.get(job_id).events:
+            if not self._jobs[job_id].events:
                 self._enter(job_id, Outcome(JobStatus.PENDING))
         return self.job(job_id)
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        row = self._jobs.get(job_id)
+        row = self._jobs[job_id]
         project = row.job.training_project or ProjectSummary(id=row.job.training_project_id)
         return await self.create(new_job_id, project, row.spec)
 
@@ -233,8 +232,8 @@ class LocalBackend:
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change ``priority`` or ``availability_model`` of a waiting job; leave other jobs unchanged."""
         with self._lock:
-            if self._jobs.get(job_id).job.current_status == JobStatus.PENDING:
-                self._jobs.change(job_id, self._clock.now(), **changes)
+            if self._jobs[job_id].job.current_status == JobStatus.PENDING:
+                self._jobs.put(job_id, self._jobs[job_id].changed(self._clock.now(), **changes))
                 self._admit()
         return self.job(job_id)
 
@@ -259,7 +258,7 @@ class LocalBackend:
         """End a waiting or running job; return when it has ended, or after the timeout."""
         with self._lock:
             run = self._runs.get(job_id)
-            if run is None and not self._jobs.get(job_id).job.is_finished:
+            if run is None and not self._jobs[job_id].job.is_finished:
                 self._enter(job_id, outcome)
                 self._admit()
         if run is not None:
@@ -275,7 +274,7 @@ class LocalBackend:
         with self._lock:
             nodes, most = 0, self._services.max_nodes
             rows = [row for row in self._jobs.all() if not row.job.is_finished and not self._closing]
-            rows.sort(key=lambda row: (row.job.id not in self._runs, -(row.job.priority or 0), row.sequence))
+            rows.sort(key=lambda row: (row.job.id not in self._runs, -(row.job.priority or 0)))
             for row in rows:
                 node_count = row.job.node_count or 1
                 nodes += node_count if node_count <= most else 0
@@ -299,9 +298,10 @@ class LocalBackend:
                 self._admit()
 
     def _enter(self, job_id: str, outcome: Outcome) -> None:
-        self._jobs.set_status(
-            job_id, outcome.status, self._clock.now(), message=outcome.message, exit_code=outcome.exit_code
+        entered = self._jobs[job_id].entered(
+            outcome.status, self._clock.now(), outcome.message, outcome.exit_code
         )
+        self._jobs.put(job_id, entered)
 
     def _shown(self, row: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which only the disk can tell."""

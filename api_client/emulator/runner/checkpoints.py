@@ -23,8 +23,7 @@ from typing import Any
 from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.runner.environment import CHECKPOINTS, CannotStart, DataFolders, JobFolders
-from api_client.emulator.store.jobs import StoredJob
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredJob, Stores
 from api_client.files import read_small_file
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT

@@ -22,11 +22,11 @@ from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployme
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for, verdict
 
-LOOPS_SOURCE = "B10_LOOPS_CHECKPOINTING"
-
-
 _Text = Annotated[str, StringConstraints(min_length=0)]
 """Text without lone surrogates, which JSON can contain but no file or database can store."""
+
+
+SERVER_PORT = 8000
 
 
 class _RequestPart(BaseModel):
@@ -80,7 +80,7 @@ def check_template_request(fields: Any) -> TemplateRequest:
     try:
         return TemplateRequest.model_validate(fields)
     except ValidationError as error:
-        if any(problem["input"] == LOOPS_SOURCE for problem in error.errors(include_url=False)):
+        if any(problem["input"] == "B10_LOOPS_CHECKPOINTING" for problem in error.errors(include_url=False)):
             raise not_served("the emulator has no Loops checkpoints") from error
         raise invalid(first_problem("request", error)) from error
 
@@ -105,13 +105,6 @@ def _look_up(platform: Platform, job_id: str, name: str) -> Checkpoint:
     raise ApiFault(404, "NOT_FOUND", f"Checkpoint {name!r} of training job {job.id!r} not found")
 
 
-USABLE_MEMORY = 0.9
-"""vLLM's default for gpu_memory_utilization."""
-
-BYTES_PER_MIB = 1024 * 1024
-BYTES_PER_GIB = 1024**3
-
-
 def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequence[Checkpoint]) -> str | None:
     """Return the error with which the server would exit, or None if it would start."""
     if machine.gpu_count == 0:
@@ -126,11 +119,12 @@ def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequen
             )
         if kind_of(checkpoint) != "lora":
             weight_bytes += sum(file.size_bytes for file in files if verdict(name, [file]) == "weights")
-    memory_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB * machine.gpu_count
-    if memory_bytes and weight_bytes > memory_bytes * USABLE_MEMORY:
+    memory_bytes = (machine.gpu_memory_limit_mib or 0) * 2**20 * machine.gpu_count
+    # 0.9 is vLLM's default for gpu_memory_utilization.
+    if memory_bytes and weight_bytes > memory_bytes * 0.9:
         return (
-            f"torch.OutOfMemoryError: CUDA out of memory: the weights take {weight_bytes / BYTES_PER_GIB:.0f}"
-            f" GiB, {machine.name} has {memory_bytes / BYTES_PER_GIB:.0f} GiB"
+            f"torch.OutOfMemoryError: CUDA out of memory: the weights take {weight_bytes / 2**30:.0f}"
+            f" GiB, {machine.name} has {memory_bytes / 2**30:.0f} GiB"
         )
     return None
 
@@ -144,18 +138,6 @@ def _files_of_first_node(platform: Platform, job_id: str) -> list[CheckpointFile
     ]
 
 
-SERVER_IMAGE = "vllm/vllm-openai:v0.11.0"
-SERVER_PORT = 8000
-HEALTH_PATH = "/health"
-ENDPOINTS = {"whisper": "/v1/audio/transcriptions"}
-CHAT_ENDPOINT = "/v1/chat/completions"
-SECRETS_FOLDER = "/secrets"
-FIRST_NODE = "rank-0"
-CONCURRENCY = 256
-MILLICPU = 1000
-MIB_PER_GIB = 1024
-
-
 def render(
     model_name: str,
     machine: InstanceType,
@@ -164,24 +146,36 @@ def render(
 ) -> dict[str, Any]:
     """Render the content of config.yaml. Secrets appear only by name."""
     secrets, first = [variable for variable in environment if variable.is_secret_reference], checkpoints[0]
-    chat, speech = {"messages": [{"role": "user", "content": "Hello!"}]}, {"file": "speech.wav"}
-    example = {"model": first.checkpoint_id} | (speech if kind_of(first) in ENDPOINTS else chat)
+    example: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello!"}]}
+    endpoint = "/v1/chat/completions"
+    if kind_of(first) == "whisper":
+        example, endpoint = {"file": "speech.wav"}, "/v1/audio/transcriptions"
+    resources: dict[str, Any] = {
+        "cpu": str(machine.millicpu_limit // 1000),
+        "memory": f"{machine.memory_limit_mib // 1024}Gi",
+        "use_gpu": machine.gpu_count > 0,
+    }
+    if machine.gpu_type:
+        resources["accelerator"] = f"{normal_gpu_type(machine.gpu_type)}:{machine.gpu_count}"
     return {
         "model_name": model_name,
-        "model_metadata": {"example_model_input": example, "tags": ["openai-compatible"]},
-        "base_image": {"image": SERVER_IMAGE},
+        "model_metadata": {
+            "example_model_input": {"model": first.checkpoint_id} | example,
+            "tags": ["openai-compatible"],
+        },
+        "base_image": {"image": "vllm/vllm-openai:v0.11.0"},
         "docker_server": {
             "start_command": start_command(machine, checkpoints, secrets),
             "server_port": SERVER_PORT,
-            "predict_endpoint": ENDPOINTS.get(kind_of(first), CHAT_ENDPOINT),
-            "readiness_endpoint": HEALTH_PATH,
-            "liveness_endpoint": HEALTH_PATH,
+            "predict_endpoint": endpoint,
+            "readiness_endpoint": "/health",
+            "liveness_endpoint": "/health",
         },
         "environment_variables": {
             variable.name: variable.value for variable in environment if not variable.is_secret_reference
         },
-        "resources": _resources(machine),
-        "runtime": {"predict_concurrency": CONCURRENCY},
+        "resources": resources,
+        "runtime": {"predict_concurrency": 256},
         "secrets": {variable.value: None for variable in secrets},
         "training_checkpoints": {
             "download_folder": DEPLOYED_CHECKPOINTS_FOLDER,
@@ -201,8 +195,7 @@ def start_command(
     arguments += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
     arguments += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
     exports = [
-        f'export {secret.name}="$(cat {shlex.quote(f"{SECRETS_FOLDER}/{secret.value}")})"'
-        for secret in secrets
+        f'export {secret.name}="$(cat {shlex.quote(f"/secrets/{secret.value}")})"' for secret in secrets
     ]
     return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(arguments)])])
 
@@ -228,18 +221,7 @@ def _folder_of(checkpoint: Checkpoint) -> str:
 
 
 def _path_of(checkpoint: Checkpoint) -> PurePosixPath:
-    return PurePosixPath(FIRST_NODE, checkpoint.checkpoint_id)
-
-
-def _resources(machine: InstanceType) -> dict[str, Any]:
-    resources: dict[str, Any] = {
-        "cpu": str(machine.millicpu_limit // MILLICPU),
-        "memory": f"{machine.memory_limit_mib // MIB_PER_GIB}Gi",
-        "use_gpu": machine.gpu_count > 0,
-    }
-    if machine.gpu_type:
-        resources["accelerator"] = f"{normal_gpu_type(machine.gpu_type)}:{machine.gpu_count}"
-    return resources
+    return PurePosixPath("rank-0", checkpoint.checkpoint_id)
 
 
 def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | None]:
