@@ -14,11 +14,9 @@ from pydantic import ValidationError
 from pydantic_core import to_json, to_jsonable_python
 from starlette.responses import Response
 
-S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
-
 
 def xml_answer(root: str, fields: Mapping[str, str]) -> Response:
-    return _xml(f'{root} xmlns="{S3_NAMESPACE}"', fields, 200)
+    return _xml(f'{root} xmlns="http://s3.amazonaws.com/doc/2006-03-01/"', fields, 200)
 
 
 def xml_fault(

@@ -33,7 +33,6 @@ LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
 """Paths that require the key. Uploads and presigned URLs carry their own credentials."""
 
-AUTH_SCHEMES = ("bearer", "api-key")
 
 Check = Callable[[str, Headers], Response | None]
 """Returns the refusal of a request with this path and these headers, or None."""
@@ -98,7 +97,7 @@ def require_key(key: str, path: str, headers: Headers) -> Response | None:
     scheme, _, sent_key = headers.get("authorization", "").partition(" ")
     if not scheme:
         problem = "an API key is required: Authorization: Bearer <key>"
-    elif scheme.lower() not in AUTH_SCHEMES:
+    elif scheme.lower() not in ("bearer", "api-key"):
         problem = "unknown authorization scheme; use Bearer or Api-Key"
     elif not hmac.compare_digest(sent_key.strip().encode(errors="replace"), key.encode()):
         problem = "invalid API key"

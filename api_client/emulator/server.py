@@ -28,18 +28,11 @@ from api_client.emulator.world import create_world, start_real_job
 from api_client.listening import ConnectionLimit
 
 LOOPBACK = "127.0.0.1"
-DEFAULT_PORT = 8765
 KEEP_ALIVE_S = 75.0
 """Time for the head of the next request, and for a client to read of its response.
 
 Longer than the poll interval of any client, so that a poll never meets a closing connection.
 """
-
-GRACE_FOR_REQUESTS_S = 1
-SHUTDOWN_DEADLINE_S = 10.0
-"""A shutdown that hangs is aborted after this long; the supervisors then end the jobs."""
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,7 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
     """
     folder = DataFolder(options.data_dir)
     try:
-        listener = listen(DEFAULT_PORT if options.port is None else options.port)
+        listener = listen(8765 if options.port is None else options.port)
         with listener, listen(0) as objects_listener, _logging_to(folder.log_path):
             asyncio.run(_serve(options, folder, listener, objects_listener, on_ready))
     finally:
@@ -200,7 +193,7 @@ class EmulatorServer(uvicorn.Server):
                 server_header=False,
                 backlog=limit.connections,
                 timeout_keep_alive=keep_alive_s,  # type: ignore[arg-type]  # seconds may be a fraction
-                timeout_graceful_shutdown=GRACE_FOR_REQUESTS_S,
+                timeout_graceful_shutdown=1,
             )
         )
         self._on_started = on_started
@@ -220,7 +213,8 @@ class EmulatorServer(uvicorn.Server):
 def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
     """Stop the server on a signal or at the end of the lifeline, within the ``with`` block."""
     loop = asyncio.get_running_loop()
-    deadline = threading.Timer(SHUTDOWN_DEADLINE_S, os._exit, args=(1,))
+    # A shutdown that hangs is aborted after this long; the supervisors then end the jobs.
+    deadline = threading.Timer(10.0, os._exit, args=(1,))
     deadline.daemon = True
 
     def end() -> None:
@@ -257,7 +251,7 @@ def _logging_to(path: Path) -> Iterator[None]:
     """
     with usable(path.parent):
         handler = LogFile(path)
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     handler.setLevel(logging.WARNING)
     root = logging.getLogger()
     root.addHandler(handler)

@@ -18,13 +18,11 @@ from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.stores import Stores
 
-DEMO_JOB_NAME = "digits-mlp"
-DEMO_NODE_COUNT = 2
 DEMO_JOB = Path(__file__).resolve().parent / "demo_job" / "train.py"
 
 
 def demo_job_spec(
-    *, steps: int | None = None, pace_s: float | None = None, node_count: int = DEMO_NODE_COUNT
+    *, steps: int | None = None, pace_s: float | None = None, node_count: int = 2
 ) -> dict[str, Any]:
     """Return a payload that trains on the digits on this machine; the default run takes about 23 minutes.
 
@@ -36,7 +34,7 @@ def demo_job_spec(
     if pace_s is not None:
         variables["PACE_S"] = str(pace_s)
     return {
-        "name": DEMO_JOB_NAME,
+        "name": "digits-mlp",
         "image": {"base_image": "python:3.11-slim", "docker_auth": None},
         "compute": {"node_count": node_count, "cpu_count": 1, "memory": "2Gi", "accelerator": None},
         "runtime": {
@@ -50,8 +48,6 @@ def demo_job_spec(
 WORLDS = ("demo", "empty")
 """``demo``: simulated jobs of a whole team and one real job. ``empty``: only submitted jobs."""
 
-DEFAULT_TEAM = "Research"
-WORKSPACE_NAMES = {"demo": "Demo (emulator)", "empty": "Emulator"}
 REAL_JOB_PROJECT = "digits"
 """The demo's project whose job really runs on this machine."""
 
@@ -79,7 +75,7 @@ def create_world(
     ``speed`` applies to the simulated jobs; ``script`` replaces those of the demo world.
     """
     stores = Stores.open(database, data_dir)
-    stores.teams.ensure(DEFAULT_TEAM, clock.now())
+    stores.teams.ensure("Research", clock.now())
     local = LocalBackend(stores, data_dir, clock)
     simulated: tuple[Backend, ...] = ()
     if kind == "demo":
@@ -91,7 +87,7 @@ def create_world(
         clock=clock,
         local=local,
         backends=simulated,
-        workspace_name=WORKSPACE_NAMES[kind],
+        workspace_name={"demo": "Demo (emulator)", "empty": "Emulator"}[kind],
     )
 
 

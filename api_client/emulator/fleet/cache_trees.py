@@ -11,7 +11,7 @@ from api_client.emulator.formats import moment_at
 from api_client.models import CachedFile
 
 HUB = "huggingface/hub"
-NEWEST_S, OLDEST_S = 3_600, 12 * 86_400
+NEWEST_S = 3_600
 """Range of file ages: from one hour to twelve days before the world's epoch."""
 
 Files = tuple[str, int, int, int]
@@ -90,7 +90,7 @@ def cached_files(tree: CacheTree | None, epoch_ns: int) -> list[CachedFile] | No
     for template, count, size_bytes, growth_bytes in tree:
         for n in range(count):
             path, size = template.format(n=n, number=n + 1, count=count), size_bytes + n * growth_bytes
-            age_s = NEWEST_S + mix(len(path), size) % (OLDEST_S - NEWEST_S)
+            age_s = NEWEST_S + mix(len(path), size) % ((12 * 86_400) - NEWEST_S)
             modified = moment_at(epoch_ns - age_s * NS_PER_S).isoformat()
             for end in range(path.count("/")):
                 folder = path.rsplit("/", end + 1)[0]

@@ -7,25 +7,20 @@ tensors of the real model, followed by noise; the same range of the same file al
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import shake_128
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Any, Literal
 
 from api_client.emulator.fleet.training import TrainingCurves
 
-BYTES_PER_BF16 = 2
-SHARD_LIMIT_BYTES = 5_000_000_000
-"""Maximum shard size, the default of transformers: 5 GB."""
 ADAM_FACTOR = 4
 """Adam's two float32 moments are four times the size of bf16 weights."""
-HEAD_SIZE, KEY_VALUE_SIZE = 128, 1024
-RANDOM_STATE_BYTES = 15_984
-HISTORY_ENTRIES, HISTORY_PER_EVALUATION = 40, 4
-"""Approximate number of log entries in trainer_state.json; a real one keeps them all."""
 NOISE_BLOCK_BYTES = 64 * 1024
 
 Tensor = tuple[str, tuple[int, ...]]
@@ -101,10 +96,10 @@ def decoder(
     name: str, class_name: str, layers: int, hidden: int, inner: int, heads: int, vocabulary: int
 ) -> ModelShape:
     linears = (
-        ("self_attn.q_proj", hidden, heads * HEAD_SIZE),
-        ("self_attn.k_proj", hidden, KEY_VALUE_SIZE),
-        ("self_attn.v_proj", hidden, KEY_VALUE_SIZE),
-        ("self_attn.o_proj", heads * HEAD_SIZE, hidden),
+        ("self_attn.q_proj", hidden, heads * 128),
+        ("self_attn.k_proj", hidden, 1024),
+        ("self_attn.v_proj", hidden, 1024),
+        ("self_attn.o_proj", heads * 128, hidden),
         ("mlp.gate_proj", hidden, inner),
         ("mlp.up_proj", hidden, inner),
         ("mlp.down_proj", inner, hidden),
@@ -113,12 +108,12 @@ def decoder(
 
 
 def encoder(
-    name: str, class_name: str, layers: int, hidden: int, vocabulary: int, *prefixes: str
+    name: str, class_name: str, layers: int, hidden: int, vocabulary: int, prefixes: Sequence[str]
 ) -> ModelShape:
     """Return plain transformer blocks: BERT-like, either half of Whisper, a diffusion transformer."""
     attention = tuple((f"self_attn.{part}_proj", hidden, hidden) for part in ("q", "k", "v", "out"))
     linears = (*attention, ("fc1", hidden, 4 * hidden), ("fc2", 4 * hidden, hidden))
-    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, prefixes)
+    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, tuple(prefixes))
 
 
 @lru_cache(maxsize=64)
@@ -126,7 +121,8 @@ def weight_files(model: ModelShape, rank: int) -> tuple[FileSpec, ...]:
     """Return the safetensors files, of at most 5 GB each, with an index if there are several."""
     shards: list[list[Tensor]] = [[]]
     for tensor in model.tensors(rank):
-        if shards[-1] and _size(*shards[-1], tensor) > SHARD_LIMIT_BYTES:
+        # Maximum shard size, the default of transformers: 5 GB
+        if shards[-1] and _size(*shards[-1], tensor) > 5_000_000_000:
             shards.append([])
         shards[-1].append(tensor)
     stem, count = "adapter_model" if rank else "model", len(shards)
@@ -140,7 +136,7 @@ def weight_files(model: ModelShape, rank: int) -> tuple[FileSpec, ...]:
 
 
 def _size(*tensors: Tensor) -> int:
-    return sum(prod(shape) for _, shape in tensors) * BYTES_PER_BF16
+    return sum(prod(shape) for _, shape in tensors) * 2  # bf16
 
 
 def _weights(name: str, tensors: list[Tensor]) -> FileSpec:
@@ -159,16 +155,6 @@ def _weights(name: str, tensors: list[Tensor]) -> FileSpec:
 def _json(name: str, value: object, node_rank: int = 0) -> FileSpec:
     content = json.dumps(value, indent=2).encode() + b"\n"
     return FileSpec(name, len(content), content, node_rank)
-
-
-SHARDS = {
-    "distributed": {"__{rank}_0.distcp": 1 + ADAM_FACTOR},
-    "verl": {
-        "actor/model_world_size_{world}_rank_{rank}.pt": 1,
-        "actor/optim_world_size_{world}_rank_{rank}.pt": ADAM_FACTOR,
-    },
-}
-"""Files of each rank in the layouts of distributed trainers, and their size relative to its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +195,16 @@ class Family:
     def file_specs(self, step: int, curves: TrainingCurves) -> list[FileSpec]:
         """Return all files of the checkpoint saved at ``step``, sorted by name."""
         ranks = [(rank // self.gpus, rank) for rank in range(self.nodes * self.gpus)]
-        shards = SHARDS.get(self.layout)
+        shards = {
+            "distributed": {"__{rank}_0.distcp": 1 + ADAM_FACTOR},
+            "verl": {
+                "actor/model_world_size_{world}_rank_{rank}.pt": 1,
+                "actor/optim_world_size_{world}_rank_{rank}.pt": ADAM_FACTOR,
+            },
+        }.get(self.layout)
         files = [
             *(self._merged(step, curves) if shards is None else self._sharded(step, shards, ranks)),
-            *(FileSpec(f"rng_state_{rank}.pth", RANDOM_STATE_BYTES, node_rank=node) for node, rank in ranks),
+            *(FileSpec(f"rng_state_{rank}.pth", 15_984, node_rank=node) for node, rank in ranks),
         ]
         for worker in range(self.data_workers):
             for node, rank in ranks:
@@ -250,10 +242,8 @@ class Family:
         yield _json("train_state.json", {"step": step, "world_size": len(ranks)})
 
     def _trainer_state(self, step: int, curves: TrainingCurves) -> dict[str, object]:
-        every = max(1, step // HISTORY_ENTRIES)
-        evaluated = {
-            at: round(curves.eval_loss(at), 4) for at in range(step, 0, -every * HISTORY_PER_EVALUATION)
-        }
+        every = max(1, step // 40)  # a real one keeps all entries
+        evaluated = {at: round(curves.eval_loss(at), 4) for at in range(step, 0, -every * 4)}
         history: list[dict[str, Any]] = [
             {
                 "epoch": round(curves.epoch(at), 4),
@@ -281,44 +271,17 @@ class Family:
         }
 
 
-LLAMA_70B = decoder("meta-llama/Llama-3.1-70B-Instruct", "LlamaForCausalLM", 80, 8192, 28672, 64, 128256)
-LLAMA_8B = decoder("meta-llama/Llama-3.1-8B-Instruct", "LlamaForCausalLM", 32, 4096, 14336, 32, 128256)
-MISTRAL = decoder(
-    "mistralai/Mistral-Small-24B-Instruct-2501", "MistralForCausalLM", 40, 5120, 32768, 32, 131072
-)
-QWEN_8B = decoder("Qwen/Qwen3-8B", "Qwen3ForCausalLM", 36, 4096, 12288, 32, 151936)
-QWEN_14B = decoder("Qwen/Qwen3-14B", "Qwen3ForCausalLM", 40, 5120, 17408, 40, 151936)
-MINITRON = decoder("nvidia/Minitron-8B-Base", "NemotronForCausalLM", 32, 4096, 16384, 48, 256000)
-WHISPER_PARTS = ("model.encoder.layers", "model.decoder.layers")
-WHISPER_LARGE = encoder(
-    "openai/whisper-large-v3", "WhisperForConditionalGeneration", 32, 1280, 51866, *WHISPER_PARTS
-)
-WHISPER_SMALL = encoder(
-    "openai/whisper-small", "WhisperForConditionalGeneration", 12, 768, 51865, *WHISPER_PARTS
-)
-FLUX = encoder(
-    "black-forest-labs/FLUX.1-dev",
-    "FluxTransformer2DModel",
-    38,
-    3072,
-    4096,
-    "transformer.single_transformer_blocks.layers",
-)
-BGE = encoder("BAAI/bge-m3", "XLMRobertaModel", 24, 1024, 250002, "encoder.layers")
+def _families() -> dict[str, Family]:
+    data = tomllib.loads(Path(__file__).with_name("checkpoints.toml").read_text(encoding="utf-8"))
+    models = {
+        name: encoder(**fields) if "prefixes" in fields else decoder(**fields)
+        for name, fields in data["models"].items()
+    }
+    return {
+        name: Family(**fields | {"model": models[fields["model"]]})
+        for name, fields in data["families"].items()
+    }
 
-FAMILIES = {
-    # A job with eighteen of these checkpoints has over 5,000 files.
-    "llama-70b-full": Family("full", LLAMA_70B, 4, 8, has_optimizer=False, data_workers=8),
-    "llama-70b-lora": Family("lora", LLAMA_70B, 4, 8, rank=64),
-    "llama-8b-lora": Family("lora", LLAMA_8B, gpus=8, rank=16),
-    "mistral-24b-lora": Family("lora", MISTRAL, gpus=8, rank=24),
-    "qwen3-8b-grpo": Family("full", QWEN_8B, 2, 8, layout="verl", directory="global_step_{step}"),
-    "qwen3-8b-full": Family("full", QWEN_8B, gpus=8),
-    "whisper-large": Family("whisper", WHISPER_LARGE),
-    "whisper-small": Family("whisper", WHISPER_SMALL),
-    "flux-lora": Family("lora", FLUX, rank=16, has_optimizer=False),
-    "bge-large": Family("full", BGE, directory=".", has_optimizer=False),
-    "qwen3-14b-titan": Family("full", QWEN_14B, gpus=8, layout="distributed", directory="step-{step}"),
-    "minitron-8b": Family("full", MINITRON, gpus=8, layout="distributed", directory="iter_{step:07}"),
-}
+
+FAMILIES = _families()
 """Checkpoint families written by the demo world's jobs."""

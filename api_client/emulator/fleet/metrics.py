@@ -25,22 +25,9 @@ from api_client.models import (
     TrainingJob,
 )
 
-WEIGHT_LOADING_SHARE = 0.7
-"""Share of the warm-up during which GPUs are idle (loading weights); after it they ramp up."""
-PAUSED_UTILIZATION = 0.12
-HUNG_UTILIZATION = 0.997
-"""Ranks that wait in a collective spin, so a hang looks like full load (NCCL's behavior)."""
-IDLE_UTILIZATION = 0.004
 FULL = 0.995
 
-MAX_POINTS = 2_000
-"""Maximum number of points per series; a step that would give more is made coarser."""
-NOISE_CELL_S = 20.0
 BYTES_PER_MIB = 1024**2
-DISK_BYTES_PER_GPU = 3_500_000_000_000
-DISK_BYTES_WITHOUT_GPU = 400_000_000_000
-CACHE_BYTES = 1_000_000_000_000
-"""The default training cache is 1 TB (the product's storage page)."""
 
 
 def usage(load: Load, pace: StepSchedule, node: int, at_s: float) -> tuple[float, ...]:
@@ -48,7 +35,7 @@ def usage(load: Load, pace: StepSchedule, node: int, at_s: float) -> tuple[float
 
     GPU, how far single GPUs stray from that, GPU memory, CPU, memory, disk.
     """
-    loading_s = pace.warmup_s * WEIGHT_LOADING_SHARE
+    loading_s = pace.warmup_s * 0.7  # GPUs are idle until then, and ramp up after it
     ramp = min(1.0, max(0.0, at_s - loading_s) / max(1.0, pace.warmup_s - loading_s))
     loaded = 0.6 * min(1.0, at_s / max(1.0, loading_s)) + 0.4 * ramp
     warm, saves, slow = (
@@ -59,11 +46,12 @@ def usage(load: Load, pace: StepSchedule, node: int, at_s: float) -> tuple[float
     gpu, noise = load.gpu * ramp * load.node_factor.get(node, 1.0), load.gpu_noise
     cpu = load.cpu + 0.35 * (1 - ramp) + 0.1 * saves + 0.12 * slow
     if any(start <= at_s < end for start, end in load.idle):
-        gpu, cpu = IDLE_UTILIZATION, 0.02
+        gpu, cpu = 0.004, 0.02
     elif pace.has_halted(at_s):
-        gpu, cpu, noise = HUNG_UTILIZATION, 0.02, 0.003
+        # Ranks that wait in a collective spin, so a hang looks like full load (NCCL's behavior).
+        gpu, cpu, noise = 0.997, 0.02, 0.003
     elif saves:
-        gpu = PAUSED_UTILIZATION
+        gpu = 0.12
     memory = 0.006 + load.gpu_memory * loaded + load.gpu_memory_growth * at_s
     disk = 0.02 + load.disk * warm + load.disk_growth * at_s
     return (
@@ -93,7 +81,7 @@ class SampleTimes:
         self, level: Sequence[float], stray: Sequence[float], seed: int, whole: float = 1.0
     ) -> list[MetricSample]:
         """Return samples of those shares of ``whole``, which stray by as much; what is idle does not."""
-        drifts = track(seed, self.since_start_s, NOISE_CELL_S)
+        drifts = track(seed, self.since_start_s, 20.0)
         digits = 4 if whole < BYTES_PER_MIB else 0
         return [
             MetricSample(
@@ -120,7 +108,7 @@ def sample_times(
     """Build sample times at multiples of the step in ``start_ns <= wall <= end_ns``."""
     span_s = max(0.0, (end_ns - start_ns) / NS_PER_S)
     step = max(step_s or default_step_s(span_s), 1)
-    step *= max(1, ceil(span_s / step / MAX_POINTS))
+    step *= max(1, ceil(span_s / step / 2_000))
     step_ns = step * NS_PER_S
     walls = range(-(-start_ns // step_ns) * step_ns, end_ns + 1, step_ns)
     return SampleTimes(
@@ -139,7 +127,7 @@ def node_series(
     gpus = [(rank, str(rank)) for rank in range(machine.gpu_count)]
     gpu_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
     host_bytes = machine.memory_limit_mib * BYTES_PER_MIB
-    disk_bytes = machine.gpu_count * DISK_BYTES_PER_GPU or DISK_BYTES_WITHOUT_GPU
+    disk_bytes = machine.gpu_count * 3_500_000_000_000 or 400_000_000_000
     return NodeSeries.model_construct(
         gpu_utilization={name: times.samples(gpu, strays, seed + 31 * rank) for rank, name in gpus},
         gpu_memory_usage_bytes={
@@ -169,5 +157,6 @@ def run_metrics(
     cache = None
     if scenario.cache_share is not None:
         used = [min(0.98, scenario.cache_share + at * scenario.cache_growth) for at in times.since_start_s]
-        cache = times.storage(used, seed & 0xFFFF, CACHE_BYTES)
+        # The default training cache is 1 TB (the product's storage page).
+        cache = times.storage(used, seed & 0xFFFF, 1_000_000_000_000)
     return job_metrics(job, nodes, cache)

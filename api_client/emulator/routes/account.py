@@ -16,7 +16,7 @@ from api_client import routes
 from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE, GpuLimit
 from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
-from api_client.emulator.routes.calls import Answers, Call, api_route
+from api_client.emulator.routes.calls import MOMENT, TEXT, Answers, Call, api_route
 from api_client.emulator.store.stores import TeamGpuLimit
 from api_client.models import (
     ActiveJobAtSubmit,
@@ -46,9 +46,9 @@ def _teams(call: Call) -> Any:
 
 
 async def _upsert_secret(call: Call) -> Any:
-    team, name, value = call.team, call.parameters.required_text("name"), call.parameters.text("value")
-    if value is None:
-        raise invalid("value is required")
+    team, name, value = call.team, call.parameters.required("name", TEXT), call.parameters.values.get("value")
+    if not isinstance(value, str):  # an empty one is valid
+        raise invalid("value must be a string")
     return call.platform.stores.secrets.upsert(team, name, value, call.platform.now())
 
 
@@ -57,6 +57,13 @@ def _delete_secret(call: Call) -> Any:
     if not call.platform.stores.secrets.delete(call.team, name):
         raise not_found("Secret", name)
     return {"name": name}
+
+
+def _bill(call: Call) -> Any:
+    """Return the bill of a range; a time without a timezone is UTC."""
+    dates = (call.parameters.required(name, MOMENT) for name in ("start_date", "end_date"))
+    start, end = (date if date.tzinfo else date.replace(tzinfo=UTC) for date in dates)
+    return usage_summary(call.platform, start, end)
 
 
 def _me(call: Call) -> Any:
@@ -69,8 +76,8 @@ def _me(call: Call) -> Any:
 
 
 async def _set_limit(call: Call) -> Any:
-    team = call.platform.team(call.parameters.required_text("team_id"))
-    gpu_type = call.parameters.required_text("gpu_type")
+    team = call.platform.team(call.parameters.required("team_id", TEXT))
+    gpu_type = call.parameters.required("gpu_type", TEXT)
     max_gpus = call.parameters.integer("max_gpus", maximum=100_000)
     if gpu_type not in {limit.gpu_type for limit in GPU_LIMITS}:
         raise not_found("GPU type", gpu_type)
@@ -266,9 +273,7 @@ ACCOUNT: Answers = {
     routes.DELETE_SECRET: _delete_secret,
     routes.INSTANCE_TYPES: lambda _: {"instance_types": INSTANCE_TYPES},
     routes.PRICES: lambda _: {"instance_types": PRICES},
-    routes.BILL: lambda call: usage_summary(
-        call.platform, call.parameters.moment("start_date"), call.parameters.moment("end_date")
-    ),
+    routes.BILL: _bill,
     routes.ME: _me,
     routes.LOG_OUT: lambda _: {},  # there is no login to end
     routes.CAPACITY: lambda call: training_capacity(call.platform),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+from pydantic import Strict, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as ServedRoute
 
-from api_client.emulator.answers import ApiFault, JsonAnswer, invalid
+from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, invalid
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.platform import Platform
 from api_client.models import Team, TrainingJob
@@ -118,10 +119,6 @@ def base_url_of(request: Request) -> str:
     return f"http://{host}"
 
 
-MAXIMUM_EPOCH_MS = 253_402_300_799_999
-"""End of the year 9999."""
-
-
 async def body_of(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
@@ -144,67 +141,52 @@ def _json_object(body: bytes) -> dict[str, Any]:
     return content
 
 
+Value = TypeVar("Value")
+END_OF_9999_MS = 253_402_300_799_999
+TEXT = TypeAdapter(Annotated[str, Strict()])
+TEXTS = TypeAdapter(list[Annotated[str, Strict()]])
+OBJECT = TypeAdapter(dict[str, Any])
+MOMENT = TypeAdapter(datetime)
+INTEGER = TypeAdapter(int)
+
+
 class Parameters:
-    """The named values of a request; for most types null, empty and missing are the same.
+    """The named values of a request; null, empty and missing are the same.
 
     Methods raise a 400 for an invalid value.
     """
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
 
-    def integer(self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS) -> int | None:
+    def get(self, name: str, kind: TypeAdapter[Value]) -> Value | None:
         value = self.values.get(name)
         if value in (None, ""):
             return None
         try:
-            number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
-        except ValueError:
-            number = None
-        if number is None:
-            raise invalid(f"{name} must be an integer")
-        if not minimum <= number <= maximum:
+            return kind.validate_python(value)
+        except ValidationError as error:
+            raise invalid(first_problem(name, error)) from error
+
+    def required(self, name: str, kind: TypeAdapter[Value]) -> Value:
+        value = self.get(name, kind)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            raise invalid(f"{name} is required")
+        return value
+
+    def text(self, name: str) -> str | None:
+        return self.get(name, TEXT)
+
+    def integer(self, name: str, *, minimum: int = 0, maximum: int = END_OF_9999_MS) -> int | None:
+        number = self.get(name, INTEGER)
+        if number is not None and not minimum <= number <= maximum:
             raise invalid(f"{name} must be between {minimum} and {maximum}")
         return number
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        value = self.values.get(name)
-        if value in (None, ""):
-            return None
-        if value not in options:
-            raise invalid(f"{name} must be one of {', '.join(options)}")
-        return str(value)
-
-    def text(self, name: str) -> str | None:
-        value = self.values.get(name)
-        if not isinstance(value, str | None):
-            raise invalid(f"{name} must be a string")
-        return value
-
-    def required_text(self, name: str) -> str:
         value = self.text(name)
-        if value is None or not value.strip():
-            raise invalid(f"{name} is required")
-        return value
-
-    def moment(self, name: str) -> datetime:
-        """Return a required ISO 8601 time; one without a timezone is UTC."""
-        try:
-            moment = datetime.fromisoformat(self.required_text(name))
-        except ValueError as error:
-            raise invalid(f"{name} must be an ISO 8601 time") from error
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-    def texts(self, name: str) -> list[str]:
-        values = self.values.get(name) or []
-        if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
-            raise invalid(f"{name} must be a list of strings")
-        return values
-
-    def object(self, name: str) -> dict[str, Any]:
-        value = self.values.get(name)
-        if not isinstance(value, dict):
-            raise invalid(f"{name} is required and must be an object")
+        if value and value not in options:
+            raise invalid(f"{name} must be one of {', '.join(options)}")
         return value
 
 

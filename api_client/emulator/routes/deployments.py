@@ -13,6 +13,7 @@ from api_client.emulator.formats import iso
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
+    TEXTS,
     Answers,
     Call,
     Parameters,
@@ -192,7 +193,7 @@ def _pattern(parameters: Parameters) -> re.Pattern[str]:
 
 
 def _listed(parameters: Parameters, name: str) -> list[str]:
-    texts = parameters.texts(name)
+    texts = parameters.get(name, TEXTS) or []
     if len(texts) > 8:
         raise invalid(f"{name} must not hold more than 8 texts")
     return texts

@@ -14,14 +14,12 @@ from api_client import routes
 from api_client.emulator.answers import ApiFault
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes.calls import Answers, Call, api_route
+from api_client.emulator.routes.calls import TEXT, Answers, Call, api_route
 from api_client.emulator.routes.deploying import deploy
 from api_client.models import InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
 
 DEPLOY = "create_model_version_from_inference_template"
-FAULT_CODES = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}
-"""GraphQL error codes where they differ from those of REST."""
 _OPERATION = re.compile(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", re.DOTALL)
 _NESTED = re.compile(r"\([^()]*\)|\{[^{}]*\}")
 _FIELD = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)", re.ASCII)
@@ -76,7 +74,7 @@ def _deploy(platform: Platform, variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answer(call: Call) -> Any:
-    document, platform = call.parameters.required_text("query"), call.platform
+    document, platform = call.parameters.required("query", TEXT), call.platform
     variables = call.parameters.values.get("variables")
     try:
         kind, fields = top_level_fields(document)
@@ -88,7 +86,8 @@ def _answer(call: Call) -> Any:
             answers[DEPLOY] = _deploy(platform, variables if isinstance(variables, dict) else {})
         return {"data": {key: answers[name] for key, name in fields.items()}}
     except ApiFault as fault:
-        code = FAULT_CODES.get(fault.code, fault.code)
+        # GraphQL error codes where they differ from those of REST
+        code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)
         # Errors have status 200.
         extensions = {"code": code, "description": fault.message}
         return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}

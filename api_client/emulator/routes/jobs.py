@@ -12,6 +12,9 @@ from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import AVAILABILITY_MODELS
 from api_client.emulator.routes.calls import (
     MS_PER_S,
+    OBJECT,
+    TEXT,
+    TEXTS,
     Answers,
     Call,
     Parameters,
@@ -24,8 +27,8 @@ from api_client.emulator.routes.files import file_path
 
 async def _upsert_project(call: Call) -> Any:
     """Upsert in the team in the path, else in the one named in the body, as truss does."""
-    fields = Parameters(call.parameters.object("training_project"))
-    name, team, team_name = fields.required_text("name"), call.team, fields.text("team_name")
+    fields = Parameters(call.parameters.required("training_project", OBJECT))
+    name, team, team_name = fields.required("name", TEXT), call.team, fields.text("team_name")
     if team_name is not None and "team_id" not in call.path:
         named = call.platform.stores.teams.named(team_name)
         if named is None:
@@ -90,7 +93,7 @@ def _get(call: Call) -> Any:
 
 def _search(call: Call) -> Any:
     project_id, job_id = call.parameters.text("project_id"), call.parameters.text("job_id")
-    statuses = call.parameters.texts("statuses")
+    statuses = call.parameters.get("statuses", TEXTS) or []
     ascending = _is_ascending(call.parameters.values.get("order_by"))
     jobs = [
         job
@@ -118,7 +121,7 @@ def _is_ascending(order_by: Any) -> bool:
 
 
 async def _create(call: Call) -> Any:
-    fields = call.parameters.object("training_job")
+    fields = call.parameters.required("training_job", OBJECT)
     return {"training_job": await call.platform.create_job(call.path["project_id"], fields)}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found
-from api_client.emulator.routes.calls import Answers, Call
+from api_client.emulator.routes.calls import TEXT, Answers, Call
 from api_client.models import InteractiveSession
 
 PUBLIC_KEY = re.compile(r"\s*(sk-)?(ssh|ecdsa)-\S+\s+[A-Za-z0-9+/=]{16,}(\s.*)?", re.ASCII | re.DOTALL)
@@ -62,9 +62,9 @@ async def _change(call: Call) -> Any:
 
 async def _sign(call: Call) -> Any:
     job, parameters = call.job, call.parameters
-    if PUBLIC_KEY.fullmatch(parameters.required_text("public_key")) is None:
+    if PUBLIC_KEY.fullmatch(parameters.required("public_key", TEXT)) is None:
         raise invalid("public_key is not an OpenSSH public key")
-    replica_id = parameters.required_text("replica_id")
+    replica_id = parameters.required("replica_id", TEXT)
     if replica_id not in {str(rank) for rank in range(job.node_count or 1)}:
         raise not_found("Replica", replica_id)
     if job.is_finished:

@@ -66,7 +66,6 @@ def list_cache(root: Path) -> list[CachedFile] | None:
 
 STOP_ANSWER_S = 2.0
 """A stop is answered after this long, even if the job is still in its grace period."""
-CLOSE_TIMEOUT_S = 5.0
 STOPPED = Outcome(JobStatus.STOPPED)
 
 
@@ -129,7 +128,7 @@ class LocalBackend:
         shut_down = Outcome(JobStatus.FAILED, "the emulator was shut down while this job ran")
         for run in runs:
             run.request_end(shut_down, kill=True)
-        deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
+        deadline_s = time.monotonic() + 5.0
         for run in runs:
             await asyncio.to_thread(run.join, max(0.0, deadline_s - time.monotonic()))
 

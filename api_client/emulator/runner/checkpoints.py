@@ -28,13 +28,8 @@ from api_client.files import read_small_file
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 
-SETTLED = timedelta(seconds=2)
-"""A running job's checkpoint counts as complete once its newest file is this old."""
 FRESH_S = 1.0
 """Time after which a running job's folders are scanned again."""
-
-_ADAPTER_CONFIG = "adapter_config.json"
-_MODEL_CONFIG = "config.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +44,13 @@ class DiskCheckpoint:
         return min(datetime.fromisoformat(file.modified) for file in self.files)
 
     def is_settled(self, now: datetime) -> bool:
-        return now - max(datetime.fromisoformat(file.modified) for file in self.files) >= SETTLED
+        """Return True if no file has changed for two seconds: a running job's checkpoint is complete then."""
+        return now - max(datetime.fromisoformat(file.modified) for file in self.files) >= timedelta(seconds=2)
 
     def describe(self, job_id: str, *, is_settled: bool) -> Checkpoint:
         """Return the checkpoint as the API does; ``is_settled`` means that it is completely written."""
-        adapter = self._json(_ADAPTER_CONFIG)
-        config = self._json(_MODEL_CONFIG) or {}
+        adapter = self._json("adapter_config.json")
+        config = self._json("config.json") or {}
         kind = "lora" if adapter is not None else "whisper" if _is_whisper(config) else "full"
         base = (adapter or {}).get("base_model_name_or_path") or config.get("_name_or_path")
         return Checkpoint(

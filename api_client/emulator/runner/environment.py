@@ -32,7 +32,6 @@ INHERITED = frozenset(
 )  # fmt: skip
 """Variables that a job inherits from the emulator: never a key, never a proxy with a password."""
 
-LEADER_ADDRESS = "127.0.0.1"
 FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
 """Marks the processes of this emulator's job, wherever they escape to."""
 
@@ -42,7 +41,6 @@ MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
 It is unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model`` is correct in both places.
 """
 
-LEGACY_HUGGING_FACE_MOUNT = "/root/.cache/huggingface"
 
 SecretByName = Callable[[str, str], str]
 """Returns a secret's value by its name and what refers to it; raises ``CannotStart`` if there is none."""
@@ -78,7 +76,7 @@ def mounts_of(spec: JobRequest, folders: JobFolders, cache: Path, rank: int) -> 
         yield Mount(str(base / TEAM_CACHE), cache / TEAM_CACHE, "team cache", "BT_TEAM_CACHE_DIR")
     if spec.caching and spec.legacy_hf_mount:
         hub = cache / HUGGING_FACE_CACHE
-        yield Mount(LEGACY_HUGGING_FACE_MOUNT, hub, "Hugging Face cache", "HF_HOME")
+        yield Mount("/root/.cache/huggingface", hub, "Hugging Face cache", "HF_HOME")
 
 
 def node_environment(
@@ -111,7 +109,7 @@ def node_environment(
         "BT_RETRY_COUNT": "0",
         "BT_GROUP_SIZE": str(spec.node_count),
         "BT_NODE_RANK": str(rank),
-        "BT_LEADER_ADDR": LEADER_ADDRESS,
+        "BT_LEADER_ADDR": "127.0.0.1",
         "BT_SCRATCH_DIR": str(folders.node(rank, SCRATCH)),
         MOUNTS_VARIABLE: str(folders.node(rank, MOUNTS)),
     }

@@ -45,9 +45,6 @@ from api_client.files import write_private
 from api_client.models import JobStatus, TrainingJob
 from api_client.words import counted
 
-FAILURE_GRACE_S = 2.0
-"""Time the other nodes get after one has failed, to log their own errors."""
-
 _logger = logging.getLogger(__name__)
 
 
@@ -284,7 +281,7 @@ class JobRun(Thread):
             self._job_log.write(rank, lines)
             if code and outcome.exit_code == 0:
                 outcome = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
-                stop_s = time.monotonic() + FAILURE_GRACE_S
+                stop_s = time.monotonic() + 2.0  # the other nodes log their own errors until then
                 if self._requested_end is None:
                     self._log(f"[emulator] ERROR {outcome.message}", rank)
             if time.monotonic() > stop_s:

@@ -21,11 +21,6 @@ from api_client.emulator.formats import epoch_ns
 from api_client.emulator.runner import supervisor
 from api_client.emulator.store.job_streams import JobLogStore, StoredLine
 
-TICK_S = 0.1
-READ_BYTES = 64 * 1024
-OUTPUT_DRAIN_S = 2.0
-"""Time for remaining output after the end: a process that escaped may keep the pipe open forever."""
-
 
 class Supervised:
     """A command below a supervisor, which ends all of its processes, also if the emulator dies."""
@@ -88,8 +83,8 @@ def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str],
         for index, process in enumerate(processes):
             selector.register(process.output, selectors.EVENT_READ, index)
         while running:
-            for key, _ in selector.select(TICK_S):
-                if data := os.read(key.fd, READ_BYTES):
+            for key, _ in selector.select(0.1):
+                if data := os.read(key.fd, 65536):
                     yield key.data, running[key.data].feed(data, time.monotonic()), None
                 else:
                     selector.unregister(key.fileobj)
@@ -98,7 +93,8 @@ def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str],
                 now_s, code = time.monotonic(), processes[index].exit_code()
                 if code is not None and index in opened:
                     ended_s.setdefault(index, now_s)
-                if code is None or (index in opened and now_s < ended_s[index] + OUTPUT_DRAIN_S):
+                # After the end, 2 s for the rest: one that escaped may keep the pipe open forever.
+                if code is None or (index in opened and now_s < ended_s[index] + 2.0):
                     yield index, splitter.overdue(now_s), None
                     continue
                 if index in opened:
@@ -109,10 +105,6 @@ def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str],
 
 MAXIMUM_LINE_BYTES = 8 * 1024 * 1024
 """Longer lines are split into several records, so that output without line breaks cannot fill memory."""
-PROGRESS_AGE_S = 1.0
-"""Recording interval for a progress bar that rewrites its line continuously."""
-SILENCE_S = 0.5
-"""An unfinished line (a prompt, a progress bar) is recorded after this much silence."""
 
 _LEVEL = re.compile(
     r"\b(?:"
@@ -122,13 +114,11 @@ _LEVEL = re.compile(
     r"|(?P<DEBUG>(?:DEBUG|TRACE)\b)"
     r")"
 )
-_LEVEL_SEARCH_CHARACTERS = 256
-"""Levels are at the start of a line, so do not search a line of a megabyte."""
 
 
 def detect_level(message: str) -> str | None:
-    """Return DEBUG, INFO, WARNING or ERROR if the line contains a level, else None."""
-    match = _LEVEL.search(message, 0, _LEVEL_SEARCH_CHARACTERS)
+    """Return DEBUG, INFO, WARNING or ERROR if the line begins with a level, more or less, else None."""
+    match = _LEVEL.search(message, 0, 256)
     return match.lastgroup if match else None
 
 
@@ -156,11 +146,11 @@ class LineSplitter:
         return lines + (self.finish() if len(self._pending) >= MAXIMUM_LINE_BYTES else [])
 
     def overdue(self, now_s: float) -> list[str]:
-        """Return the unfinished line if it has waited long enough to be recorded, else nothing."""
-        if now_s - self._last_data >= SILENCE_S:
+        """Return the unfinished line after half a second of silence, or each second a bar that is redrawn."""
+        if now_s - self._last_data >= 0.5:
             return self.finish()
         shown, separator, rest = self._pending.rpartition(b"\r")
-        if not shown or now_s - self._pending_since < PROGRESS_AGE_S:
+        if not shown or now_s - self._pending_since < 1.0:
             return []
         self._pending, self._pending_since = separator + rest, now_s
         return _decoded([shown])
@@ -182,7 +172,6 @@ Readers page by milliseconds and get at most 1,000 lines per page.
 """
 LINES_A_TRANSACTION = 2_000
 """The database is locked for about ten milliseconds at a time, and others can write in between."""
-RETRY_S = 0.2
 
 _logger = logging.getLogger(__name__)
 
@@ -224,5 +213,5 @@ class JobLog:
             except sqlite3.Error:
                 # Most likely the disk is full. Nothing is dropped while the emulator runs.
                 _logger.exception("log lines could not be written")
-                if self._closing.wait(RETRY_S):
+                if self._closing.wait(0.2):
                     return None

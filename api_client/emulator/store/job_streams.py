@@ -12,18 +12,6 @@ from api_client.emulator.backend import LogQuery
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetrics
 
-_LOGS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS local_logs (
-    sequence INTEGER PRIMARY KEY,
-    job_id TEXT NOT NULL,
-    timestamp_ns INTEGER NOT NULL,
-    node_rank INTEGER NOT NULL,
-    level TEXT,
-    message TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_ns, sequence);
-"""
-
 _SQLITE_INTEGER_LIMIT = 2**63 - 1
 
 
@@ -43,7 +31,17 @@ class JobLogStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        database.create(_LOGS_SCHEMA)
+        database.create("""
+CREATE TABLE IF NOT EXISTS local_logs (
+    sequence INTEGER PRIMARY KEY,
+    job_id TEXT NOT NULL,
+    timestamp_ns INTEGER NOT NULL,
+    node_rank INTEGER NOT NULL,
+    level TEXT,
+    message TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_ns, sequence);
+""")
 
     def append(self, lines: Iterable[StoredLine]) -> None:
         self._database.write_many(
@@ -81,12 +79,6 @@ def _bounded(number: int) -> int:
     return max(-_SQLITE_INTEGER_LIMIT, min(_SQLITE_INTEGER_LIMIT, number))
 
 
-_METRICS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS local_samples (
-    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, metric TEXT NOT NULL,
-    value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, metric)
-) WITHOUT ROWID;
-"""
 _MS_PER_S = 1000
 
 
@@ -114,7 +106,12 @@ class ReadSeries:
 class MetricStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        database.create(_METRICS_SCHEMA)
+        database.create("""
+CREATE TABLE IF NOT EXISTS local_samples (
+    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, metric TEXT NOT NULL,
+    value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, metric)
+) WITHOUT ROWID;
+""")
 
     def append(self, readings: Iterable[NodeReading]) -> None:
         """Add readings; a later one for the same node and moment replaces the earlier one."""
