@@ -69,14 +69,8 @@ class Platform:
         self.signer = signer
         self.clock = clock
         self.workspace_name = workspace_name
-        self._local = local
+        self.local = local
         self.backends: tuple[Backend, ...] = (local, *backends)
-
-    async def start(self) -> None:
-        await self._local.start()
-
-    async def close(self) -> None:
-        await self._local.close()
 
     # Reads
 
@@ -155,14 +149,14 @@ class Platform:
         for job in self.project_jobs(project_id):
             await self.delete_job(project_id, job.id)
         self.stores.projects.delete(project_id)
-        await self._local.forget_project(project_id)
+        await self.local.forget_project(project_id)
 
     async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
         job_id = new_id()
         self._open_sessions(job_id, spec)
-        job = await self._local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
+        job = await self.local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
         self.stores.projects.touch(project_id, self.now())
         return job
 
@@ -198,13 +192,13 @@ class Platform:
     async def preempt_job(self, job_id: str) -> TrainingJob:
         """Take the machine away from a local spot job; raise a 400 for any other job."""
         job = self.job_by_id(job_id)
-        if not self._local.owns(job_id):
+        if not self.local.owns(job_id):
             raise invalid("only jobs that run on this machine can be preempted; this one is simulated")
         if (job.availability_model or "").lower() != SPOT:
             raise invalid("only spot jobs can be preempted; this one is dedicated")
         if job.current_status not in HOLDING_STATUSES:
             raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
-        return await self._local.preempt(job_id)
+        return await self.local.preempt(job_id)
 
     def _open_sessions(self, job_id: str, spec: CheckedJobSpec) -> None:
         if sessions := new_sessions(job_id, spec, self.now()):

@@ -28,10 +28,6 @@ class Signer:
         query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
         return f"{quoted_path}?{urlencode(query)}"
 
-    def presigned_is_ours(self, quoted_path: str, expires: str, signature: str) -> bool:
-        """Return True if the signature is ours and covers this path, even if it has expired."""
-        return self._holds("GET", quoted_path, expires, signature)
-
     def upload_token(self, object_name: str, *, now_s: float) -> str:
         """Return a session token that lets its holder read and write one object until it expires."""
         expires = int(now_s) + 6 * 3600  # long enough for the largest archive
@@ -40,13 +36,14 @@ class Signer:
     def upload_token_is_valid(self, object_name: str, token: str, *, now_s: float) -> bool:
         """Return True if the token is ours, covers this object and has not expired."""
         expires, _, signature = token.partition(".")
-        return self._holds("PUT", object_name, expires, signature) and int(expires) >= now_s
+        return self.is_ours("PUT", object_name, expires, signature) and int(expires) >= now_s
 
     def _sign(self, purpose: str, subject: str, expires: int) -> str:
         text = f"{purpose}\n{subject}\n{expires}".encode(errors="surrogateescape")
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
 
-    def _holds(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
+    def is_ours(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
+        """Return True if the signature is ours and covers this purpose and path, even if it has expired."""
         if not (expires.isascii() and expires.isdigit() and len(expires) <= 18):
             return False
         expected = self._sign(purpose, subject, int(expires))

@@ -28,7 +28,7 @@ from api_client.emulator.backend import LogQuery, StoredFile, default_step_s
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import Signer
 from api_client.emulator.routes.calls import MS_PER_S, Call, read_log_query, served
-from api_client.emulator.routes.files import FILES_ROUTES
+from api_client.emulator.routes.files import READING_ROUTES
 from api_client.emulator.routes.jobs import JOBS
 from api_client.emulator.server import LOOPBACK, EmulatorServer, listen
 from api_client.emulator.store.database import Database
@@ -170,7 +170,7 @@ def recording_app(
 ) -> Starlette:
     """Return the application; the projects are in the database, and nothing is written to the folder."""
     jobs = RecordedJobs(recordings, clock)
-    stores = Stores.open(database, folder)
+    stores = Stores(database, folder)
     for recording in recordings:
         project = recording.project
         team = stores.teams.ensure(project.team_name or "Recording", recording.begin)
@@ -202,7 +202,7 @@ def recording_app(
     reads = {route: answer for route, answer in JOBS.items() if not route.is_change}
     routes = [
         *served(reads | {JOB_LOGS: logs, JOB_QUEUE: queue_context}),
-        *FILES_ROUTES,
+        *READING_ROUTES,
         Route("/{path:path}", _refuse, methods=["POST", "PUT", "PATCH", "DELETE"]),
         Route("/{path:path}", _not_recorded),
     ]

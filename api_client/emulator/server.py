@@ -139,7 +139,7 @@ async def _serve(
         objects_server = EmulatorServer(build_objects_app(platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
             with usable(folder.path):
-                await platform.start()
+                await platform.local.start()
             try:
                 if options.world == "demo":
                     with usable(folder.path):
@@ -149,7 +149,7 @@ async def _serve(
                 objects_server.should_exit = True
                 await objects
             finally:
-                await platform.close()
+                await platform.local.close()
     finally:
         database.close()
 

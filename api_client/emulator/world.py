@@ -74,7 +74,7 @@ def create_world(
 
     ``speed`` applies to the simulated jobs; ``script`` replaces those of the demo world.
     """
-    stores = Stores.open(database, data_dir)
+    stores = Stores(database, data_dir)
     stores.teams.ensure("Research", clock.now())
     local = LocalBackend(stores, data_dir, clock)
     simulated: tuple[Backend, ...] = ()

@@ -11,9 +11,8 @@ from typing import Any
 from api_client.clock import SystemClock
 from api_client.emulator import catalog
 from api_client.emulator.backend import LogQuery, StoredFile, job_metrics
-from api_client.emulator.fleet.cache_trees import cached_files
-from api_client.emulator.fleet.checkpoint_files import FAMILIES, FileSpec
 from api_client.emulator.fleet.clock import NS_PER_S, SimClock
+from api_client.emulator.fleet.files import FAMILIES, FileSpec, cached_files
 from api_client.emulator.fleet.logs import closing_lines, deploy_lines, stop_lines, window
 from api_client.emulator.fleet.metrics import run_metrics, sample_times
 from api_client.emulator.fleet.plans import STOPPED_EXIT_CODE, JobPlan, LineSource, Phase, SimRun, moment_of

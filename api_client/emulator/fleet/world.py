@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from api_client.emulator.fleet.cache_trees import CACHES, CacheTree
 from api_client.emulator.fleet.clock import NS_PER_S
+from api_client.emulator.fleet.files import CACHES, CacheTree
 from api_client.emulator.fleet.logs import (
     RunLog,
     TrainerLog,

@@ -16,7 +16,7 @@ from api_client import routes
 from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE, GpuLimit
 from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
-from api_client.emulator.routes.calls import MOMENT, TEXT, Answers, Call, api_route
+from api_client.emulator.routes.calls import MOMENT, TEXT, Call, api_route, served
 from api_client.emulator.store.stores import TeamGpuLimit
 from api_client.models import (
     ActiveJobAtSubmit,
@@ -64,15 +64,6 @@ def _bill(call: Call) -> Any:
     dates = (call.parameters.required(name, MOMENT) for name in ("start_date", "end_date"))
     start, end = (date if date.tzinfo else date.replace(tzinfo=UTC) for date in dates)
     return usage_summary(call.platform, start, end)
-
-
-def _me(call: Call) -> Any:
-    return {
-        "user_id": "emulator",
-        "email": EMULATOR_USER_EMAIL,
-        "name": "You",
-        "workspace_name": call.platform.workspace_name,
-    }
 
 
 async def _set_limit(call: Call) -> Any:
@@ -266,21 +257,28 @@ def _item(
     )
 
 
-ACCOUNT: Answers = {
-    routes.TEAMS: _teams,
-    routes.SECRETS: lambda call: {"secrets": call.platform.stores.secrets.names(call.team)},
-    routes.SET_SECRET: _upsert_secret,
-    routes.DELETE_SECRET: _delete_secret,
-    routes.INSTANCE_TYPES: lambda _: {"instance_types": INSTANCE_TYPES},
-    routes.PRICES: lambda _: {"instance_types": PRICES},
-    routes.BILL: _bill,
-    routes.ME: _me,
-    routes.LOG_OUT: lambda _: {},  # there is no login to end
-    routes.CAPACITY: lambda call: training_capacity(call.platform),
-    routes.UPDATE_CAPACITY: _set_limit,
-    routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),
-}
-OTHER_ROUTES = [
+ROUTES = [
+    *served(
+        {
+            routes.TEAMS: _teams,
+            routes.SECRETS: lambda call: {"secrets": call.platform.stores.secrets.names(call.team)},
+            routes.SET_SECRET: _upsert_secret,
+            routes.DELETE_SECRET: _delete_secret,
+            routes.INSTANCE_TYPES: lambda _: {"instance_types": INSTANCE_TYPES},
+            routes.PRICES: lambda _: {"instance_types": PRICES},
+            routes.BILL: _bill,
+            routes.ME: lambda call: {
+                "user_id": "emulator",
+                "email": EMULATOR_USER_EMAIL,
+                "name": "You",
+                "workspace_name": call.platform.workspace_name,
+            },
+            routes.LOG_OUT: lambda _: {},  # there is no login to end
+            routes.CAPACITY: lambda call: training_capacity(call.platform),
+            routes.UPDATE_CAPACITY: _set_limit,
+            routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),
+        }
+    ),
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),
     api_route("POST", "/emulator/jobs/{job_id}/preempt", _preempt),
 ]

@@ -57,9 +57,7 @@ class Call:
         """Parameters in the body, or in the query of a GET request."""
         if self._request.method != "GET":
             return Parameters(_json_object(self._body))
-        query = self._request.query_params
-        repeated = {name: query.getlist(name) for name in ("includes", "excludes") if name in query}
-        return Parameters({**query, **repeated})
+        return Parameters(dict(self._request.query_params))
 
     @property
     def base_url(self) -> str:

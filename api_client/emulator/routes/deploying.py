@@ -6,20 +6,24 @@ The render also shows if the server could start: the weights must fit the machin
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from api_client import routes
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
 from api_client.definitions.job_request import normal_gpu_type
 from api_client.emulator.answers import ApiFault, first_problem, invalid, not_found, not_served
-from api_client.emulator.catalog import instance
+from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
 from api_client.emulator.platform import Platform
+from api_client.emulator.routes.calls import TEXT, Call, api_route, served
 from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployment
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
+from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for, verdict
 
 _Text = Annotated[str, StringConstraints(min_length=0)]
@@ -258,3 +262,83 @@ def _missing_secrets(
     for variable in environment:
         if variable.is_secret_reference and platform.stores.secrets.value(team_id, variable.value) is None:
             yield f"The workspace has no secret {variable.value!r}: {variable.name} will be empty"
+
+
+DEPLOY = "create_model_version_from_inference_template"
+_OPERATION = re.compile(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", re.DOTALL)
+_NESTED = re.compile(r"\([^()]*\)|\{[^{}]*\}")
+_FIELD = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)", re.ASCII)
+
+
+def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
+    """Return the kind of a document's operation and its top-level fields by their keys in the answer.
+
+    Raises ``ApiFault`` if it has none.
+    """
+    operation = _OPERATION.fullmatch(document)
+    text, nested = operation[2] if operation else "", 1
+    while nested:
+        text, nested = _NESTED.subn(" ", text)
+    fields = {field[1] or field[2]: field[2] for field in _FIELD.finditer(text)}
+    if operation is None or not fields or not {*"{}"}.isdisjoint(text):
+        raise ApiFault(400, "GRAPHQL_VALIDATION_FAILED", "the document has no fields that can be read")
+    return operation[1] or "query", fields
+
+
+def _root(platform: Platform) -> dict[str, Any]:
+    return {
+        "teams": platform.stores.teams.all(),
+        "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
+        "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
+        "user": {"email": EMULATOR_USER_EMAIL},
+    }
+
+
+def _listed_instance(machine: InstanceType) -> dict[str, Any]:
+    fields = {
+        "id": machine.id,
+        "name": machine.name,
+        "millicpu_limit": machine.millicpu_limit,
+        "memory_limit": machine.memory_limit_mib,
+        "gpu_count": machine.gpu_count,
+        "gpu_type": machine.gpu_type,
+        "gpu_memory": machine.gpu_memory_limit_mib,
+        "default": machine is INSTANCE_TYPES[0],
+        "display_name": machine.name,
+        "node_count": 1,
+        "price": PRICES_USD_PER_MINUTE.get(machine.id),
+        "limited_capacity": None,
+    }
+    return fields | {re.sub(r"_(\w)", lambda match: match[1].upper(), name): fields[name] for name in fields}
+
+
+def _deploy(platform: Platform, variables: Mapping[str, Any]) -> dict[str, Any]:
+    truss_config, version = deploy(platform, variables.get("request"))
+    fields = version and {"id": version.id, "name": version.name, "model_id": version.model_id}
+    return {"model_version": fields, "truss_config": truss_config}
+
+
+def _answer(call: Call) -> Any:
+    document, platform = call.parameters.required("query", TEXT), call.platform
+    variables = call.parameters.values.get("variables")
+    try:
+        kind, fields = top_level_fields(document)
+        answers: dict[str, Any] = {DEPLOY: None} if kind == "mutation" else _root(platform)
+        unknown = [name for name in fields.values() if name not in answers]
+        if unknown:
+            raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
+        if kind == "mutation":
+            answers[DEPLOY] = _deploy(platform, variables if isinstance(variables, dict) else {})
+        return {"data": {key: answers[name] for key, name in fields.items()}}
+    except ApiFault as fault:
+        # GraphQL error codes where they differ from those of REST
+        code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)
+        # Errors have status 200.
+        extensions = {"code": code, "description": fault.message}
+        return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
+
+
+ROUTES = [
+    *served({routes.GRAPHQL_QUERY: _answer, routes.GRAPHQL_MUTATION: _answer}),
+    api_route("POST", "/graphql", _answer),
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,13 +12,11 @@ from api_client.emulator.formats import iso
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
-    TEXTS,
-    Answers,
     Call,
-    Parameters,
     api_route,
     read_log_query,
     read_time_range,
+    served,
 )
 from api_client.emulator.store.deployments import (
     Change,
@@ -162,62 +159,40 @@ def _not_served(_: Call) -> Any:
 
 def _logs(call: Call) -> Any:
     deployment, parameters = _deployment_of(call), call.parameters
+    filters = ("includes", "excludes", "search_pattern", "replica", "request_id", "component")
+    if not parameters.values.keys().isdisjoint(filters):
+        raise not_served("the emulator's logs of deployments can only be chosen by time and level")
     now_ms = int(call.platform.now_s() * MS_PER_S)
-    query, pattern = read_log_query(parameters, now_ms), _pattern(parameters)
-    replica = parameters.text("replica")
-    includes, excludes = _listed(parameters, "includes"), _listed(parameters, "excludes")
-    # No line here belongs to a request or a component.
-    is_elsewhere = parameters.text("request_id") or parameters.text("component")
+    query = read_log_query(parameters, now_ms)
     lines = [
         line
         for line in log_lines(deployment, until_ns=(now_ms + 1) * NS_PER_MS - 1)
         if query.start_ns <= int(line["timestamp"]) < query.end_ns
         and (query.levels is None or line.get("level") in query.levels)
-        and not is_elsewhere
-        and (not replica or line.get("replica") == replica)
-        and pattern.search(line["message"])
-        and all(part in line["message"] for part in includes)
-        and not any(part in line["message"] for part in excludes)
     ]
     return {"logs": (lines if query.direction == "asc" else lines[::-1])[: query.limit]}
 
 
-def _pattern(parameters: Parameters) -> re.Pattern[str]:
-    text = parameters.text("search_pattern") or ""
-    try:
-        if len(text) > 256:
-            raise invalid("search_pattern must not exceed 256 characters")
-        return re.compile(text)
-    except re.error as error:
-        raise invalid(f"search_pattern: {error}") from error
-
-
-def _listed(parameters: Parameters, name: str) -> list[str]:
-    texts = parameters.get(name, TEXTS) or []
-    if len(texts) > 8:
-        raise invalid(f"{name} must not hold more than 8 texts")
-    return texts
-
-
-def _config(call: Call) -> Any:
-    """Return the parsed configuration; ``raw_config`` is null because nobody wrote it as text."""
-    return {"config": json.loads(_deployment_of(call).plan.truss_config), "raw_config": None}
-
-
-MODELS: Answers = {
-    routes.MODELS: _models,
-    routes.MODEL: lambda call: _model_fields(call, _model_of(call)),
-    routes.DEPLOYMENTS: _deployments,
-    routes.DEPLOYMENT: lambda call: deployment_fields(_deployment_of(call), call.platform.now()),
-    routes.DEPLOYMENT_CONFIG: _config,
-    routes.DEPLOYMENT_LOGS: _logs,
-    routes.STARTUPS: _startups,
-    routes.PROMOTE: _promote,
-    routes.ACTIVATE: _activate,
-    routes.DEACTIVATE: _deactivate,
-    routes.RETRY: _retry,
-}
-OTHER_ROUTES = [
+ROUTES = [
+    *served(
+        {
+            routes.MODELS: _models,
+            routes.MODEL: lambda call: _model_fields(call, _model_of(call)),
+            routes.DEPLOYMENTS: _deployments,
+            routes.DEPLOYMENT: lambda call: deployment_fields(_deployment_of(call), call.platform.now()),
+            # Nobody wrote the configuration as text.
+            routes.DEPLOYMENT_CONFIG: lambda call: {
+                "config": json.loads(_deployment_of(call).plan.truss_config),
+                "raw_config": None,
+            },
+            routes.DEPLOYMENT_LOGS: _logs,
+            routes.STARTUPS: _startups,
+            routes.PROMOTE: _promote,
+            routes.ACTIVATE: _activate,
+            routes.DEACTIVATE: _deactivate,
+            routes.RETRY: _retry,
+        }
+    ),
     api_route("POST", routes.MODELS.path, _not_served),
     api_route("POST", "/v1/prepare_model_upload", _not_served),
     api_route("GET", "/v1/teams/{team_id}/models", _models),

@@ -1,6 +1,7 @@
-"""The files behind presigned URLs, and the web pages that the answers link to.
+"""Bytes: checkpoint files, the object store for archives, and the web pages that the answers link to.
 
-Files need a valid signature in the URL instead of the key.
+Files need a valid signature in the URL instead of the key. The object store has S3's calls for one object or
+a multipart upload; S3 clients use ``aws-chunked`` framing over TLS only, so bodies come as they are.
 """
 
 from __future__ import annotations
@@ -16,114 +17,23 @@ from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from api_client.emulator.answers import ApiFault, xml_fault
+from api_client import routes
+from api_client.emulator.answers import ApiFault, xml_answer, xml_fault
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.formats import iso
+from api_client.emulator.formats import iso, new_id
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
-from api_client.emulator.routes.calls import platform_of
-
-
-def refusal(request: Request, platform: Platform) -> Response | None:
-    """Return the refusal for an unauthorized read, or None if the URL is presigned and still valid.
-
-    The errors are those of S3, which distinguish an expired URL from an invalid one.
-    """
-    path = request.scope["raw_path"].decode("ascii", "replace")
-    expires = request.query_params.get(EXPIRES_PARAMETER, "")
-    signature = request.query_params.get(SIGNATURE_PARAMETER, "")
-    if platform.signer.presigned_is_ours(path, expires, signature):
-        if int(expires) >= platform.now_s():
-            return None
-        details = {
-            "X-Amz-Expires": str(platform.signer.lifetime_s),
-            "Expires": iso(datetime.fromtimestamp(int(expires), UTC)),
-            "ServerTime": iso(platform.now()),
-        }
-        return xml_fault(403, "AccessDenied", "Request has expired", details=details)
-    if not signature:
-        return xml_fault(403, "AccessDenied", "Access Denied")
-    return xml_fault(403, "SignatureDoesNotMatch", "The request signature does not match the one we made")
-
-
-PREFIX = "/checkpoint-files"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
-    """Return the URL path of a checkpoint file; any name works: dots, line breaks, invalid Unicode.
-
-    The name is encoded because clients and proxies normalize paths. The last segment is for humans only.
-    """
-    encoded = base64.urlsafe_b64encode(os.fsencode(relative_name)).decode().rstrip("=")
-    label = _UNSAFE.sub("_", relative_name.rpartition("/")[2]).lstrip(".") or "file"
-    return f"{PREFIX}/{job_id}/{node_rank}/{encoded}/{label}"
-
-
-def _get(request: Request) -> Response:
-    platform = platform_of(request)
-    refused = refusal(request, platform)
-    if refused is not None:
-        return refused
-    job_id, rank, name = request.path_params["job_id"], request.path_params["rank"], _decoded(request)
-    files: list[StoredFile] = []
-    with suppress(ApiFault):
-        files = platform.backend_of(job_id).checkpoint_files(job_id)
-    file = next((file for file in files if (file.relative_name, str(file.node_rank)) == (name, rank)), None)
-    content = None if file is None else _content(platform, file)
-    if content is None:
-        return xml_fault(404, "NoSuchKey", "The specified key does not exist.")
-    return answer_bytes(request, content)
-
-
-def _decoded(request: Request) -> str | None:
-    encoded = request.path_params["encoded"]
-    try:
-        padded = encoded + "=" * (-len(encoded) % 4)
-        return os.fsdecode(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except ValueError:
-        return None
-
-
-def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
-    """Return the file's bytes, but none from outside the data folder: a job may have created symlinks."""
-    if file.path is not None:
-        real = file.path.resolve()
-        with suppress(OSError):
-            is_inside = real.is_file() and real.is_relative_to(platform.data_dir.resolve())
-            return bytes_of_file(real) if is_inside else None
-    if file.generate is None:
-        return None
-    if file.size_bytes <= SINGLE_PART_BYTES:
-        etag = tag_of_content(file.generate(0, file.size_bytes))
-    else:
-        etag = tag_of_parts(f"{file.relative_name}:{file.modified}", file.size_bytes)
-    return StoredBytes(file.size_bytes, file.generate, etag)
-
-
-FILES_ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]
-
-
-WELCOME = """This is the bt-tui emulator: Baseten Training's REST API on this machine.
-It has no web pages: watch its jobs in the dashboard.
-"""
-
-
-PAGES_ROUTES = [
-    Route(path, lambda _: PlainTextResponse(WELCOME), methods=["GET"])
-    for path in (
-        "/",
-        "/training/{project_id}/logs/{job_id}",
-        "/models/{model_id}/logs/{deployment_id}",
-    )
-]
-
+from api_client.emulator.routes.calls import Call, base_url_of, body_of, platform_of, served
+from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
+from api_client.files import why_not_written
 
 _SINGLE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
@@ -151,7 +61,6 @@ def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
     return start, end
 
 
-CHUNK_BYTES = 1024 * 1024
 SINGLE_PART_BYTES = 8 * 1024 * 1024
 """Largest object whose entity tag is its MD5, as for single-part uploads to S3.
 
@@ -213,8 +122,8 @@ def _range_holds(request: Request, content: StoredBytes) -> bool:
 
 
 async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]:
-    for offset in range(start, end, CHUNK_BYTES):
-        chunk = await run_in_threadpool(read, offset, min(end, offset + CHUNK_BYTES))
+    for offset in range(start, end, 2**20):
+        chunk = await run_in_threadpool(read, offset, min(end, offset + 2**20))
         if not chunk:
             # The file was truncated: end early, which breaks the connection because the length was announced.
             return
@@ -253,3 +162,191 @@ def tag_of_parts(identity: str, size_bytes: int) -> str:
 
 def tag_of_content(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def refusal(request: Request, platform: Platform) -> Response | None:
+    """Return the refusal for an unauthorized read, or None if the URL is presigned and still valid.
+
+    The errors are those of S3, which distinguish an expired URL from an invalid one.
+    """
+    path = request.scope["raw_path"].decode("ascii", "replace")
+    expires = request.query_params.get(EXPIRES_PARAMETER, "")
+    signature = request.query_params.get(SIGNATURE_PARAMETER, "")
+    if platform.signer.is_ours("GET", path, expires, signature):
+        if int(expires) >= platform.now_s():
+            return None
+        details = {
+            "X-Amz-Expires": str(platform.signer.lifetime_s),
+            "Expires": iso(datetime.fromtimestamp(int(expires), UTC)),
+            "ServerTime": iso(platform.now()),
+        }
+        return xml_fault(403, "AccessDenied", "Request has expired", details=details)
+    if not signature:
+        return xml_fault(403, "AccessDenied", "Access Denied")
+    return xml_fault(403, "SignatureDoesNotMatch", "The request signature does not match the one we made")
+
+
+PREFIX = "/checkpoint-files"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
+    """Return the URL path of a checkpoint file; any name works: dots, line breaks, invalid Unicode.
+
+    The name is encoded because clients and proxies normalize paths. The last segment is for humans only.
+    """
+    encoded = base64.urlsafe_b64encode(os.fsencode(relative_name)).decode().rstrip("=")
+    label = _UNSAFE.sub("_", relative_name.rpartition("/")[2]).lstrip(".") or "file"
+    return f"{PREFIX}/{job_id}/{node_rank}/{encoded}/{label}"
+
+
+def _get_file(request: Request) -> Response:
+    platform = platform_of(request)
+    refused = refusal(request, platform)
+    if refused is not None:
+        return refused
+    job_id, rank, name = request.path_params["job_id"], request.path_params["rank"], _decoded(request)
+    files: list[StoredFile] = []
+    with suppress(ApiFault):
+        files = platform.backend_of(job_id).checkpoint_files(job_id)
+    file = next((file for file in files if (file.relative_name, str(file.node_rank)) == (name, rank)), None)
+    content = None if file is None else _content(platform, file)
+    if content is None:
+        return xml_fault(404, "NoSuchKey", "The specified key does not exist.")
+    return answer_bytes(request, content)
+
+
+def _decoded(request: Request) -> str | None:
+    encoded = request.path_params["encoded"]
+    try:
+        padded = encoded + "=" * (-len(encoded) % 4)
+        return os.fsdecode(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except ValueError:
+        return None
+
+
+def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
+    """Return the file's bytes, but none from outside the data folder: a job may have created symlinks."""
+    if file.path is not None:
+        real = file.path.resolve()
+        with suppress(OSError):
+            is_inside = real.is_file() and real.is_relative_to(platform.data_dir.resolve())
+            return bytes_of_file(real) if is_inside else None
+    if file.generate is None:
+        return None
+    if file.size_bytes <= SINGLE_PART_BYTES:
+        etag = tag_of_content(file.generate(0, file.size_bytes))
+    else:
+        etag = tag_of_parts(f"{file.relative_name}:{file.modified}", file.size_bytes)
+    return StoredBytes(file.size_bytes, file.generate, etag)
+
+
+OBJECT = "/" + BUCKET + "/{key:path}"
+_PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
+
+
+def _credentials(call: Call) -> Any:
+    """Return new credentials for a new key.
+
+    boto3 takes the two extra fields as arguments.
+    """
+    platform = call.platform
+    key = f"training/{new_id()}/archive.tgz"
+    creds = {
+        "aws_access_key_id": f"EMULATOR{new_id().upper()}",
+        "aws_secret_access_key": f"emulator-{new_id()}{new_id()}",
+        "aws_session_token": platform.signer.upload_token(f"{BUCKET}/{key}", now_s=platform.now_s()),
+        "endpoint_url": call.base_url,
+        "region_name": "us-east-1",
+    }
+    return {"s3_bucket": BUCKET, "s3_key": key, "creds": creds}
+
+
+def _may_write(request: Request) -> bool:
+    platform = platform_of(request)
+    token = request.headers.get("x-amz-security-token", "")
+    name = f"{BUCKET}/{request.path_params['key']}"
+    return platform.signer.upload_token_is_valid(name, token, now_s=platform.now_s())
+
+
+def _get_object(request: Request) -> Response:
+    platform = platform_of(request)
+    refused = None if _may_write(request) else refusal(request, platform)
+    if refused is not None:
+        return refused
+    path = platform.stores.blobs.path(BUCKET, request.path_params["key"])
+    return _missing("NoSuchKey") if path is None else answer_bytes(request, bytes_of_file(path))
+
+
+def _missing(code: str) -> Response:
+    return xml_fault(404, code, "no such object, upload, or part of it")
+
+
+async def _change(request: Request) -> Response:
+    if not _may_write(request):
+        return xml_fault(403, "AccessDenied", "these credentials do not grant access to this object")
+    blobs, key, query = platform_of(request).stores.blobs, request.path_params["key"], request.query_params
+    upload_id = query.get("uploadId")
+    try:
+        if request.method == "PUT" and upload_id is None:
+            return await _receive(request, blobs.receive(BUCKET, key))
+        if request.method == "PUT":
+            number = query.get("partNumber", "")
+            if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= MAXIMUM_PARTS):
+                return xml_fault(400, "InvalidArgument", f"partNumber must be between 1 and {MAXIMUM_PARTS}")
+            part = blobs.receive_part(upload_id or "", int(number))
+            return _missing("NoSuchUpload") if part is None else await _receive(request, part)
+        if request.method == "DELETE":
+            is_known = blobs.abort_upload(upload_id or "")
+            return Response(status_code=204) if is_known else _missing("NoSuchUpload")
+        if "uploads" in query:
+            fields = {"Bucket": BUCKET, "Key": key, "UploadId": blobs.start_upload()}
+            return xml_answer("InitiateMultipartUploadResult", fields)
+        numbers = [int(number) for number in _PART_NUMBER.findall(await body_of(request))]
+        if not numbers or numbers != sorted(set(numbers)):
+            return xml_fault(400, "InvalidPartOrder", "the parts must be listed once each, in rising order")
+        etag = await run_in_threadpool(blobs.complete_upload, upload_id or "", numbers, BUCKET, key)
+        if etag is None:
+            return _missing("NoSuchUpload")
+        location = f"{base_url_of(request)}/{BUCKET}/{quote(key)}"
+        fields = {"Bucket": BUCKET, "Key": key, "ETag": f'"{etag}"', "Location": location}
+        return xml_answer("CompleteMultipartUploadResult", fields)
+    except ObjectTooLarge as error:
+        return xml_fault(400, "EntityTooLarge", str(error))
+    except OSError as error:  # such as on a full disk; 400, because S3 clients repeat all of 5xx, for minutes
+        reason = why_not_written(error)
+        return xml_fault(400, "StorageFailed", f"the emulator can't store the object: {reason}")
+
+
+async def _receive(request: Request, incoming: IncomingObject) -> Response:
+    with incoming:
+        if "aws-chunked" in request.headers.get("content-encoding", ""):
+            return xml_fault(501, "NotImplemented", "the emulator does not accept aws-chunked bodies")
+        async for chunk in request.stream():
+            await run_in_threadpool(incoming.write, chunk)
+        incoming.keep()
+    return Response(headers={"ETag": f'"{incoming.md5}"'})
+
+
+WELCOME = """This is the bt-tui emulator: Baseten Training's REST API on this machine.
+It has no web pages: watch its jobs in the dashboard.
+"""
+
+
+READING_ROUTES = [
+    Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get_file, methods=["GET"]),
+    Route(OBJECT, _get_object, methods=["GET"]),
+]
+ROUTES = [
+    *served({routes.UPLOAD_CREDENTIALS: _credentials}),
+    *READING_ROUTES,
+    Route(OBJECT, _change, methods=["PUT", "POST", "DELETE"]),
+    *(
+        Route(path, lambda _: PlainTextResponse(WELCOME), methods=["GET"])
+        for path in (
+            "/",
+            "/training/{project_id}/logs/{job_id}",
+            "/models/{model_id}/logs/{deployment_id}",
+        )
+    ),
+]

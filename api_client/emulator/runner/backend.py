@@ -19,7 +19,7 @@ from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, jo
 from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.job_spec import requested_instance
 from api_client.emulator.runner.checkpoints import CheckpointStore
-from api_client.emulator.runner.environment import PROJECT_CACHE, DataFolders, kill_orphans
+from api_client.emulator.runner.environment import PROJECT_CACHE, DataFolders, kill_orphans, walk
 from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
 from api_client.emulator.runner.sampling import Gpus
 from api_client.emulator.store.stores import StoredJob, Stores
@@ -42,26 +42,16 @@ def list_cache(root: Path) -> list[CachedFile] | None:
     """List every file and directory below ``root`` by relative path; return None if there is no cache."""
     if not root.is_dir():
         return None
-    files = []
-    for parent, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted((*folders, *names)):
-            path = Path(parent) / name
-            try:
-                status = path.lstat()
-            except OSError:
-                continue  # deleted in the meantime
-            is_folder = stat.S_ISDIR(status.st_mode)
-            files.append(
-                CachedFile(
-                    path=path.relative_to(root).as_posix(),
-                    size_bytes=0 if is_folder else status.st_size,
-                    modified=datetime.fromtimestamp(status.st_mtime, UTC).isoformat(),
-                    file_type="directory" if is_folder else "file",
-                    permissions=stat.filemode(status.st_mode),
-                )
-            )
-    return files
+    return [
+        CachedFile(
+            path=path.relative_to(root).as_posix(),
+            size_bytes=0 if stat.S_ISDIR(status.st_mode) else status.st_size,
+            modified=datetime.fromtimestamp(status.st_mtime, UTC).isoformat(),
+            file_type="directory" if stat.S_ISDIR(status.st_mode) else "file",
+            permissions=stat.filemode(status.st_mode),
+        )
+        for path, status in walk(root)
+    ]
 
 
 STOP_ANSWER_S = 2.0
@@ -165,8 +155,8 @@ class LocalBackend:
         step = step_s if step_s and step_s > 0 else default_step_s(end_s - start_s)
         if start_s <= first_s:
             start_s = first_s - step  # the first step begins before the first sample
-        series = store.read(job_id, start_s=start_s, end_s=end_s, step_s=step)
-        return job_metrics(job, series.nodes, series.cache)
+        nodes, cache = store.read(job_id, start_s=start_s, end_s=end_s, step_s=step)
+        return job_metrics(job, nodes, cache)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         row, now = self._jobs[job_id], self._clock.now()

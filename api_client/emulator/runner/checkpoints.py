@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import shutil
 import stat
 import threading
@@ -22,7 +21,7 @@ from typing import Any
 
 from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.runner.environment import CHECKPOINTS, CannotStart, DataFolders, JobFolders
+from api_client.emulator.runner.environment import CHECKPOINTS, CannotStart, DataFolders, JobFolders, walk
 from api_client.emulator.store.stores import StoredJob, Stores
 from api_client.files import read_small_file
 from api_client.models import Checkpoint, TrainingJob
@@ -80,19 +79,16 @@ def _checkpoints_below(folders: JobFolders, node_count: int) -> list[DiskCheckpo
     files: dict[str, list[StoredFile]] = {}
     for rank in range(node_count):
         root = folders.node(rank, CHECKPOINTS)
-        for parent, children, names in os.walk(root):
-            inside = Path(parent).relative_to(root)
-            children[:] = sorted(name for name in children if inside.parts or not name.startswith("."))
-            for name in sorted(names):
-                path = Path(parent) / name
-                try:
-                    status = path.lstat()
-                except OSError:
-                    continue  # deleted in the meantime
-                if stat.S_ISREG(status.st_mode):  # a symlink could point anywhere on this machine
-                    modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
-                    file = StoredFile((inside / name).as_posix(), rank, status.st_size, modified, path)
-                    files.setdefault(inside.parts[0] if inside.parts else ROOT_CHECKPOINT, []).append(file)
+        for path, status in walk(root):
+            inside = path.relative_to(root)
+            checkpoint = inside.parts[0] if len(inside.parts) > 1 else ROOT_CHECKPOINT
+            is_hidden = checkpoint.startswith(".") and checkpoint != ROOT_CHECKPOINT
+            if (
+                stat.S_ISREG(status.st_mode) and not is_hidden
+            ):  # a symlink could point anywhere on this machine
+                modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
+                file = StoredFile(inside.as_posix(), rank, status.st_size, modified, path)
+                files.setdefault(checkpoint, []).append(file)
     checkpoints = [DiskCheckpoint(name, tuple(members)) for name, members in files.items()]
     return sorted(checkpoints, key=lambda checkpoint: (checkpoint.created_at, checkpoint.name))
 

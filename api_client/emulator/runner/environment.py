@@ -225,3 +225,13 @@ class DataFolders:
     def weights(self) -> Path:
         """Folder that keeps fetched weights for later jobs."""
         return self.data_dir / "weights"
+
+
+def walk(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield all that is below a folder, with its status; skip what is deleted in the meantime."""
+    for parent, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            path = Path(parent, name)
+            with contextlib.suppress(OSError):
+                yield path, path.lstat()

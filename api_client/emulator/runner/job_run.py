@@ -291,7 +291,8 @@ class JobRun(Thread):
         return outcome
 
     def _secret(self, name: str, user: str) -> str:
-        value = self._services.stores.secret_of(self._job.project_id, name)
+        stores = self._services.stores
+        value = stores.secrets.value(stores.team_of(self._job.project_id), name)
         if value is None:
             raise CannotStart(f"{user} refers to the secret {name!r}, which does not exist")
         return value

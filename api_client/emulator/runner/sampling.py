@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
-import os
 import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -17,24 +16,14 @@ from typing import Any
 import psutil
 
 from api_client.clock import Clock
+from api_client.emulator.runner.environment import walk
 from api_client.emulator.store.job_streams import MetricStore, NodeReading
 
 
 def disk_usage(folder: Path) -> tuple[int, float]:
-    """Return the bytes that a folder's files use on disk and their share of the disk.
-
-    Symlinks are not followed.
-    """
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):  # deleted in the meantime
-                total += (Path(parent) / name).lstat().st_blocks * 512
-    try:
-        size = shutil.disk_usage(folder).total
-    except OSError:
-        return total, 0.0
-    return total, total / size if size else 0.0
+    """Return the bytes that a folder uses on disk and their share of the disk."""
+    used_bytes = sum(status.st_blocks * 512 for _, status in walk(folder))
+    return used_bytes, used_bytes / shutil.disk_usage(folder).total
 
 
 class Gpus:

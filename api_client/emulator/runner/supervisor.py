@@ -37,7 +37,7 @@ SIGNAL_EXIT_BASE = 128
 
 
 class Node:
-    """The processes of a node: all descendants, and the first process's group."""
+    """The processes of a node: all descendants."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.grace_s = float(order["grace_s"])
@@ -63,14 +63,12 @@ class Node:
                     code = os.waitstatus_to_exitcode(status)
                     self._first.returncode = code  # otherwise Popen would wait for it again
                     self.exit_code = code if code >= 0 else SIGNAL_EXIT_BASE - code
-        # Where orphans are not adopted, some may be left in the group.
-        return self._signal_group(0)
+        return False
 
     def send(self, number: int) -> None:
         for process in self._own.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
-        self._signal_group(number)
 
     def kill(self) -> None:
         """Kill until nothing is left; processes forked meanwhile are caught in the next round."""
@@ -87,14 +85,6 @@ class Node:
         while self.collect() and time.monotonic() < deadline and KILL not in next_request():
             pass
         self.kill()
-
-    def _signal_group(self, number: int) -> bool:
-        """Signal the first process's group; return False if it has no members."""
-        try:
-            os.killpg(self._first.pid, number)
-        except (ProcessLookupError, PermissionError):  # on macOS also if only zombies are left
-            return False
-        return True
 
 
 def next_request() -> bytes:

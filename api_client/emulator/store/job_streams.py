@@ -95,14 +95,6 @@ class NodeReading:
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSeries:
-    """A job's series by node rank, and those of its cache if it was ever measured."""
-
-    nodes: dict[int, NodeSeries]
-    cache: StorageMetrics | None
-
-
 class MetricStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -122,8 +114,12 @@ CREATE TABLE IF NOT EXISTS local_samples (
         ]
         self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", rows)
 
-    def read(self, job_id: str, *, start_s: float, end_s: float, step_s: int) -> ReadSeries:
-        """Return means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
+    def read(
+        self, job_id: str, *, start_s: float, end_s: float, step_s: int
+    ) -> tuple[dict[int, NodeSeries], StorageMetrics | None]:
+        """Return the nodes' series by rank, and those of the cache if it was ever measured.
+
+        They have means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
 
         Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in every
         time range.
@@ -149,7 +145,7 @@ CREATE TABLE IF NOT EXISTS local_samples (
             series["ephemeral_storage"] = StorageMetrics.model_construct(
                 **series.get("ephemeral_storage", {})
             )
-        return ReadSeries(
+        return (
             {rank: NodeSeries.model_construct(**series) for rank, series in nodes.items()},
             StorageMetrics.model_construct(**caches[0]) if caches else None,
         )
@@ -157,8 +153,8 @@ CREATE TABLE IF NOT EXISTS local_samples (
     def span_s(self, job_id: str) -> tuple[float, float] | None:
         """Return the epoch seconds of the first and the last sample, None if there is none."""
         sql = "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?"
-        row = self._database.row(sql, (job_id,))
-        return None if row is None or row[0] is None else (row[0] / _MS_PER_S, row[1] / _MS_PER_S)
+        ((first_ms, last_ms),) = self._database.rows(sql, (job_id,))
+        return None if first_ms is None else (first_ms / _MS_PER_S, last_ms / _MS_PER_S)
 
     def forget_before(self, moment_s: float) -> None:
         self._database.write("DELETE FROM local_samples WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))

@@ -204,36 +204,18 @@ class StoredJob:
         return replace(changed, events=(*self.events, event))
 
 
-@dataclass(frozen=True)
 class Stores:
-    teams: TeamStore
-    projects: ProjectStore
-    secrets: SecretStore
-    sessions: Records[Sessions]
-    blobs: BlobStore
-    deployments: DeploymentStore
-    jobs: Records[StoredJob]
-    logs: JobLogStore
-    metrics: MetricStore
-
-    @classmethod
-    def open(cls, database: Database, data_dir: Path) -> Stores:
-        return cls(
-            teams=TeamStore(database),
-            projects=ProjectStore(database),
-            secrets=SecretStore(database, data_dir / "secrets"),
-            sessions=Records(database, "interactive_sessions", Sessions),
-            blobs=BlobStore(data_dir / "blobs"),
-            deployments=DeploymentStore(database),
-            jobs=Records(database, "local_jobs", StoredJob),
-            logs=JobLogStore(database),
-            metrics=MetricStore(database),
-        )
+    def __init__(self, database: Database, data_dir: Path) -> None:
+        self.teams = TeamStore(database)
+        self.projects = ProjectStore(database)
+        self.secrets = SecretStore(database, data_dir / "secrets")
+        self.sessions: Records[Sessions] = Records(database, "interactive_sessions", Sessions)
+        self.blobs = BlobStore(data_dir / "blobs")
+        self.deployments = DeploymentStore(database)
+        self.jobs = Records(database, "local_jobs", StoredJob)
+        self.logs = JobLogStore(database)
+        self.metrics = MetricStore(database)
 
     def team_of(self, project_id: str) -> str:
         project = self.projects.get(project_id)
         return self.teams.default().id if project is None else project.team_id
-
-    def secret_of(self, project_id: str, name: str) -> str | None:
-        """Return a secret of the project's team: a job has no other secrets."""
-        return self.secrets.value(self.team_of(project_id), name)

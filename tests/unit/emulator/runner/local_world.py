@@ -42,7 +42,7 @@ class LocalWorld:
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
         self.database = Database(folder / "emulator.db")
-        self.stores = Stores.open(self.database, folder)
+        self.stores = Stores(self.database, folder)
         self.now = CLOCK.now()
         self.team, elsewhere = (self.stores.teams.ensure(name, self.now) for name in ("ours", "theirs"))
         for project, team in ((PROJECT, self.team), (OTHER, self.team), (FOREIGN, elsewhere)):

@@ -1,4 +1,4 @@
-"""The files of the demo world's checkpoints, generated on demand.
+"""The files of the demo world's caches and checkpoints, generated on demand.
 
 JSON files have the content that their names promise. Weights have a valid safetensors header with the
 tensors of the real model, followed by noise; the same range of the same file always has the same bytes.
@@ -17,7 +17,12 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
-from api_client.emulator.fleet.training import TrainingCurves
+from pydantic import TypeAdapter
+
+from api_client.emulator.fleet.clock import NS_PER_S
+from api_client.emulator.fleet.training import TrainingCurves, mix
+from api_client.emulator.formats import moment_at
+from api_client.models import CachedFile
 
 ADAM_FACTOR = 4
 """Adam's two float32 moments are four times the size of bf16 weights."""
@@ -61,6 +66,8 @@ class ModelShape:
     vocabulary: int
     linears: tuple[tuple[str, int, int], ...]
     prefixes: tuple[str, ...]
+    library: str | None = None
+    """What peft writes into the config of an adapter for a model that is not of transformers."""
 
     def tensors(self, rank: int) -> Iterator[Tensor]:
         """Yield the weights in file order, or those of a LoRA adapter of that rank, with peft's names."""
@@ -74,13 +81,6 @@ class ModelShape:
             else:
                 yield f"{name}.weight", (out, into)
 
-    @property
-    def auto_mapping(self) -> dict[str, str] | None:
-        """Return what peft writes into an adapter's config for a model that is not of transformers."""
-        if not self.class_name.endswith("Transformer2DModel"):
-            return None
-        return {"base_model_class": self.class_name, "parent_library": "diffusers.models.transformers"}
-
     def config(self) -> dict[str, object]:
         return {
             "_name_or_path": self.name,
@@ -90,30 +90,6 @@ class ModelShape:
             "vocab_size": self.vocabulary,
             "torch_dtype": "bfloat16",
         }
-
-
-def decoder(
-    name: str, class_name: str, layers: int, hidden: int, inner: int, heads: int, vocabulary: int
-) -> ModelShape:
-    linears = (
-        ("self_attn.q_proj", hidden, heads * 128),
-        ("self_attn.k_proj", hidden, 1024),
-        ("self_attn.v_proj", hidden, 1024),
-        ("self_attn.o_proj", heads * 128, hidden),
-        ("mlp.gate_proj", hidden, inner),
-        ("mlp.up_proj", hidden, inner),
-        ("mlp.down_proj", inner, hidden),
-    )
-    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, ("model.layers",))
-
-
-def encoder(
-    name: str, class_name: str, layers: int, hidden: int, vocabulary: int, prefixes: Sequence[str]
-) -> ModelShape:
-    """Return plain transformer blocks: BERT-like, either half of Whisper, a diffusion transformer."""
-    attention = tuple((f"self_attn.{part}_proj", hidden, hidden) for part in ("q", "k", "v", "out"))
-    linears = (*attention, ("fc1", hidden, 4 * hidden), ("fc2", 4 * hidden, hidden))
-    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, tuple(prefixes))
 
 
 @lru_cache(maxsize=64)
@@ -180,6 +156,8 @@ class Family:
         """Return adapter_config.json for a LoRA family, None for others."""
         if not self.rank:
             return None
+        library = self.model.library
+        mapping = {"base_model_class": self.model.class_name, "parent_library": library}
         return {
             "base_model_name_or_path": self.model.name,
             "bias": "none",
@@ -187,9 +165,9 @@ class Family:
             "lora_dropout": 0.05,
             "peft_type": "LORA",
             "r": self.rank,
-            "auto_mapping": self.model.auto_mapping,
+            "auto_mapping": mapping if library else None,
             "target_modules": sorted(name.rsplit(".", 1)[-1] for name, _, _ in self.model.linears),
-            "task_type": None if self.model.auto_mapping else "CAUSAL_LM",
+            "task_type": None if library else "CAUSAL_LM",
         }
 
     def file_specs(self, step: int, curves: TrainingCurves) -> list[FileSpec]:
@@ -271,17 +249,40 @@ class Family:
         }
 
 
-def _families() -> dict[str, Family]:
-    data = tomllib.loads(Path(__file__).with_name("checkpoints.toml").read_text(encoding="utf-8"))
-    models = {
-        name: encoder(**fields) if "prefixes" in fields else decoder(**fields)
-        for name, fields in data["models"].items()
-    }
-    return {
-        name: Family(**fields | {"model": models[fields["model"]]})
-        for name, fields in data["families"].items()
-    }
+Files = tuple[str, int, int, int]
+"""Numbered files: template (``{n}`` from 0, ``{number}`` from 1, ``{count}``), count, size, its growth."""
+CacheTree = tuple[Files, ...]
 
 
-FAMILIES = _families()
+@lru_cache(maxsize=8)
+def cached_files(tree: CacheTree | None, epoch_ns: int) -> list[CachedFile] | None:
+    """List all files and directories of a cache, sorted by path; None if there is no cache."""
+    if tree is None:
+        return None
+    entries: dict[str, CachedFile] = {}
+    for template, count, size_bytes, growth_bytes in tree:
+        for n in range(count):
+            path, size = template.format(n=n, number=n + 1, count=count), size_bytes + n * growth_bytes
+            age_s = 3_600 + mix(len(path), size) % (12 * 86_400 - 3_600)  # up to twelve days
+            modified = moment_at(epoch_ns - age_s * NS_PER_S).isoformat()
+            for end in range(path.count("/")):
+                folder = path.rsplit("/", end + 1)[0]
+                entries.setdefault(folder, _entry(folder, 4096, modified, "directory", "drwxr-xr-x"))
+            entries[path] = _entry(path, size, modified, "file", "-rw-r--r--")
+    return [entries[path] for path in sorted(entries)]
+
+
+def _entry(path: str, size_bytes: int, modified: str, file_type: str, permissions: str) -> CachedFile:
+    return CachedFile.model_construct(
+        path=path, size_bytes=size_bytes, modified=modified, file_type=file_type, permissions=permissions
+    )
+
+
+_DATA = tomllib.loads(Path(__file__).with_name("files.toml").read_text(encoding="utf-8"))
+_MODELS = TypeAdapter(dict[str, ModelShape]).validate_python(_DATA["models"])
+CACHES = TypeAdapter(dict[str, CacheTree]).validate_python(_DATA["caches"])
+"""Cache contents by project; a project that is not listed has no cache."""
+FAMILIES = {
+    name: Family(**fields | {"model": _MODELS[fields["model"]]}) for name, fields in _DATA["families"].items()
+}
 """Checkpoint families written by the demo world's jobs."""
