@@ -13,11 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from api_client.emulator.__main__ import main
-from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.files import CacheTree
 from api_client.emulator.fleet.logs import periodic_lines
 from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
-from api_client.emulator.fleet.training import curves, mix
+from api_client.emulator.fleet.training import NS_PER_S, curves, mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild
 from api_client.models import JobStatus

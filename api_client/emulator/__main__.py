@@ -10,8 +10,7 @@ from pathlib import Path
 from api_client.emulator.data_folder import EmulatorStartError
 from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
-from api_client.emulator.server import EmulatorOptions, serve
-from api_client.emulator.world import WORLDS
+from api_client.emulator.server import WORLDS, EmulatorOptions, serve
 
 
 def main(words: Sequence[str] | None = None, script: DemoScript | None = None) -> int:

@@ -50,10 +50,6 @@ from api_client.recordings.processes import start
 from api_client.recordings.reading import CHECKPOINTS, Recording
 from api_client.routes import JOB_LOGS, JOB_QUEUE
 
-DEFAULT_METRICS_S = 3_600
-START_S = 10.0
-"""Maximum time for the server to start."""
-
 
 class RecordedJobs:
     """The jobs of some recordings, as they were at the time of the clock; implements ``JobRunner``."""
@@ -103,7 +99,7 @@ class RecordedJobs:
         now_s, begin_s = self._clock.now().timestamp(), recording.begin.timestamp()
         end_s = now_s if end_s is None else min(end_s, now_s)
         if start_s is None:
-            start_s = begin_s if job.is_finished else end_s - DEFAULT_METRICS_S
+            start_s = begin_s if job.is_finished else end_s - 3_600
         start_s = max(start_s, begin_s)
         step_s = step_s or default_step_s(max(end_s - start_s, 0.0))
         return recording.metrics.select(
@@ -230,7 +226,7 @@ def serve_recordings(recordings: Sequence[Recording], clock: Playback) -> Iterat
             target=lambda: asyncio.run(server.serve(sockets=[listener])), name="recording", daemon=True
         )
         thread.start()
-        started.wait(START_S)
+        started.wait(10.0)
         try:
             yield ServedRecordings(f"http://{LOOPBACK}:{listener.getsockname()[1]}", key, clock)
         finally:

@@ -1,4 +1,7 @@
-"""The emulator's server process: it serves until it is stopped or its parent process ends."""
+"""The emulator's server process: it serves a world until it is stopped or its parent process ends.
+
+There are two worlds: the demo (simulated jobs and a real one) and an empty workspace.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,13 +21,19 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from api_client.clock import SystemClock
+from api_client.clock import Clock, SystemClock
 from api_client.emulator.app import build_app, build_objects_app
+from api_client.emulator.backend import Backend
 from api_client.emulator.data_folder import DataFolder, EmulatorStartError, remove_tree, usable
-from api_client.emulator.fleet.world import DemoScript
+from api_client.emulator.demo_job import demo_job_spec
+from api_client.emulator.fleet.backend import FleetBackend
+from api_client.emulator.fleet.clock import open_sim_clock
+from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript
+from api_client.emulator.platform import Platform
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
+from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.database import Database
-from api_client.emulator.world import create_world, start_real_job
+from api_client.emulator.store.stores import Stores
 from api_client.listening import ConnectionLimit
 
 LOOPBACK = "127.0.0.1"
@@ -33,6 +42,52 @@ KEEP_ALIVE_S = 75.0
 
 Longer than the poll interval of any client, so that a poll never meets a closing connection.
 """
+
+
+WORLDS = ("demo", "empty")
+"""``demo``: simulated jobs of a whole team and one real job. ``empty``: only submitted jobs."""
+
+
+async def start_real_job(platform: Platform) -> None:
+    """Start the demo's real job when this world is first served; a deleted one is not recreated."""
+    team = platform.stores.teams.default()
+    if not platform.stores.projects.was_named("digits", team.id):
+        project = platform.upsert_project("digits", team)
+        await platform.create_job(project.id, demo_job_spec())
+
+
+def create_world(
+    kind: str,
+    *,
+    database: Database,
+    data_dir: Path,
+    signer: Signer,
+    clock: Clock,
+    speed: float,
+    script: DemoScript | None = None,
+) -> Platform:
+    """Create the world of this kind from the data folder.
+
+    ``speed`` applies to the simulated jobs; ``script`` replaces those of the demo world.
+    """
+    stores = Stores(database, data_dir)
+    team = stores.teams.ensure("Research", clock.now())
+    simulated: list[Backend] = []
+    if kind == "demo":
+        sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
+        fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script or DEMO_SCRIPT)
+        for project in fleet.stored_projects(team.id):
+            stores.projects.add(project)
+        simulated.append(fleet)
+    return Platform(
+        stores=stores,
+        data_dir=data_dir,
+        signer=signer,
+        clock=clock,
+        local=LocalBackend(stores, data_dir, clock),
+        backends=simulated,
+        workspace_name={"demo": "Demo (emulator)", "empty": "Emulator"}[kind],
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +165,7 @@ async def _serve(
     with usable(folder.path):
         key, signing_key = folder.api_key(options.key), folder.signing_key()
         database = Database(folder.database_path)
-    try:
+    with closing(database):
         with usable(folder.path):
             platform = create_world(
                 options.world,
@@ -138,11 +193,10 @@ async def _serve(
         server = EmulatorServer(build_app(platform, key=key), on_started=announce)
         objects_server = EmulatorServer(build_objects_app(platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
-            with usable(folder.path):
-                await platform.local.start()
             try:
-                if options.world == "demo":
-                    with usable(folder.path):
+                with usable(folder.path):
+                    await platform.local.start()
+                    if options.world == "demo":
                         await start_real_job(platform)
                 objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
                 await server.serve(sockets=[listener])
@@ -150,8 +204,6 @@ async def _serve(
                 await objects
             finally:
                 await platform.local.close()
-    finally:
-        database.close()
 
 
 class HeadTimedProtocol(H11Protocol):

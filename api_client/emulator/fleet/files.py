@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.training import TrainingCurves, mix
+from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves, mix
 from api_client.emulator.formats import moment_at
 from api_client.models import CachedFile
 

@@ -13,9 +13,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.plans import LineSource, SimRun
-from api_client.emulator.fleet.training import StepSchedule, mix, smooth, uniform
+from api_client.emulator.fleet.training import NS_PER_S, StepSchedule, mix, smooth, uniform
 from api_client.models import JobStatus
 
 
@@ -98,8 +97,6 @@ def _keys(source: LineSource, number: int, indexes: range) -> Iterator[tuple[int
         yield source.stamp(index), number, index
 
 
-_BAR_CELLS = 10
-
 RunLog = Callable[[SimRun], Sequence[LineSource]]
 """Lines of a run: those of its trainer, or of an incident."""
 
@@ -133,8 +130,8 @@ def _elapsed_s(of: Values) -> float:
 def _bar(of: Values) -> str:
     """Return a bar like tqdm's, without its end: `` 46%|████▌  | 4120/9000 [6:12:03<7:10:44, 5.30s/it``."""
     step, total, elapsed_s = of.step, of.pace.total_steps, _elapsed_s(of)
-    full, part = divmod(int(step / total * _BAR_CELLS * 8), 8)
-    cells = ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(_BAR_CELLS)
+    full, part = divmod(int(step / total * 80), 8)
+    cells = ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(10)
     step_s = elapsed_s / step
     rate = f"{step_s:5.2f}s/it" if step_s >= 1 else f"{1 / step_s:5.2f}it/s"
     times = f"{_duration(elapsed_s)}<{_duration(step_s * (total - step))}, {rate}"

@@ -7,12 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.training import TrainingCurves
+from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves
 from api_client.models import WAITING_STATUSES, InstanceType, JobStatus
 
-STOPPED_EXIT_CODE = 143
-"""Exit code of a stopped process group: 128 + SIGTERM."""
 _NOTHING: Mapping[int, float] = MappingProxyType({})
 
 

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from math import cos, inf, nan, pi
 
-from api_client.emulator.fleet.clock import NS_PER_S
-
+NS_PER_S = 1_000_000_000
 _MASK = (1 << 64) - 1
-_UNIT_BITS = 53
 
 TABLE_SIZE = 4096
 # Odd and far from a power of two, so that neighboring seeds read different parts of the table.
@@ -31,7 +29,7 @@ def mix(seed: int, index: int = 0) -> int:
 
 
 def uniform(seed: int, index: int = 0) -> float:
-    return (mix(seed, index) >> (64 - _UNIT_BITS)) / (1 << _UNIT_BITS)
+    return (mix(seed, index) >> 11) / 2**53
 
 
 def centered(seed: int, index: int = 0) -> float:

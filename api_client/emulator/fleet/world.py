@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from api_client.emulator.fleet.clock import NS_PER_S
 from api_client.emulator.fleet.files import CACHES, CacheTree
 from api_client.emulator.fleet.logs import (
     RunLog,
@@ -24,11 +23,10 @@ from api_client.emulator.fleet.logs import (
     warns,
 )
 from api_client.emulator.fleet.plans import End, JobPlan, Load, Saves, Scenario, Stage
-from api_client.emulator.fleet.training import curves
+from api_client.emulator.fleet.training import NS_PER_S, curves
 from api_client.emulator.formats import ID_ALPHABET, ID_LENGTH
 from api_client.models import JobStatus
 
-TEAM_NAME = "Research"
 _STATUS = "TRAINING_JOB_"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found
-from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE, GpuLimit
+from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE
 from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
 from api_client.emulator.routes.calls import MOMENT, TEXT, Call, api_route, served
 from api_client.emulator.store.stores import TeamGpuLimit
@@ -41,7 +41,7 @@ from api_client.models.billing import TRAINING_JOB
 
 
 def _teams(call: Call) -> Any:
-    name = call.parameters.text("name")
+    name = call.parameters.get("name", TEXT)
     return {"teams": [team for team in call.platform.stores.teams.all() if name in (None, "", team.name)]}
 
 
@@ -70,7 +70,7 @@ async def _set_limit(call: Call) -> Any:
     team = call.platform.team(call.parameters.required("team_id", TEXT))
     gpu_type = call.parameters.required("gpu_type", TEXT)
     max_gpus = call.parameters.integer("max_gpus", maximum=100_000)
-    if gpu_type not in {limit.gpu_type for limit in GPU_LIMITS}:
+    if gpu_type not in GPU_LIMITS:
         raise not_found("GPU type", gpu_type)
     if max_gpus is not None:
         call.platform.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, call.platform.now())
@@ -95,9 +95,9 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
             used[team_id, job.instance_type.gpu_type or "", is_spot] += job.total_gpus
     teams = platform.stores.teams.all()
 
-    def limit_of(team: Team, limit: GpuLimit) -> int:
-        own = platform.stores.teams.gpu_limit(team.id, limit.gpu_type)
-        return limit.limit if own is None else own.max_gpus
+    def limit_of(team: Team, gpu_type: str) -> int:
+        own = platform.stores.teams.gpu_limit(team.id, gpu_type)
+        return GPU_LIMITS[gpu_type][1] if own is None else own.max_gpus
 
     def usage(gpu_type: str, *among: Team) -> dict[str, int]:
         dedicated, spot = (sum(used[team.id, gpu_type, kind] for team in among) for kind in (False, True))
@@ -107,24 +107,24 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
     return TrainingCapacity(
         gpu_capacities=[
             GpuCapacity(
-                gpu_type=limit.gpu_type,
-                baseline=limit.baseline,
-                limit=limit.limit,
-                **usage(limit.gpu_type, *teams),
+                gpu_type=gpu_type,
+                baseline=baseline,
+                limit=limit,
+                **usage(gpu_type, *teams),
             )
-            for limit in GPU_LIMITS
+            for gpu_type, (baseline, limit) in GPU_LIMITS.items()
         ],
         team_gpu_capacities=[
             TeamGpuCapacity(
                 team_id=team.id,
                 team_name=team.name,
-                gpu_type=limit.gpu_type,
+                gpu_type=gpu_type,
                 baseline=0,
-                limit=limit_of(team, limit),
-                **usage(limit.gpu_type, team),
+                limit=limit_of(team, gpu_type),
+                **usage(gpu_type, team),
             )
             for team in teams
-            for limit in GPU_LIMITS
+            for gpu_type in GPU_LIMITS
         ],
     )
 
@@ -172,7 +172,7 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
         if shown_id == job_id or (event.created and submitted_at <= event.created <= window_end)
     ]
     pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
-    limit = next((limit for limit in GPU_LIMITS if limit.gpu_type == gpu_type), None)
+    limit = TeamGpuLimit(GPU_LIMITS[gpu_type][1], submitted_at) if gpu_type in GPU_LIMITS else None
     team_limit = platform.stores.teams.gpu_limit(platform.stores.team_of(target.project_id), gpu_type or "")
     return QueueContext(
         target_job_id=job_id,
@@ -182,7 +182,7 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
         submitted_at=submitted_at,
         released_at=released_at,
         pending_seconds=pending_s,
-        org_capacity=limit and _at_submit(limit.gpu_type, TeamGpuLimit(limit.limit, submitted_at)),
+        org_capacity=limit and _at_submit(gpu_type or "", limit),
         team_capacity=team_limit and _at_submit(gpu_type or "", team_limit),
         active_at_submit=active,
         pending_ahead_at_submit=sorted(ahead, key=lambda job: -job.priority),

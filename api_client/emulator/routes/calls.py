@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route as ServedRoute
 
 from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, invalid
-from api_client.emulator.backend import LogQuery
+from api_client.emulator.backend import Backend, LogQuery
 from api_client.emulator.platform import Platform
 from api_client.models import Team, TrainingJob
 from api_client.routes import Route
@@ -45,6 +45,11 @@ class Call:
     def job(self) -> TrainingJob:
         """Job in the path; raises a 404 if its project does not have it."""
         return self.platform.job(*self.ids)
+
+    @property
+    def backend(self) -> Backend:
+        """Source of the job in the path; raises a 404 if its project does not have it."""
+        return self.platform.backend_of(self.job.id)
 
     @property
     def team(self) -> Team:
@@ -140,7 +145,6 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 Value = TypeVar("Value")
-END_OF_9999_MS = 253_402_300_799_999
 TEXT = TypeAdapter(Annotated[str, Strict()])
 TEXTS = TypeAdapter(list[Annotated[str, Strict()]])
 OBJECT = TypeAdapter(dict[str, Any])
@@ -172,17 +176,15 @@ class Parameters:
             raise invalid(f"{name} is required")
         return value
 
-    def text(self, name: str) -> str | None:
-        return self.get(name, TEXT)
-
-    def integer(self, name: str, *, minimum: int = 0, maximum: int = END_OF_9999_MS) -> int | None:
+    def integer(self, name: str, *, minimum: int = 0, maximum: int = 253_402_300_799_999) -> int | None:
+        """Return a whole number; the default bounds are those of milliseconds up to the year 9999."""
         number = self.get(name, INTEGER)
         if number is not None and not minimum <= number <= maximum:
             raise invalid(f"{name} must be between {minimum} and {maximum}")
         return number
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        value = self.text(name)
+        value = self.get(name, TEXT)
         if value and value not in options:
             raise invalid(f"{name} must be one of {', '.join(options)}")
         return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ from api_client.emulator.answers import ApiFault, first_problem, invalid, not_fo
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes.calls import TEXT, Call, api_route, served
-from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployment
+from api_client.emulator.store.deployments import DeploymentPlan
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for, verdict
@@ -115,7 +115,12 @@ def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequen
         return f"RuntimeError: Failed to infer device type: {machine.name} has no GPU"
     weight_bytes = 0
     for checkpoint in checkpoints:
-        name, files = checkpoint.checkpoint_id, _files_of_first_node(platform, checkpoint.training_job_id)
+        name, job_id = checkpoint.checkpoint_id, checkpoint.training_job_id
+        files = [
+            CheckpointFile(relative_file_name=file.relative_name, size_bytes=file.size_bytes)
+            for file in platform.backend_of(job_id).checkpoint_files(job_id)
+            if file.node_rank == 0
+        ]
         if files and verdict(name, files) != "weights":
             return (
                 f"RuntimeError: Cannot find any model weights in checkpoint {name!r}:"
@@ -131,15 +136,6 @@ def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequen
             f" GiB, {machine.name} has {memory_bytes / 2**30:.0f} GiB"
         )
     return None
-
-
-def _files_of_first_node(platform: Platform, job_id: str) -> list[CheckpointFile]:
-    """Return the files that a server gets."""
-    return [
-        CheckpointFile(relative_file_name=file.relative_name, size_bytes=file.size_bytes)
-        for file in platform.backend_of(job_id).checkpoint_files(job_id)
-        if file.node_rank == 0
-    ]
 
 
 def render(
@@ -228,7 +224,7 @@ def _path_of(checkpoint: Checkpoint) -> PurePosixPath:
     return PurePosixPath("rank-0", checkpoint.checkpoint_id)
 
 
-def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | None]:
+def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
     """Execute the mutation's ``request``; if this raises an ``ApiFault``, nothing was created.
 
     Returns the rendered configuration as JSON text and the deployment, None for a dry run. The model
@@ -245,7 +241,7 @@ def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | Non
     team_id = platform.stored_project(platform.job_by_id(checkpoints[0].training_job_id).project_id).team_id
     config = json.dumps(render(model_name, machine, checkpoints, environment))
     if request.dry_run:
-        return config, None
+        return {"model_version": None, "truss_config": config}
     plan = DeploymentPlan(
         instance_type_id=machine.id,
         truss_config=config,
@@ -253,7 +249,9 @@ def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | Non
         warnings=tuple(_missing_secrets(platform, team_id, environment)),
         failure=startup_error(platform, machine, checkpoints),
     )
-    return config, platform.stores.deployments.add(model_name, team_id, plan, platform.now())
+    version = platform.stores.deployments.add(model_name, team_id, plan, platform.now())
+    fields = {"id": version.id, "name": version.name, "model_id": version.model_id}
+    return {"model_version": fields, "truss_config": config}
 
 
 def _missing_secrets(
@@ -285,15 +283,6 @@ def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
     return operation[1] or "query", fields
 
 
-def _root(platform: Platform) -> dict[str, Any]:
-    return {
-        "teams": platform.stores.teams.all(),
-        "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
-        "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
-        "user": {"email": EMULATOR_USER_EMAIL},
-    }
-
-
 def _listed_instance(machine: InstanceType) -> dict[str, Any]:
     fields = {
         "id": machine.id,
@@ -312,23 +301,26 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
     return fields | {re.sub(r"_(\w)", lambda match: match[1].upper(), name): fields[name] for name in fields}
 
 
-def _deploy(platform: Platform, variables: Mapping[str, Any]) -> dict[str, Any]:
-    truss_config, version = deploy(platform, variables.get("request"))
-    fields = version and {"id": version.id, "name": version.name, "model_id": version.model_id}
-    return {"model_version": fields, "truss_config": truss_config}
-
-
 def _answer(call: Call) -> Any:
     document, platform = call.parameters.required("query", TEXT), call.platform
     variables = call.parameters.values.get("variables")
     try:
         kind, fields = top_level_fields(document)
-        answers: dict[str, Any] = {DEPLOY: None} if kind == "mutation" else _root(platform)
+        answers: dict[str, Any] = {
+            "teams": platform.stores.teams.all(),
+            "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
+            "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
+            "user": {"email": EMULATOR_USER_EMAIL},
+        }
+        if kind == "mutation":
+            answers = {DEPLOY: None}
         unknown = [name for name in fields.values() if name not in answers]
         if unknown:
             raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
         if kind == "mutation":
-            answers[DEPLOY] = _deploy(platform, variables if isinstance(variables, dict) else {})
+            answers[DEPLOY] = deploy(
+                platform, variables.get("request") if isinstance(variables, dict) else None
+            )
         return {"data": {key: answers[name] for key, name in fields.items()}}
     except ApiFault as fault:
         # GraphQL error codes where they differ from those of REST

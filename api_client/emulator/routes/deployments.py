@@ -12,6 +12,7 @@ from api_client.emulator.formats import iso
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
+    TEXT,
     Call,
     api_route,
     read_log_query,
@@ -69,7 +70,7 @@ def _model_fields(call: Call, model: StoredModel) -> dict[str, Any]:
 
 def _models(call: Call) -> Any:
     team_id = call.team.id if "team_id" in call.path else None
-    name = call.parameters.text("name")
+    name = call.parameters.get("name", TEXT)
     models = [
         _model_fields(call, model)
         for model in reversed(_store(call).models.all())
@@ -85,7 +86,7 @@ def _delete_model(call: Call) -> Any:
 
 
 def _deployments(call: Call) -> Any:
-    name, now = call.parameters.text("name"), call.platform.now()
+    name, now = call.parameters.get("name", TEXT), call.platform.now()
     deployments = [
         deployment for deployment in _model_of(call).deployments if name in (None, "", deployment.name)
     ]

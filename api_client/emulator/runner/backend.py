@@ -76,20 +76,17 @@ class LocalBackend:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         environ = dict(os.environ if environ is None else environ)
-        self._clock = clock
-        self._stores = stores
+        folders = DataFolders(data_dir.absolute(), stores.team_of)
         self._jobs = stores.jobs
-        self._folders = DataFolders(data_dir.absolute(), stores.team_of)
-        self._checkpoints = CheckpointStore(stores, self._folders, max_running_nodes, clock.monotonic)
-        self._services = RunServices(
+        self._shared = RunServices(
             stores=stores,
             clock=clock,
             gpus=Gpus(environ),
             environ=environ,
             stop_grace_s=stop_grace_s,
             max_nodes=max_running_nodes,
-            checkpoints=self._checkpoints,
-            folders=self._folders,
+            checkpoints=CheckpointStore(stores, folders, max_running_nodes, clock.monotonic),
+            folders=folders,
         )
         self._runs: dict[str, JobRun] = {}
         self._closing = False
@@ -102,12 +99,12 @@ class LocalBackend:
         """Recover jobs of an earlier emulator: waiting jobs stay queued, running ones become FAILED."""
         for row in self._jobs.all():
             if not row.job.is_finished and row.job.current_status != JobStatus.PENDING:
-                folders = self._folders.job(row.job.id)
+                folders = self._shared.folders.job(row.job.id)
                 await asyncio.to_thread(kill_orphans, folders.root)
                 await asyncio.to_thread(folders.wipe)
                 restarted = "the emulator was restarted while this job ran"
                 self._enter(row.job.id, Outcome(JobStatus.FAILED, restarted))
-        self._stores.metrics.forget_before((self._clock.now() - timedelta(days=30)).timestamp())
+        self._shared.stores.metrics.forget_before((self._shared.clock.now() - timedelta(days=30)).timestamp())
         self._admit()
 
     async def close(self) -> None:
@@ -137,7 +134,7 @@ class LocalBackend:
         return self._jobs[job_id].spec
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        return self._stores.logs.read(job_id, wanted)
+        return self._shared.stores.logs.read(job_id, wanted)
 
     def log_is_complete(self, job_id: str) -> bool:
         return self._jobs[job_id].job.is_finished
@@ -146,7 +143,11 @@ class LocalBackend:
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
         """Return means per step; an open range covers the whole run, up to its end or to now."""
-        job, now_s, store = self.job(job_id), self._clock.now().timestamp(), self._stores.metrics
+        job, now_s, store = (
+            self.job(job_id),
+            self._shared.clock.now().timestamp(),
+            self._shared.stores.metrics,
+        )
         first_s, last_s = store.span_s(job_id) or (now_s, now_s)
         if end_s is None:
             end_s = last_s + 1 if job.is_finished else now_s
@@ -159,28 +160,28 @@ class LocalBackend:
         return job_metrics(job, nodes, cache)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        row, now = self._jobs[job_id], self._clock.now()
+        row, now = self._jobs[job_id], self._shared.clock.now()
         return [
             checkpoint.describe(job_id, is_settled=row.job.is_finished or checkpoint.is_settled(now))
-            for checkpoint in self._checkpoints.of(row)
+            for checkpoint in self._shared.checkpoints.of(row)
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        checkpoints = self._checkpoints.of(self._jobs[job_id])
+        checkpoints = self._shared.checkpoints.of(self._jobs[job_id])
         return [file for checkpoint in checkpoints for file in checkpoint.files]
 
     def events(self, job_id: str) -> list[QueueEvent]:
         return list(self._jobs[job_id].events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        return list_cache(self._folders.cache(project_id) / PROJECT_CACHE)
+        return list_cache(self._shared.folders.cache(project_id) / PROJECT_CACHE)
 
     # Actions
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
         """Store a job; it starts now if there is room, otherwise it becomes PENDING."""
         parsed = read_job_request(spec)
-        now = self._clock.now()
+        now = self._shared.clock.now()
         job = TrainingJob(
             id=job_id,
             current_status=JobStatus.PENDING,
@@ -222,24 +223,21 @@ class LocalBackend:
         """Change ``priority`` or ``availability_model`` of a waiting job; leave other jobs unchanged."""
         with self._lock:
             if self._jobs[job_id].job.current_status == JobStatus.PENDING:
-                self._jobs.put(job_id, self._jobs[job_id].changed(self._clock.now(), **changes))
+                self._jobs.put(job_id, self._jobs[job_id].changed(self._shared.clock.now(), **changes))
                 self._admit()
         return self.job(job_id)
 
     async def forget_project(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project."""
-        await asyncio.to_thread(remove_tree, self._folders.cache(project_id))
+        await asyncio.to_thread(remove_tree, self._shared.folders.cache(project_id))
 
     async def delete(self, job_id: str) -> None:
         await self._end(job_id, STOPPED, timeout_s=None, kill=True)
         self._jobs.delete(job_id)
-        self._checkpoints.forget(job_id)
-        await asyncio.to_thread(self._forget, job_id)
-
-    def _forget(self, job_id: str) -> None:
-        self._stores.logs.delete(job_id)
-        self._stores.metrics.delete(job_id)
-        remove_tree(self._folders.job(job_id).root)
+        self._shared.checkpoints.forget(job_id)
+        self._shared.stores.metrics.delete(job_id)
+        await asyncio.to_thread(self._shared.stores.logs.delete, job_id)
+        await asyncio.to_thread(remove_tree, self._shared.folders.job(job_id).root)
 
     async def _end(
         self, job_id: str, outcome: Outcome, *, timeout_s: float | None, kill: bool = False
@@ -261,7 +259,7 @@ class LocalBackend:
         jobs can't starve a large one. One that is too large for this machine starts, to report that.
         """
         with self._lock:
-            nodes, most = 0, self._services.max_nodes
+            nodes, most = 0, self._shared.max_nodes
             rows = [row for row in self._jobs.all() if not row.job.is_finished and not self._closing]
             rows.sort(key=lambda row: (row.job.id not in self._runs, -(row.job.priority or 0)))
             for row in rows:
@@ -273,7 +271,7 @@ class LocalBackend:
     def _begin(self, row: StoredJob) -> None:
         job_id = row.job.id
         self._enter(job_id, Outcome(JobStatus.CREATED))
-        run = JobRun(row.job, read_job_request(row.spec), self._services, partial(self._entered, job_id))
+        run = JobRun(row.job, read_job_request(row.spec), self._shared, partial(self._entered, job_id))
         self._runs[job_id] = run
         run.start()
 
@@ -282,19 +280,19 @@ class LocalBackend:
         with self._lock:
             self._enter(job_id, outcome)
             if is_finished(outcome.status):
-                self._checkpoints.forget(job_id)
+                self._shared.checkpoints.forget(job_id)
                 self._runs.pop(job_id)
                 self._admit()
 
     def _enter(self, job_id: str, outcome: Outcome) -> None:
         entered = self._jobs[job_id].entered(
-            outcome.status, self._clock.now(), outcome.message, outcome.exit_code
+            outcome.status, self._shared.clock.now(), outcome.message, outcome.exit_code
         )
         self._jobs.put(job_id, entered)
 
     def _shown(self, row: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which only the disk can tell."""
-        checkpoints, now = self._checkpoints.of(row) if row.has_run else [], self._clock.now()
+        checkpoints, now = self._shared.checkpoints.of(row) if row.has_run else [], self._shared.clock.now()
         if not checkpoints:
             return row.job
         is_synced = row.job.is_finished or all(checkpoint.is_settled(now) for checkpoint in checkpoints)

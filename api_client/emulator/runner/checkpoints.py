@@ -27,9 +27,6 @@ from api_client.files import read_small_file
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 
-FRESH_S = 1.0
-"""Time after which a running job's folders are scanned again."""
-
 
 @dataclass(frozen=True, slots=True)
 class DiskCheckpoint:
@@ -113,7 +110,7 @@ class CheckpointStore:
         self._scans: dict[str, tuple[float, list[DiskCheckpoint]]] = {}
 
     def of(self, row: StoredJob) -> list[DiskCheckpoint]:
-        """Return a job's checkpoints, oldest first; for a running job up to ``FRESH_S`` old."""
+        """Return a job's checkpoints, oldest first; for a running job up to a second old."""
         request = read_job_request(row.spec)
         if not request.checkpointing or request.node_count > self._max_nodes:
             return []
@@ -122,7 +119,7 @@ class CheckpointStore:
             expires_s, checkpoints = self._scans.get(row.job.id, (0.0, []))
             if now_s >= expires_s:
                 checkpoints = _checkpoints_below(self._folders.job(row.job.id), request.node_count)
-                expires_s = math.inf if row.job.is_finished else now_s + FRESH_S
+                expires_s = math.inf if row.job.is_finished else now_s + 1.0
                 self._scans[row.job.id] = expires_s, checkpoints
             return checkpoints
 

@@ -98,10 +98,7 @@ class JobRun(Thread):
         if kill:
             self._job_log.give_up()
         for process in tuple(self._processes):
-            if kill:
-                process.kill()
-            else:
-                process.stop()
+            process.end(kill=kill)
 
     def run(self) -> None:
         """Run to the end. Every failure becomes an outcome, and no process is left behind."""
@@ -271,7 +268,7 @@ class JobRun(Thread):
             raise CannotStart(f"can't start a process: {error}") from error
         self._processes.append(process)
         if self._requested_end:
-            process.kill()  # the request arrived while it was starting
+            process.end(kill=True)  # the request arrived while it was starting
         return process
 
     def _watch(self) -> Outcome:
@@ -287,7 +284,7 @@ class JobRun(Thread):
             if time.monotonic() > stop_s:
                 stop_s = inf
                 for process in self._processes:
-                    process.stop()
+                    process.end()
         return outcome
 
     def _secret(self, name: str, user: str) -> str:

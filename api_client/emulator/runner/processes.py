@@ -19,7 +19,7 @@ from pathlib import Path
 from api_client.clock import Clock
 from api_client.emulator.formats import epoch_ns
 from api_client.emulator.runner import supervisor
-from api_client.emulator.store.job_streams import JobLogStore, StoredLine
+from api_client.emulator.store.job_streams import JobLogStore, LogRow
 
 
 class Supervised:
@@ -50,12 +50,9 @@ class Supervised:
         """Process id of the supervisor, the ancestor of all processes."""
         return self._supervisor.pid
 
-    def stop(self) -> None:
-        """Ask all processes to exit; kill those that remain after the grace period."""
-        self._send(supervisor.STOP)
-
-    def kill(self) -> None:
-        self._send(supervisor.KILL)
+    def end(self, *, kill: bool = False) -> None:
+        """Kill all processes, or ask them to exit and kill those that remain after the grace period."""
+        self._send(supervisor.KILL if kill else supervisor.STOP)
 
     def exit_code(self) -> int | None:
         """Return the exit code, 128 + N for signal N; None while it runs."""
@@ -189,15 +186,10 @@ class JobLog:
     def write(self, node_rank: int, messages: Sequence[str]) -> None:
         for start in range(0, len(messages), LINES_A_TRANSACTION):
             first_ns = max(epoch_ns(self._clock.now()), self._next_ns)
+            page = messages[start : start + LINES_A_TRANSACTION]
             lines = [
-                StoredLine(
-                    self._job_id,
-                    first_ns + number * MINIMUM_SPACING_NS,
-                    node_rank,
-                    detect_level(message),
-                    message,
-                )
-                for number, message in enumerate(messages[start : start + LINES_A_TRANSACTION])
+                (self._job_id, first_ns + number * MINIMUM_SPACING_NS, node_rank, detect_level(text), text)
+                for number, text in enumerate(page)
             ]
             self._next_ns = first_ns + len(lines) * MINIMUM_SPACING_NS
             self._append(lines)
@@ -206,7 +198,7 @@ class JobLog:
         """Drop lines that can't be written, instead of trying again."""
         self._closing.set()
 
-    def _append(self, lines: list[StoredLine]) -> None:
+    def _append(self, lines: list[LogRow]) -> None:
         while True:
             try:
                 return self._store.append(lines)

@@ -17,7 +17,7 @@ import psutil
 
 from api_client.clock import Clock
 from api_client.emulator.runner.environment import walk
-from api_client.emulator.store.job_streams import MetricStore, NodeReading
+from api_client.emulator.store.job_streams import MetricStore, SampleRow
 
 
 def disk_usage(folder: Path) -> tuple[int, float]:
@@ -113,12 +113,12 @@ class SampledNode:
         self._next_disk_scan_s = 0.0
         self._storage: dict[str, float] = {}
 
-    def read(self, clock: Clock, gpus: Gpus) -> NodeReading | None:
-        """Take a sample; return None if the node's processes have ended."""
+    def read(self, clock: Clock, gpus: Gpus) -> list[SampleRow]:
+        """Take a sample; return nothing if the node's processes have ended."""
         now_s, at_ms = clock.monotonic(), int(clock.now().timestamp() * 1000)
         cores, resident_bytes = self._read_processes(now_s)
         if not self._cpu_s:
-            return None
+            return []
         if now_s >= self._next_disk_scan_s:
             for name, folder in self._volumes.items():
                 with contextlib.suppress(OSError):
@@ -128,7 +128,8 @@ class SampledNode:
             pause_s = 20 * (clock.monotonic() - now_s)
             self._next_disk_scan_s = now_s + max(10.0, pause_s)
         values = {"cpu_usage": cores, "cpu_memory_usage_bytes": resident_bytes, **self._storage}
-        return NodeReading(self._job_id, at_ms, self._rank, values | gpus.read(self._gpu_names))
+        values |= gpus.read(self._gpu_names)
+        return [(self._job_id, at_ms, self._rank, metric, value) for metric, value in values.items()]
 
     def _read_processes(self, now_s: float) -> tuple[float, int]:
         """Return the mean cores used since the last call and the resident bytes now.
@@ -156,7 +157,7 @@ def sample_until(
     """Store a sample of each node every second."""
     while not ended.wait(SAMPLE_INTERVAL_S):
         try:
-            store.append(filter(None, [node.read(clock, gpus) for node in nodes]))
+            store.append([row for node in nodes for row in node.read(clock, gpus)])
         except (sqlite3.Error, psutil.Error, OSError):
             # A lost sample is only a gap in a chart; the next one is taken a second later.
             _logger.exception("a sample was lost")

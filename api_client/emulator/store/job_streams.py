@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,15 +14,13 @@ from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetric
 _SQLITE_INTEGER_LIMIT = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLine:
-    """A line of a node's log; ``timestamp_ns`` counts from the epoch."""
+LogRow = tuple[str, int, int, str | None, str]
+"""A line: job, nanoseconds since the epoch, node, level, text."""
+SampleRow = tuple[str, int, int, str, float]
+"""A value: job, milliseconds since the epoch, node, metric, value.
 
-    job_id: str
-    timestamp_ns: int
-    node_rank: int
-    level: str | None
-    message: str
+Metrics have the names of series in the API: ``cpu_usage``, ``gpu_utilization.0``. Utilization is from 0 to 1.
+"""
 
 
 class JobLogStore:
@@ -43,10 +40,10 @@ CREATE TABLE IF NOT EXISTS local_logs (
 CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_ns, sequence);
 """)
 
-    def append(self, lines: Iterable[StoredLine]) -> None:
+    def append(self, lines: Iterable[LogRow]) -> None:
         self._database.write_many(
             "INSERT INTO local_logs (job_id, timestamp_ns, node_rank, level, message) VALUES (?, ?, ?, ?, ?)",
-            [(line.job_id, line.timestamp_ns, line.node_rank, line.level, line.message) for line in lines],
+            lines,
         )
 
     def read(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
@@ -82,19 +79,6 @@ def _bounded(number: int) -> int:
 _MS_PER_S = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReading:
-    """A node's values by the names that series have in the API: ``cpu_usage``, ``gpu_utilization.0``.
-
-    Fractions and utilization are from 0 to 1.
-    """
-
-    job_id: str
-    at_ms: int
-    node_rank: int
-    values: Mapping[str, float]
-
-
 class MetricStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -105,14 +89,9 @@ CREATE TABLE IF NOT EXISTS local_samples (
 ) WITHOUT ROWID;
 """)
 
-    def append(self, readings: Iterable[NodeReading]) -> None:
-        """Add readings; a later one for the same node and moment replaces the earlier one."""
-        rows = [
-            (reading.job_id, reading.at_ms, reading.node_rank, metric, value)
-            for reading in readings
-            for metric, value in reading.values.items()
-        ]
-        self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", rows)
+    def append(self, samples: Iterable[SampleRow]) -> None:
+        """Add samples; a later one for the same node, metric and moment replaces the earlier one."""
+        self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", samples)
 
     def read(
         self, job_id: str, *, start_s: float, end_s: float, step_s: int

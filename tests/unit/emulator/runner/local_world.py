@@ -13,7 +13,7 @@ import psutil
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.runner import LocalBackend
+from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.stores import StoredProject, Stores
 from api_client.models import LogRecord, ProjectSummary, TrainingJob
