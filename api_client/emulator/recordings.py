@@ -73,19 +73,19 @@ class RecordedJobs:
     def spec(self, job_id: str) -> Mapping[str, Any]:
         return {}
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        return self.log_page(job_id, wanted)[0]
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
+        return self.log_page(job_id, query)[0]
 
-    def log_page(self, job_id: str, wanted: LogQuery) -> tuple[list[LogRecord], list[LogGap]]:
+    def log_page(self, job_id: str, query: LogQuery) -> tuple[list[LogRecord], list[LogGap]]:
         recording = self._recordings[job_id]
         now_ns = recording.now_ns(self._clock.now())
         return recording.log.select(
-            wanted.start_ns,
-            wanted.end_ns,
+            query.start_ns,
+            query.end_ns,
             now_ns=now_ns,
-            limit=wanted.limit,
-            newest_first=wanted.direction == "desc",
-            levels=wanted.levels,
+            limit=query.limit,
+            newest_first=query.direction == "desc",
+            levels=query.levels,
         )
 
     def log_is_complete(self, job_id: str) -> bool:

@@ -98,15 +98,15 @@ class FakeBackend:
     def spec(self, job_id: str) -> Mapping[str, Any]:
         return self.spec_by_id.get(job_id, {})
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
         found = [
             line
             for line in self.lines.get(job_id, [])
-            if wanted.start_ns <= int(line["timestamp"]) < wanted.end_ns
-            and (wanted.levels is None or line.get("level") in wanted.levels)
+            if query.start_ns <= int(line["timestamp"]) < query.end_ns
+            and (query.levels is None or line.get("level") in query.levels)
         ]
-        ordered = sorted(found, key=lambda line: int(line["timestamp"]), reverse=wanted.direction == "desc")
-        return ordered[: wanted.limit]
+        ordered = sorted(found, key=lambda line: int(line["timestamp"]), reverse=query.direction == "desc")
+        return ordered[: query.limit]
 
     def log_is_complete(self, job_id: str) -> bool:
         return self.by_id[job_id].is_finished

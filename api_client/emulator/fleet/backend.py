@@ -95,26 +95,26 @@ class SampleTimes:
         return SampleTimes(self.stamps[:count], self.since_start_s[:count])
 
     def samples(
-        self, level: Sequence[float], stray: Sequence[float], seed: int, whole: float = 1.0
+        self, level: Sequence[float], stray: Sequence[float], seed: int, total: float = 1.0
     ) -> list[MetricSample]:
-        """Return samples of those shares of ``whole``, which stray by as much; what is idle does not."""
+        """Return samples of those shares of ``total``, which stray by as much; what is idle does not."""
         drifts = track(seed, self.since_start_s, 20.0)
-        digits = 4 if whole < BYTES_PER_MIB else 0
+        digits = 4 if total < BYTES_PER_MIB else 0
         return [
             MetricSample(
-                stamp, round(whole * max(0.0, min(1.0, part + (by * drift if part > 0.01 else 0.0))), digits)
+                stamp, round(total * max(0.0, min(1.0, part + (by * drift if part > 0.01 else 0.0))), digits)
             )
             for stamp, part, by, drift in zip(self.stamps, level, stray, drifts, strict=True)
         ]
 
-    def shares(self, level: Sequence[float], noise: float, seed: int, whole: float) -> list[MetricSample]:
+    def shares(self, level: Sequence[float], noise: float, seed: int, total: float) -> list[MetricSample]:
         """Return samples that stray by a share of their own level."""
-        return self.samples(level, [noise * part for part in level], seed, whole)
+        return self.samples(level, [noise * part for part in level], seed, total)
 
-    def storage(self, share: Sequence[float], seed: int, whole: int) -> StorageMetrics:
-        used = self.shares(share, 0.001, seed, whole)
+    def storage(self, share: Sequence[float], seed: int, total: int) -> StorageMetrics:
+        used = self.shares(share, 0.001, seed, total)
         utilization = [
-            MetricSample(sample.timestamp, round((sample.value or 0.0) / whole, 5)) for sample in used
+            MetricSample(sample.timestamp, round((sample.value or 0.0) / total, 5)) for sample in used
         ]
         return StorageMetrics.model_construct(usage_bytes=used, utilization=utilization)
 
@@ -428,15 +428,15 @@ class FleetBackend:
     def spec(self, job_id: str) -> Mapping[str, Any]:
         return {}
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
         sim_clock = self._sim_clock
         lines = window(
             self._simulated(job_id).sources(),
-            start_ns=sim_clock.to_script(wanted.start_ns - 1) + 1,
-            end_ns=min(sim_clock.to_script(wanted.end_ns - 1), self._now_ns()) + 1,
-            newest_first=wanted.direction == "desc",
-            limit=wanted.limit,
-            levels=wanted.levels,
+            start_ns=sim_clock.to_script(query.start_ns - 1) + 1,
+            end_ns=min(sim_clock.to_script(query.end_ns - 1), self._now_ns()) + 1,
+            newest_first=query.direction == "desc",
+            limit=query.limit,
+            levels=query.levels,
         )
         return [
             LogRecord(

@@ -27,8 +27,6 @@ from api_client.emulator.fleet.training import NS_PER_S, curves
 from api_client.emulator.formats import ID_ALPHABET, ID_LENGTH
 from api_client.models import JobStatus
 
-_STATUS = "TRAINING_JOB_"
-
 
 @dataclass(frozen=True, slots=True)
 class ProjectPlan:
@@ -82,12 +80,14 @@ def _resolved(tables: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str,
 
 
 def _incident(kind: str, **fields: Any) -> RunLog:
-    kinds: dict[str, Callable[..., RunLog]] = {"warns": warns, "fails": fails, "errs": errs}
-    return (
-        kinds[kind](**fields)
-        if kind in kinds
-        else {"nan_loss": nan_loss, "out_of_memory": out_of_memory}[kind]
-    )
+    kinds: dict[str, Callable[..., RunLog]] = {
+        "warns": warns,
+        "fails": fails,
+        "errs": errs,
+        "nan_loss": lambda: nan_loss,
+        "out_of_memory": lambda: out_of_memory,
+    }
+    return kinds[kind](**fields)
 
 
 def _scenario(data: Mapping[str, Any], name: str) -> Scenario:
@@ -120,14 +120,14 @@ def _plan(
 ) -> JobPlan:
     """Read a job; ``end`` False is none."""
     if wait is not None:
-        stage: Stage = JobStatus(_STATUS + wait["status"]), wait.get("lasts_s"), wait["message"]
+        stage: Stage = JobStatus[wait["status"]], wait.get("lasts_s"), wait["message"]
         fields["wait"] = stage
     if end is not None:
-        fields["end"] = End(**end | {"outcome": JobStatus(_STATUS + end["outcome"])}) if end else None
+        fields["end"] = End(**end | {"outcome": JobStatus[end["outcome"]]}) if end else None
     return JobPlan(
         user=f"{user}@demo.example",
         scenario=scenarios[scenario],
-        since=None if since == "ENDED" else JobStatus(_STATUS + since),
+        since=None if since == "ENDED" else JobStatus[since],
         **fields,
     )
 

@@ -95,7 +95,7 @@ def _deployments(call: Call) -> Any:
 
 def _delete_deployment(call: Call) -> Any:
     deployment = _deployment_of(call)
-    _store(call).change(deployment.model_id, lambda each: None if each.id == deployment.id else each)
+    _store(call).change(deployment.model_id, lambda other: None if other.id == deployment.id else other)
     return {"id": deployment.id, "deleted": True, "model_id": deployment.model_id}
 
 
@@ -104,7 +104,7 @@ def _promote(call: Call) -> Any:
     if _status(call) == FAILED:
         raise invalid("a deployment that failed cannot be promoted")
     _store(call).change(
-        deployment.model_id, lambda each: replace(each, is_production=each.id == deployment.id)
+        deployment.model_id, lambda other: replace(other, is_production=other.id == deployment.id)
     )
     return deployment_fields(_deployment_of(call), call.platform.now())
 
@@ -138,7 +138,7 @@ def _change(call: Call, kind: Literal["retry", "activate", "deactivate"], is_pos
     deployment, change = _deployment_of(call), Change(call.platform.now(), kind)
     if is_possible:
         changed = replace(deployment, changes=(*deployment.changes, change))
-        _store(call).change(deployment.model_id, lambda each: changed if each.id == changed.id else each)
+        _store(call).change(deployment.model_id, lambda other: changed if other.id == changed.id else other)
     return is_possible
 
 

@@ -133,8 +133,8 @@ class LocalBackend:
     def spec(self, job_id: str) -> Mapping[str, Any]:
         return self._jobs[job_id].spec
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        return self._shared.stores.logs.read(job_id, wanted)
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
+        return self._shared.stores.logs.read(job_id, query)
 
     def log_is_complete(self, job_id: str) -> bool:
         return self._jobs[job_id].job.is_finished

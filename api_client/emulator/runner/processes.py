@@ -1,4 +1,7 @@
-"""Supervised processes, and their output as lines."""
+"""Supervised processes, and their output as stored log lines, with levels.
+
+A progress bar that redraws itself with carriage returns is stored as one line from time to time.
+"""
 
 from __future__ import annotations
 

@@ -46,15 +46,15 @@ CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_n
             lines,
         )
 
-    def read(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        order = "ASC" if wanted.direction == "asc" else "DESC"
-        levels: Sequence[str] = sorted(wanted.levels or ())
-        level_filter = f" AND level IN ({', '.join('?' * len(levels))})" if wanted.levels is not None else ""
+    def read(self, job_id: str, query: LogQuery) -> list[LogRecord]:
+        order = "ASC" if query.direction == "asc" else "DESC"
+        levels: Sequence[str] = sorted(query.levels or ())
+        level_filter = f" AND level IN ({', '.join('?' * len(levels))})" if query.levels is not None else ""
         rows = self._database.rows(
             "SELECT timestamp_ns, node_rank, level, message FROM local_logs"
             f" WHERE job_id = ? AND timestamp_ns >= ? AND timestamp_ns < ?{level_filter}"
             f" ORDER BY timestamp_ns {order}, sequence {order} LIMIT ?",
-            (job_id, _bounded(wanted.start_ns), _bounded(wanted.end_ns), *levels, wanted.limit),
+            (job_id, _bounded(query.start_ns), _bounded(query.end_ns), *levels, query.limit),
         )
         return [
             LogRecord(
