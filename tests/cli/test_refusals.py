@@ -18,6 +18,7 @@ TWO_PROJECTS = "--project and --project-id name different projects"
 FUTURE = "in the future"
 WRONG = [
     ("nonsense", "No such command"),
+    ("jbs", "No such command 'jbs'. Did you mean 'jobs'?"),
     ("job", "Give JOB_ID"),
     ("push code/config.py --interactive-timeout 45s", "at least 1m"),
     ("download job1 --out-dir a --out-file b", "give either"),
@@ -78,7 +79,7 @@ def test_wrong_usage_asks_and_writes_nothing(cli: RunCli, tmp_path: Path, words:
     assert list(tmp_path.iterdir()) == []
 
 
-NODES = "job wide has no node {!r} (it has: node-0 to node-4)"
+NODES = "job wide has no node {!r} (it has: node-0, node-1, node-2, node-3, node-4)"
 PROJECTS = "no project 'nope' (known: llama-sft, whisper)"
 UNKNOWN = [
     ("job nope", "nope"),
@@ -90,7 +91,7 @@ UNKNOWN = [
     ("cache summarize nope", PROJECTS),
     (f"{GIVEN} L4 --yes --project-id nope", PROJECTS),
     ("logs wide --project whisper", "not in project 'whisper'"),
-    ("progress wide --stream node-7", "no stream 'node-7' (it has: node-0 to node-4)"),
+    ("progress wide --stream node-7", "no stream 'node-7' (it has: node-0, node-1, node-2, node-3, node-4)"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ class JobChanges:
     """Carries out what users request for jobs, after confirmation; without a session it only asks."""
 
     def __init__(
-        self, app: App[Any], session: Session | None, *, share: Callable[[frozenset[str]], object]
+        self, app: App[Any], session: Session | None, *, share: Callable[[Mapping[str, str]], object]
     ) -> None:
         self._app = app
         self._session = session

@@ -1,16 +1,14 @@
-"""Stop a single running job: now, or once it has stored its next checkpoint.
+"""Stop a single running job: now, once it has stored its next checkpoint, or on conditions.
 
-The readers of checkpoints are imported with the first question: Home's start does not wait for them.
+The readers of runs are imported with the first question: Home's start does not wait for them.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.worker import Worker
@@ -23,26 +21,30 @@ from tui.readers.session import Session
 from tui.screens.dialogs import StopAnswer, StopScreen
 from tui.widgets.background import run_in_background
 
-LIST_TIMEOUT_S = 1.5
-"""The question waits no longer for the list of checkpoints; typed keys wait for it ``LONGEST_WAIT_S``."""
-WAITS = "It will be stopped after its next checkpoint, as long as this dashboard stays open."
+if TYPE_CHECKING:
+    from tui.alerts.alert import Alert
+    from tui.guard.rules import GuardRules
+
+AFTER_CHECKPOINT = "stops after next checkpoint"
+GUARD_EVENTS = frozenset({"stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted"})
+"""What a guard says that the dashboard does not notify already."""
 STALLED = "The run has stalled: it may never save its next checkpoint."
 
 
 class JobStopper:
-    """Asks when to stop a job; ``share`` is called with the ids of those that stop later."""
+    """Asks when to stop a job; ``share`` gets the ids of those that are stopped later, and when in words."""
 
     def __init__(
-        self, app: App[Any], session: Session | None, share: Callable[[frozenset[str]], object]
+        self, app: App[Any], session: Session | None, share: Callable[[Mapping[str, str]], object]
     ) -> None:
         self._app = app
         self._session = session
         self._share = share
-        self._waiting: dict[str, Worker[None]] = {}
+        self._waiting: dict[str, tuple[Worker[None], str]] = {}
 
     @property
     def waiting(self) -> int:
-        """Number of jobs that will be stopped after their next checkpoint."""
+        """Number of jobs that will be stopped later."""
         return len(self._waiting)
 
     async def wants_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
@@ -52,14 +54,19 @@ class JobStopper:
         """
         (job,) = batch.jobs
         lost = await self._unsaved(job, run)
-        waits = job.id in self._waiting
+        _, later = self._waiting.get(job.id, (None, ""))
+        waits = f"It {later}, as long as this dashboard stays open." if later else ""
         stalled = run is not None and any(finding.kind.halts for finding in run.findings)
-        about = [batch.consequence, lost, STALLED if stalled else "", WAITS if waits else ""]
+        about = [batch.consequence, lost, STALLED if stalled else "", waits]
         answer: StopAnswer = await self._app.push_screen_wait(
-            StopScreen(batch.question, "\n".join(filter(None, about)), waits=waits)
+            StopScreen(
+                batch.question, "\n".join(filter(None, about)), waits=bool(waits), read=self._read_rules
+            )
         )
         if answer == "after checkpoint":
-            self._wait_for_checkpoint(job)
+            self._later(job, partial(self._stop_after_checkpoint, job), AFTER_CHECKPOINT)
+        elif not isinstance(answer, str):
+            self._stop_on(job, answer)
         elif waits and answer != "as before":
             self._forget(job)
             if answer == "keep":
@@ -68,35 +75,45 @@ class JobStopper:
 
     async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
         """Return what stopping now would lose; empty if that is not known."""
-        from tui.analysis.checkpoints.unsaved import unsaved_work
-        from tui.readers.watcher import RunWatcher
+        from tui.readers.unsaved import unsaved_words
 
-        if (run is None or run.checkpoints is None) and self._session is not None:
-            watcher = RunWatcher(self._session.client, job)
-            with suppress(RequestError, TimeoutError):
-                async with asyncio.timeout(LIST_TIMEOUT_S):
-                    await watcher.read_checkpoints()
-                    await watcher.read_history()
-            run = watcher.snapshot if run is None else replace(run, checkpoints=watcher.snapshot.checkpoints)
-        if run is None or run.checkpoints is None:
-            return ""
-        lost = unsaved_work(
-            job,
-            run.checkpoints,
-            run.server_now,
-            running_since=run.running_since,
-            price_per_minute=run.price_per_minute,
-        )
-        return lost.words if lost is not None else ""
+        return await unsaved_words(self._session.client, job, run) if self._session is not None else ""
 
-    def _wait_for_checkpoint(self, job: TrainingJob) -> None:
-        self._waiting[job.id] = run_in_background(
-            self._app, partial(self._stop_later, job), "later stop", group="act"
-        )
+    def _read_rules(self, typed: str) -> GuardRules:
+        from tui.guard.conditions import read_rules
+
+        return read_rules(typed, self._session.clock.now() if self._session else datetime.now(UTC))
+
+    def _stop_on(self, job: TrainingJob, rules: GuardRules) -> None:
+        from tui.guard.conditions import causes
+
+        saves = " after a checkpoint" if rules.after_checkpoint else ""
+        self._later(job, partial(self._guard, job, rules), f"stops{saves} on {causes(rules)}")
+
+    def _later(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], when: str) -> None:
+        worker = run_in_background(self._app, work, "later stop", group="act")
+        self._waiting[job.id] = (worker, when)
         self._changed()
-        self._app.notify(f"{name_of(job)} stops after its next checkpoint. Keep this dashboard open.")
+        self._app.notify(f"{name_of(job)} {when}. Keep this dashboard open.")
 
-    async def _stop_later(self, job: TrainingJob) -> None:
+    async def _guard(self, job: TrainingJob, rules: GuardRules) -> None:
+        """Watch the run until it ends, and stop it by the rules; what the guard does is notified."""
+        if self._session is None:
+            return
+        from tui.guard.memory import GuardMemory
+        from tui.guard.watch import Guard, Reporting
+
+        def show(alert: Alert) -> None:
+            if alert.event in GUARD_EVENTS:
+                self._app.notify(alert.text, title=alert.title, severity="warning", timeout=30)
+
+        try:
+            await Guard(self._session.client, rules, GuardMemory(), Reporting(show)).run([job])
+        finally:
+            self._waiting.pop(job.id, None)
+            self._changed()
+
+    async def _stop_after_checkpoint(self, job: TrainingJob) -> None:
         if self._session is None:
             return
         from tui.readers.next_checkpoint import next_checkpoint
@@ -116,10 +133,10 @@ class JobStopper:
             self._changed()
 
     def _forget(self, job: TrainingJob) -> None:
-        worker = self._waiting.pop(job.id, None)
+        worker, _ = self._waiting.pop(job.id, (None, ""))
         if worker is not None:
             worker.cancel()
         self._changed()
 
     def _changed(self) -> None:
-        self._share(frozenset(self._waiting))
+        self._share({job_id: when for job_id, (_, when) in self._waiting.items()})
