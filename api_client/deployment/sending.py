@@ -198,12 +198,12 @@ def equivalent_command(answers: DeployAnswers, options: Sequence[str] = ()) -> s
         *(("--env", f"{name}={value}") for name, value in answers.environment or ()),
         *(("--secret", f"{name}={secret}") for name, secret in answers.secrets or ()),
     )
-    words: list[str] = []
+    options_given: list[str] = []
     for name, value in options_with_values:
         if value:
             # A value that starts with a dash would be parsed as another option.
-            words += [f"{name}={value}"] if str(value).startswith("-") else [name, str(value)]
-    return command_line(*options, "deploy_checkpoints", *words)
+            options_given += [f"{name}={value}"] if str(value).startswith("-") else [name, str(value)]
+    return command_line(*options, "deploy_checkpoints", *options_given)
 
 
 POLLS_AFTER_LOST_RESPONSE = 3

@@ -65,7 +65,7 @@ def _checkpoint_findings(
     for index, (selected, match) in enumerate(zip(details.checkpoints, matches, strict=True)):
         field, job_id = f"{_DETAILS}.checkpoints.{index}", selected.training_job_id
         if match is None:
-            of_job = [one for one in listed_checkpoints if one.training_job_id in ("", job_id)]
+            of_job = [item for item in listed_checkpoints if item.training_job_id in ("", job_id)]
             names = listed([repr(checkpoint.checkpoint_id) for checkpoint in of_job], 12)
             problem = f"job {job_id} has no checkpoint {selected.checkpoint_name!r}"
             yield Finding("error", f"{field}.checkpoint_name", problem, f"it has {names or 'none'}")

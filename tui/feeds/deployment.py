@@ -204,8 +204,8 @@ class DeployFeed:
         client, result = self._session.client, sent.result
         ids = result.model_id or "", result.version_id or ""
         try:
-            known = [entry for entry in self.snapshot.lines if isinstance(entry, LogLine)]
-            async for update in follow(client, *ids, changed_from=changed_from, known=known):
+            shown = [entry for entry in self.snapshot.lines if isinstance(entry, LogLine)]
+            async for update in follow(client, *ids, changed_from=changed_from, known=shown):
                 how = calls(client.remote, result, self.form.chosen) if update.is_serving else None
                 self._change(update=update, calls=how, lines=self.snapshot.lines + update.lines)
             self._change(startups=await read_startups(client, *ids))

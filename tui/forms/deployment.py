@@ -153,7 +153,7 @@ def filled_form(options: DeployAnswers, config: DeployCheckpointsConfig | None, 
 def _of_config(config: DeployCheckpointsConfig) -> dict[str, Any]:
     details = config.checkpoint_details or CheckpointList()
     spec = config.compute.accelerator if config.compute else None
-    adapters = [each for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
+    adapters = [checkpoint for checkpoint in details.checkpoints if isinstance(checkpoint, LoRACheckpoint)]
     values: dict[str, Any] = {
         "base_model": details.base_model_id,
         "lora_rank": max((adapter.lora_details.rank for adapter in adapters), default=None),
@@ -197,5 +197,5 @@ def with_defaults(form: DeployForm) -> tuple[DeployForm, tuple[str, ...]]:
     if "lora_rank" not in form.given and form.is_lora and form.lora_rank is not None:
         remarks.append(f"LoRA rank {form.lora_rank}: {form.rank_advice.explanation}")
     answers = replace(form.answers, hf_secret=form.answers.hf_secret or NO_SECRET)
-    given = form.given | {question.id for question in form.asked}
-    return replace(form, answers=answers, given=given), tuple(remarks)
+    ids = frozenset(question.id for question in form.asked)
+    return replace(form, answers=answers, given=form.given | ids), tuple(remarks)

@@ -92,13 +92,13 @@ def deploy_config(draft: DeployDraft) -> DeployCheckpointsConfig:
     built = build_config(draft.complete, draft.chosen)
     if draft.config is None or built.checkpoint_details is None or built.compute is None:
         return built
-    asked = {
+    answers = {
         "base_model_id": built.checkpoint_details.base_model_id,
         "checkpoints": built.checkpoint_details.checkpoints,
     }
     compute = draft.config.compute or built.compute
     update = {
-        "checkpoint_details": draft.details.model_copy(update=asked),
+        "checkpoint_details": draft.details.model_copy(update=answers),
         "compute": compute.model_copy(update={"accelerator": built.compute.accelerator}),
     }
     return built.model_copy(update=update)
