@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from api_client.definitions import LORA_RANKS
 from api_client.deployment import HF_TOKEN, ListedInstance, Pairs, normal_gpu
@@ -97,6 +98,9 @@ def _checkpoints(draft: DeployDraft) -> Question:
     options = tuple(
         _checkpoint_option(checkpoint, draft.facts) for checkpoint in newest_first(draft.checkpoints)
     )
+    refusal = "" if draft.needs_checkpoints else checkpoints_refusal(draft)
+    if refusal:  # it has the reasons
+        options = tuple(replace(option, disabled_reason="can't be deployed") for option in options)
 
     def check(answer: Answer) -> str:
         names = answer if isinstance(answer, tuple) and answer else ("",)
@@ -120,19 +124,26 @@ def _checkpoints(draft: DeployDraft) -> Question:
         remark="\n".join(
             ("LoRAs can be served together; full and Whisper checkpoints can't.", *_evidence(draft.facts))
         ),
-        refusal="" if draft.needs_checkpoints else checkpoints_refusal(draft),
+        refusal=refusal,
         must_ask=bool(draft.facts.unchecked_reason),
     )
 
 
 def checkpoints_refusal(draft: DeployDraft) -> str:
     """Return why none of the job's checkpoints can be chosen; empty if one can."""
-    unfit = draft.facts.unfit
-    names = [checkpoint.checkpoint_id for checkpoint in newest_first(draft.checkpoints)]
-    if not names:
+    if not draft.checkpoints:
         return "this job has no checkpoints"
-    reasons = listed([f"{name} ({unfit[name]})" for name in names], NAMED_AT_MOST)
-    return f"none of the job's checkpoints can be deployed: {reasons}" if all(map(unfit.get, names)) else ""
+    names_by_reason: dict[str, list[str]] = {}
+    for checkpoint in newest_first(draft.checkpoints):
+        name = checkpoint.checkpoint_id
+        names_by_reason.setdefault(draft.facts.unfit[name], []).append(name)
+    if "" in names_by_reason:
+        return ""
+    reasons = (
+        f"{reason} ({listed(names, NAMED_AT_MOST)})" if len(names_by_reason) > 1 else reason
+        for reason, names in names_by_reason.items()
+    )
+    return f"none of the job's checkpoints can be deployed: {'; '.join(reasons)}"
 
 
 def _evidence(facts: Facts) -> list[str]:

@@ -75,9 +75,16 @@ def test_what_cannot_be_deployed_is_shown_with_the_reason() -> None:
     disabled = {each.value: bool(each.disabled_reason) for each in form.question.options}
     assert disabled == {"a": True, "b": False, "c": True}
     assert form.question.default == ("b",)
-    assert (
-        "a (unknown type 'fsdp'" in to(form_of(checkpoint("a", "fsdp")), "checkpoint_names").question.refusal
+
+
+def test_reasons_why_no_checkpoint_can_be_deployed_are_given_once() -> None:
+    one_reason = to(form_of(checkpoint("a", "fsdp"), checkpoint("b", "fsdp")), "checkpoint_names").question
+    assert one_reason.refusal.count("unknown type 'fsdp'") == 1 and "(a" not in one_reason.refusal
+    assert {option.disabled_reason for option in one_reason.options} == {"can't be deployed"}
+    two_reasons = to(
+        form_of(checkpoint("a", "fsdp"), lora("b", 600), checkpoint("c", "fsdp")), "checkpoint_names"
     )
+    assert "checkpoints can be deployed (a, c)" in two_reasons.question.refusal.replace("c, a", "a, c")
 
 
 @pytest.mark.parametrize(
