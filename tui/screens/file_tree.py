@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import on
 from textual.widgets import Input
 
+from tui.analysis.file_tree.tree import ROOT
 from tui.screens.base import AppScreen
 from tui.screens.messages import CopyRequested
 from tui.tables.column import Span
@@ -38,7 +39,7 @@ class TreeScreen(AppScreen):
         matches = rows.matches
         return [
             [(self.key_before(f"{self.SCOPES[0]}.filter"), "key"), (sanitize(matches.pattern), "accent")],
-            [(f"{counted(matches.file_count, 'file')}, {bytes_iec(matches.total_bytes)}", "plain")],
+            [(f"{counted(matches.file_counts[ROOT], 'file')}, {bytes_iec(matches.sizes[ROOT])}", "plain")],
         ]
 
     def path_under_cursor(self) -> str | None:

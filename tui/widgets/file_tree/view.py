@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import ClassVar, TypeVar
+from functools import partial
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,17 +21,14 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, nodes_at
+from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.widgets.background import run_in_background
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
-from tui.widgets.file_tree.model import Shown, ViewRequest, arrange
+from tui.widgets.file_tree.model import Shown, ViewRequest, arrange, nodes_at
 from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
 
-Result = TypeVar("Result")
-Work = Callable[[], object]
-"""Work on the rows, to be done in the thread."""
 AT_ONCE_S = 0.008
 """How long a change is waited for, so that what is small is done before the next key."""
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="files")
@@ -56,7 +53,7 @@ class FileTreeView(CursorRows):
         """A file was chosen by Enter or a click on the row under the cursor."""
 
     class Arranged(Message):
-        """The rows changed: after a filter, a sort, or newer files."""
+        """There are newer files, or another filter."""
 
     class MarksChanged(Message):
         """The set of marked nodes changed."""
@@ -73,13 +70,13 @@ class FileTreeView(CursorRows):
         self.empty_text = empty_text
         self._now_s = now_s
         self._columns: TreeLayout = lay_out(80)
-        self._view_request = ViewRequest(order=order)
-        self._applied_request: ViewRequest | None = None
+        self._request = ViewRequest(order=order)
+        self._arranged: tuple[ViewRequest, Shown | None] = (ViewRequest(), None)  # owned by the thread
         self._shown: Shown | None = None
-        self._waiting: deque[Work] = deque()
-        self._is_busy = False
+        self._newest: Future[None] | None = None
         self._busy_with = ""
-        self._cursor_node: int | None = None  # rows move; the cursor stays on its node
+        self.cursor_node: int | None = None
+        """Rows move; the cursor stays on its node. Read-only."""
         self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
         self._marks: set[int] = set()
 
@@ -96,12 +93,12 @@ class FileTreeView(CursorRows):
     @property
     def order(self) -> Order:
         """The sort order on display, or the requested one while sorting."""
-        return self._view_request.order
+        return self._request.order
 
     @property
     def pattern(self) -> str:
         """The filter pattern on display, or the requested one while filtering."""
-        return self._view_request.pattern
+        return self._request.pattern
 
     @property
     def row_count(self) -> int:
@@ -109,11 +106,7 @@ class FileTreeView(CursorRows):
 
     @property
     def is_busy(self) -> bool:
-        return self._is_busy
-
-    @property
-    def cursor_node(self) -> int | None:
-        return self._cursor_node
+        return bool(self._busy_with)
 
     @property
     def cursor_path(self) -> str | None:
@@ -131,125 +124,95 @@ class FileTreeView(CursorRows):
 
     def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
         """Show the files; None clears the tree. The sequence must not change afterwards."""
-        self._view_request = replace(self._view_request, entries=entries)
-        self._start()
+        self._ask(replace(self._request, entries=entries))
 
     def set_pattern(self, pattern: str) -> None:
-        if pattern != self._view_request.pattern:
-            self._view_request = replace(self._view_request, pattern=pattern)
-            self._start()
+        self._ask(replace(self._request, pattern=pattern))
 
     def set_order(self, order: Order) -> None:
-        if order != self._view_request.order:
-            self._view_request = replace(self._view_request, order=order)
-            self._start()
+        self._ask(replace(self._request, order=order))
 
     # Work in the thread
 
     def on_mount(self) -> None:
-        self._start()
+        self._ask(self._request)
 
-    def _start(self) -> None:
-        if self.is_attached and not self._is_busy:
-            self._is_busy = True
-            run_in_background(self, self._run, "tree of files", group="tree")
+    def _ask(self, request: ViewRequest) -> None:
+        self._request = request
+        if self.is_attached:
+            self._do(self._arrange, "arranging…")
 
-    async def _run(self) -> None:
-        try:
-            while self._waiting or self._applied_request is not self._view_request:
-                if self._waiting:
-                    await self._in_thread("opening…", self._waiting.popleft())
-                    self._adopt_rows()
-                    self._find_cursor()
-                else:
-                    await self._apply_request(self._view_request)
-        finally:
-            self._is_busy = False
-            self._busy_with = ""
-            self.refresh()
+    def _arrange(self) -> None:
+        """Arrange the newest request, unless an earlier call has done so. Called in the thread."""
+        request = self._request
+        if self._arranged[0] is not request:
+            self._arranged = request, arrange(request, self._arranged[1])
 
-    async def _in_thread(self, what: str, work: Callable[[], Result]) -> Result:
-        future = _begun(work)
-        if not future.done():
+    def _reopen(self, reopened: Callable[[VisibleRows], VisibleRows]) -> None:
+        tree = self.file_tree
+
+        def work() -> None:
+            request, shown = self._arranged
+            if shown is not None and shown.tree is tree:
+                self._arranged = request, shown.with_rows(reopened(shown.rows))
+
+        self._do(work, "opening…")
+
+    def _do(self, work: Callable[[], None], what: str) -> None:
+        """Do the work in the thread and show the result: at once if it is short, else when it is done."""
+        self._newest = future = _THREAD.submit(work)
+        wait([future], AT_ONCE_S)
+        if future.done():
+            self._adopt(future)
+        else:
             self._busy_with = what
             self.refresh()
-        return await asyncio.wrap_future(future)
+            run_in_background(self, partial(self._adopt_when_done, future), "tree of files", group="tree")
 
-    async def _apply_request(self, request: ViewRequest) -> None:
-        before = self._shown
-        path = self._last_path = self.cursor_path or self._last_path
-        paths = {before.tree.path(node) for node in self._marks} if before is not None else set()
-        line = self._cursor - self.scroll_offset.y
+    async def _adopt_when_done(self, future: Future[None]) -> None:
+        await asyncio.wait([asyncio.wrap_future(future)])
+        self._adopt(future)
 
-        def work() -> tuple[Shown | None, int | None, set[int]]:
-            shown = arrange(request, before)
-            if shown is None or shown.tree is self.file_tree:
-                return shown, None, set()
-            cursor = shown.tree.node_of(path) if path is not None else None
-            return shown, cursor, set(nodes_at(shown.tree, paths))
+    def _adopt(self, future: Future[None]) -> None:
+        if future is self._newest:
+            self._busy_with = ""
+        self.refresh()
+        future.result()
+        before, self._shown = self._shown, self._arranged[1]
+        if self._shown is not before:
+            self._show_rows(before)
 
-        shown, cursor, marks = await self._in_thread("arranging…", work)
-        if shown is not None and shown.tree is self.file_tree:
-            cursor, marks = self._cursor_node, self._marks
-        self._shown, self._marks = shown, marks
-        self._applied_request = request
-        self._adopt_rows()
-        self._put_cursor(cursor, line)
-        self.post_message(self.Arranged())
-        self.post_message(self.Highlighted())
-
-    def _put_cursor(self, node: int | None, line: int) -> None:
-        """Put the cursor on `node` at screen line `line`; if a filter hides the node, on the first match."""
-        rows = self.rows
-        if rows is None or not rows.nodes:
-            self._cursor, self._cursor_node = 0, None
-            return
-        row = rows.row_of(node) if node is not None else None
-        if rows.matches is not None and (row is None or not rows.matches.hits[rows.nodes[row]]):
-            hits = rows.matches.hits
-            row = next((number for number, other in enumerate(rows.nodes) if hits[other]), row)
-        self._cursor = row if row is not None else 0
-        self._cursor_node = rows.nodes[self._cursor]
+    def _show_rows(self, before: Shown | None) -> None:
+        """Keep the marks, the cursor and its line on the screen; in a newer tree they are found by path."""
+        shown, node, line = self._shown, self.cursor_node, self._cursor - self.scroll_offset.y
+        rows, tree = (None, None) if before is None else (before.rows, before.tree)
+        if tree is not self.file_tree:
+            if tree is not None and node is not None:
+                self._last_path = tree.path(node)
+            node_at = shown.node_at if shown is not None else {}
+            self._marks = nodes_at(node_at, map(tree.path, self._marks) if tree is not None else ())
+            node = node_at.get(self._last_path or "")
+        is_other = rows is None or self.rows is None or rows.matches is not self.rows.matches
+        self._cursor = self._row_for(node, find_match=is_other)
+        self.cursor_node = self._shown_nodes[self._cursor] if self._shown_nodes else None
+        self.virtual_size = Size(0, self.row_count + HEADING_LINES)
         self.scroll_to(y=max(0, self._cursor - line), animate=False, force=True)
         self._scroll_to_cursor()
+        if is_other or tree is not self.file_tree:
+            self.post_message(self.Arranged())
+        self.post_message(self.Highlighted())
 
-    def _adopt_rows(self) -> None:
-        self.virtual_size = Size(0, len(self._shown_nodes) + HEADING_LINES)
-        self.refresh()
-
-    def _find_cursor(self) -> None:
-        """Keep the cursor on its node after rows moved, or move it to the directory that hides the node."""
-        rows, node = self.rows, self._cursor_node
-        if rows is None or node is None or not rows.nodes:
-            return
-        if self._cursor < len(rows.nodes) and rows.nodes[self._cursor] == node:
-            return
-        row = next(
-            (
-                row
-                for ancestor in (node, *rows.tree.ancestors(node))
-                if (row := rows.row_of(ancestor)) is not None
-            ),
-            0,
-        )
-        self._cursor, self._cursor_node = row, rows.nodes[row]
-        self._scroll_to_cursor()
-        if self._cursor_node != node:
-            self.post_message(self.Highlighted())
-
-    def _do(self, work: Work) -> None:
-        """Do the work now if it is short; otherwise continue in a worker."""
-        if self._is_busy:
-            self._waiting.append(work)
-            return
-        future = _begun(work)
-        if future.done():
-            future.result()
-            self._adopt_rows()
-            self._find_cursor()
-        else:
-            self._waiting.append(future.result)
-            self._start()
+    def _row_for(self, node: int | None, *, find_match: bool) -> int:
+        """Return the row of a node, or of the directory that hides it, or of the first match."""
+        rows = self.rows
+        if rows is None or not rows.nodes:
+            return 0
+        path = () if node is None else (node, *rows.tree.ancestors(node))
+        row = next((row for each in path if (row := rows.row_of(each)) is not None), 0)
+        if not find_match or rows.matches is None or rows.matches.hits[rows.nodes[row]]:
+            return row
+        hits = rows.matches.hits
+        return next((number for number, other in enumerate(rows.nodes) if hits[other]), row)
 
     # Drawing
 
@@ -293,8 +256,7 @@ class FileTreeView(CursorRows):
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     def _emptiness(self, y: int, width: int) -> Strip:
-        has_answer = self._applied_request is not None and self._applied_request.entries is not None
-        message = self._busy_with or (self.empty_text if has_answer else "")
+        message = self._busy_with or (self.empty_text if self._shown is not None else "")
         if y != max(1, self.size.height // 2) or not message:
             return Strip.blank(width, self.rich_style)
         message = clip(sanitize(message), width)
@@ -305,7 +267,7 @@ class FileTreeView(CursorRows):
     # Navigation
 
     def _cursor_moved(self) -> None:
-        self._cursor_node = self._shown_nodes[self._cursor]
+        self.cursor_node = self._shown_nodes[self._cursor]
         self.post_message(self.Highlighted())
 
     def action_go_in(self) -> None:
@@ -341,9 +303,9 @@ class FileTreeView(CursorRows):
             self.post_message(self.FileChosen())
 
     def toggle(self) -> None:
-        rows, node = self.rows, self.cursor_node
-        if rows is not None and node is not None:
-            self._do(lambda: rows.toggle(node))
+        node = self.cursor_node
+        if node is not None:
+            self._reopen(lambda rows: rows.toggled(node))
 
     def open_below(self) -> None:
         rows, node = self.rows, self.cursor_node
@@ -351,7 +313,7 @@ class FileTreeView(CursorRows):
             return
         top = node if rows.tree.is_directory(node) else rows.tree.parents[node]
         if top != ROOT:
-            self._do(lambda: rows.toggle_below(top))
+            self._reopen(lambda rows: rows.toggled_below(top))
 
     def toggle_mark(self) -> None:
         node = self.cursor_node
@@ -386,10 +348,3 @@ class FileTreeView(CursorRows):
         order = self.order
         descending = key in (SortKey.SIZE, SortKey.TIME)
         self.set_order(order.reversed() if order.key is key else Order(key, descending))
-
-
-def _begun(work: Callable[[], Result]) -> Future[Result]:
-    """Begin work in the thread; it is done on return if it is short."""
-    future = _THREAD.submit(work)
-    wait([future], AT_ONCE_S)
-    return future
