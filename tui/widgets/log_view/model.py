@@ -46,7 +46,7 @@ class LogModel:
         self.rows.sync(may_move=self._following)
         self.cursor, self._mark = self._remaining(self.cursor), self._remaining(self._mark)
         if self.search is not None:
-            self.search.found = self._remaining(self.search.found)
+            self.search.match = self._remaining(self.search.match)
         if not len(self.store):
             self._seen = _BEFORE_ALL
         self._changed()
@@ -107,7 +107,7 @@ class LogModel:
 
     def row_flags(self, row: int) -> RowFlags:
         low, high = self.selected_rows()
-        current = self.search.found if self.search is not None else None
+        current = self.search.match if self.search is not None else None
         return RowFlags(
             cursor=self.cursor is not None and self.cursor_row == row,
             selected=low <= row < high and self._mark is not None,

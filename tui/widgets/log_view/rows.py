@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, count
+from itertools import accumulate
 
 from tui.widgets.log_view.block import Block
 from tui.widgets.log_view.filter import LogFilter, with_context
@@ -19,7 +19,6 @@ from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
 _NEVER = -1
-_STAMPS = count(1)
 
 
 class BlockRows:
@@ -29,12 +28,12 @@ class BlockRows:
         passing: Indices of the lines that pass the filter, folded or not.
         rows: Indices of the lines that have a row.
         folds: The folds; their lines are in this block.
-        stamp: Changes with ``passing``; no two blocks of rows have the same.
+        hits: Indices of the lines that match a search; None if the search has not come here.
     """
 
     __slots__ = (
         *("_anchors", "_candidates", "_count", "_detector", "_gaps", "_matches", "_serials", "_version"),
-        *("block", "context", "folds", "passing", "rows", "stamp"),
+        *("block", "context", "folds", "hits", "passing", "rows"),
     )
 
     def __init__(self, block: Block) -> None:
@@ -42,7 +41,7 @@ class BlockRows:
         self.passing: Sequence[int] = ()
         self.rows: Sequence[int] = ()
         self.folds: list[Fold] = []
-        self.stamp = 0
+        self.hits: array[int] | None = None
         self.context = (0, 0)
         self._anchors: dict[int, Fold] = {}
         self._candidates: Sequence[int] = ()
@@ -72,7 +71,7 @@ class BlockRows:
             self._show(view, range(len(block)), appended=appended, may_move=may_move)
         elif not view.has_context:
             matching = line_filter.matching(block, line_filter.candidates(block, begin))
-            passing = _joined(self.passing, matching) if begin else matching
+            passing = [*self.passing, *matching] if begin else matching
             self._show(view, passing, appended=appended, may_move=may_move)
         else:
             gap_codes = view.store.attribute_table.gap_codes
@@ -104,7 +103,7 @@ class BlockRows:
     def _show(self, view: LogRows, passing: Sequence[int], *, appended: bool, may_move: bool) -> None:
         """Set the lines that pass, and fold those that have arrived since the last time."""
         self.passing = passing if isinstance(passing, range) else array("H", passing)
-        self.stamp = next(_STAMPS)
+        self.hits = None
         low, high = self._serials or (0, 0)
         if any(view.options.folds):
             if not appended:
@@ -171,12 +170,6 @@ class BlockRows:
             if fold is not None:
                 return bisect_left(self.rows, self.block.serials.index(fold.anchor))
         return at
-
-
-def _joined(known: Sequence[int], more: Sequence[int]) -> Sequence[int]:
-    if isinstance(known, range) and isinstance(more, range) and known.stop == more.start:
-        return range(known.start, more.stop)
-    return array("H", [*known, *more])
 
 
 class LogRows:

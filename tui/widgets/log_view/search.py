@@ -11,14 +11,12 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.block import Block
 from tui.widgets.log_view.filter import PatternScanner
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.rows import BlockRows, LogRows
 
 SLICE_S = 0.008
 """Maximum time of filtering, folding or searching between two turns of the event loop."""
-COUNT_REPORT_S = 0.1
 
 
 class TimeBudget:
@@ -37,123 +35,93 @@ class TimeBudget:
 
 
 class LogSearch:
-    """Matches of a pattern among the lines that pass the filter, folded or not."""
+    """Matches of a pattern among the lines that pass the filter, folded or not.
+
+    Attributes:
+        match: The current match.
+        wrapped: True if the search for it went beyond an end of the log.
+    """
 
     def __init__(self, rows: LogRows, pattern: LogPattern) -> None:
         self.pattern = pattern
-        self.found: LineKey | None = None
+        self.match: LineKey | None = None
         self.wrapped = False
         self._rows = rows
         self._scanner = PatternScanner(pattern)
-        self._hits: dict[Block, tuple[int, array[int]]] = {}
-        self._start: LineKey | None = None
-        self._is_backwards = False
-        self._queue: list[tuple[BlockRows, int, int, bool]] | None = []
+        for part in rows.parts:
+            part.hits = None
 
-    def _scan(self, part: BlockRows) -> array[int]:
+    def _hits(self, part: BlockRows) -> array[int]:
         """Return the indices of the matches in a block, searching it only if it has changed."""
-        stamp, hits = self._hits.get(part.block, (-1, None))
-        if hits is None or stamp != part.stamp:
+        if part.hits is None:
             block, gaps = part.block, self._rows.store.attribute_table.gap_codes
             indexes = self._scanner.hits(block) if len(part.passing) else []
             if indexes and len(part.passing) < len(block):
                 indexes = sorted(set(indexes).intersection(part.passing))
-            if indexes and not block.code_set.isdisjoint(gaps):
-                indexes = [index for index in indexes if block.codes[index] not in gaps]
-            hits = array("H", indexes)
-            self._hits[part.block] = part.stamp, hits
-        return hits
+            part.hits = array("H", [index for index in indexes if block.codes[index] not in gaps])
+        return part.hits
 
     # Nearest match
 
-    def begin(self, start: LineKey | None, *, backwards: bool, include_own: bool) -> None:
-        """Start searching for the nearest match from a line on, or from the end on if None."""
+    async def find(
+        self, start: LineKey | None, time_left: TimeBudget, *, backwards: bool, include_own: bool
+    ) -> LineKey | None:
+        """Return the nearest match from a line on, or from the end on if None."""
         if start is not None and include_own is backwards:
             start = LineKey(start.time_ns, start.serial + 1)
-        self._start, self._is_backwards, self._queue = start, backwards, None
-        self.found, self.wrapped = None, False
+        self.match, self.wrapped = None, False
+        while not self._rows.is_complete:  # not all lines that pass the filter are known
+            await time_left.renew()
+        for part, low, high, wrapped in self._blocks_from(start, backwards=backwards):
+            hits = self._hits(part) if part in self._rows.parts else array("H")  # dropped meanwhile
+            hits = hits[bisect_left(hits, low) : bisect_left(hits, high)]
+            if hits:
+                self.wrapped = wrapped
+                self.match = part.block.key(hits[-1 if backwards else 0])
+                break
+            if not time_left():
+                await time_left.renew()
+        return self.match
 
-    def _blocks_to_search(self) -> list[tuple[BlockRows, int, int, bool]]:
-        """Return (block, first index, end index, True after wrapping), the last one to search first."""
+    def _blocks_from(
+        self, start: LineKey | None, *, backwards: bool
+    ) -> list[tuple[BlockRows, int, int, bool]]:
+        """Return (block, first index, end index, True after wrapping) in the order to search."""
         parts = self._rows.parts
-        at, index = len(parts), 0
-        if self._start is not None:
-            at, index = self._rows.store.position(self._start)
-        below = [(part, 0, len(part.block), self._is_backwards) for part in parts[at:]]
-        above = [(part, 0, len(part.block), not self._is_backwards) for part in parts[:at]]
+        at, index = (len(parts), 0) if start is None else self._rows.store.position(start)
+        below = [(part, 0, len(part.block), backwards) for part in parts[at:]]
+        above = [(part, 0, len(part.block), not backwards) for part in parts[:at]]
         if below:
             part, _, end, wrapped = below[0]
             below[0] = (part, index, end, wrapped)
             above.append((part, 0, index, not wrapped))
-        return [*below, *above] if self._is_backwards else [*above[::-1], *below[::-1]]
-
-    def find_next(self, should_continue: Callable[[], bool]) -> bool:
-        """Search block by block while ``should_continue`` allows it; return True at the end."""
-        if self._queue is None:
-            self._queue = self._blocks_to_search()
-        while self._queue:
-            part, low, high, self.wrapped = self._queue.pop()
-            if part not in self._rows.parts:
-                continue  # dropped meanwhile
-            hits = self._scan(part)
-            hits = hits[bisect_left(hits, low) : bisect_left(hits, high)]
-            if hits:
-                self.found = part.block.key(hits[-1 if self._is_backwards else 0])
-                self._queue = []
-            if not should_continue():
-                break
-        return not self._queue
-
-    async def find(self, monotonic_s: Callable[[], float]) -> LineKey | None:
-        time_left = TimeBudget(monotonic_s)
-        # The rows that pass the filter may still be incomplete.
-        while not (self._rows.is_complete and self.find_next(time_left)):
-            await time_left.renew()
-        return self.found
+        return [*above[::-1], *below[::-1]] if backwards else [*below, *above]
 
     # Counting matches
 
     def count(self, should_continue: Callable[[], bool]) -> bool:
         """Count block by block while ``should_continue`` allows it; return True at the end."""
         for part in reversed(self._rows.parts):
-            if not self._is_known(part):
-                self._scan(part)
+            if part.hits is None:
+                self._hits(part)
                 if not should_continue():
                     break
-        if len(self._hits) > len(self._rows.parts):
-            self._hits = {
-                part.block: self._hits[part.block] for part in self._rows.parts if part.block in self._hits
-            }
         return self.is_final
-
-    async def count_all(self, monotonic_s: Callable[[], float], report: Callable[[], object]) -> None:
-        time_left, reported_s = TimeBudget(monotonic_s), monotonic_s()
-        while not (self._rows.is_complete and self.count(time_left)):
-            await time_left.renew()
-            if monotonic_s() - reported_s > COUNT_REPORT_S:
-                reported_s = monotonic_s()
-                report()
-        report()
-
-    def _is_known(self, part: BlockRows) -> bool:
-        scanned = self._hits.get(part.block)
-        return scanned is not None and scanned[0] == part.stamp
 
     @property
     def total(self) -> int:
-        return sum(len(self._hits[part.block][1]) for part in self._rows.parts if part.block in self._hits)
+        return sum(len(part.hits) for part in self._rows.parts if part.hits is not None)
 
     @property
     def is_final(self) -> bool:
-        return self._rows.is_complete and all(map(self._is_known, self._rows.parts))
+        return self._rows.is_complete and all(part.hits is not None for part in self._rows.parts)
 
     @property
     def position(self) -> int:
         """The position of the current match, counted from 1; 0 if unknown."""
-        if self.found is None or not self.is_final:
+        position = None if self.match is None or not self.is_final else self._rows.find(self.match)
+        if position is None:
             return 0
-        at, index = self._rows.store.position(self.found)
-        before = sum(len(self._hits[part.block][1]) for part in self._rows.parts[:at])
-        hits = self._hits[self._rows.parts[at].block][1] if at < len(self._rows.parts) else ()
-        number = bisect_left(hits, index)
-        return before + number + 1 if number < len(hits) and hits[number] == index else 0
+        part, index = position
+        before = sum(len(self._hits(other)) for other in self._rows.parts[: self._rows.parts.index(part)])
+        return before + bisect_left(self._hits(part), index) + 1
