@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import re2
 
@@ -97,11 +97,10 @@ def _number(text: str) -> float:
 
 _MIN_BANNER_CHARACTERS = 8
 """Shorter lines (blank ones, short rulers) contain too little to be worth folding."""
-_LONGEST = 512
-_LONGEST_AS_IT_IS = 2048
-"""Lines longer than ``_LONGEST`` are compared verbatim up to this length, and not at all beyond it."""
+_LONGEST = 2048
+"""Longer lines are not compared."""
 
-_SPEAKER = (
+_SPEAKER = re2.compile(
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
@@ -131,14 +130,7 @@ def banner_keys(texts: Sequence[str]) -> list[str]:
     if joined.count(_LINE_END) >= len(bodies):
         joined = _LINE_END.join([body.replace(_LINE_END, _FOR_A_LINE_END) for body in bodies])
     keys = [key.rstrip() for key in _without_node_names(joined).split(_LINE_END)]
-    return [
-        (key if len(key) >= _MIN_BANNER_CHARACTERS else "") if len(text) <= _LONGEST else _as_it_is(text)
-        for key, text in zip(keys, texts, strict=False)
-    ]
-
-
-def _as_it_is(text: str) -> str:
-    return text if len(text) <= _LONGEST_AS_IT_IS else ""
+    return [key if len(key) >= _MIN_BANNER_CHARACTERS else "" for key in keys]
 
 
 def _without_time(text: str) -> str:
@@ -154,15 +146,10 @@ def _without_node_names(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     done = 0
-    for match in _speakers().finditer(data):
+    for match in _SPEAKER.finditer(data):
         begin, end = match.span()
         pieces += (data[done:begin], data[begin:end].rstrip(_DIGITS), b"#")
         done = end
     if not pieces:
         return text
     return b"".join([*pieces, data[done:]]).decode("utf-8", "surrogatepass")
-
-
-@lru_cache(maxsize=1)
-def _speakers() -> Any:
-    return re2.compile(_SPEAKER)
