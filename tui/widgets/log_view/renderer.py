@@ -30,7 +30,7 @@ from tui.widgets.tones import SERIES_COLORS
 
 
 class RowKey(NamedTuple):
-    """Render-cache key of a row: everything that affects its appearance except its text.
+    """Everything that affects the appearance of a row except its text and the user's marks.
 
     Attributes:
         key: The line at whose position the row is shown.
@@ -62,16 +62,14 @@ CURSOR_SIGN = "›"
 CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
 _THUMB, _TRACK = "┃", "│"
 
-_CACHED_LINES = 1024
 _CACHED_MESSAGES = 2048
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
-_PLAIN = RowFlags()
 _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Settings for drawing rows; a change clears the cache of rendered lines.
+    """Settings for drawing rows.
 
     The width excludes the scroll bar; `pan` cells are cut off at the left of the text.
     """
@@ -92,7 +90,6 @@ class LogRenderer:
         self._style = style
         self.geometry = Geometry()
         self._rows: dict[tuple[LineKey, bool, int | None], tuple[TextRow, ...]] = {}
-        self._lines: dict[tuple[RowKey, int, RowFlags], list[Segment]] = {}
 
     @property
     def gutter_cells(self) -> int:
@@ -113,19 +110,7 @@ class LogRenderer:
         before = self._labels.width
         for replica in replicas:
             self._labels.get(replica)
-        if self._labels.width == before:
-            return False
-        self.forget()
-        return True
-
-    def forget(self) -> None:
-        """Clear the rendered lines, because their styles or the gutter changed."""
-        self._lines.clear()
-
-    def set_geometry(self, geometry: Geometry) -> None:
-        if geometry != self.geometry:
-            self.geometry = geometry
-            self.forget()
+        return self._labels.width != before
 
     def rows(self, store: LogStore, row_key: RowKey) -> tuple[TextRow, ...]:
         key = (row_key.shown, row_key.pretty, self._wrap_cells)
@@ -138,20 +123,12 @@ class LogRenderer:
             self._rows[key] = rows
         return rows
 
-    def line(self, store: LogStore, row_key: RowKey, number: int, flags: RowFlags = _PLAIN) -> list[Segment]:
+    def line(self, store: LogStore, row_key: RowKey, number: int, flags: RowFlags) -> list[Segment]:
         """Return one screen line of a row, exactly as wide as the view."""
-        key = (row_key, number, flags)
-        segments = self._lines.get(key)
-        if segments is None:
-            if len(self._lines) >= _CACHED_LINES:
-                self.forget()
-            attributes = store.attributes(row_key.shown)
-            if isinstance(attributes, LogGap):
-                segments = self._gap(attributes, flags)
-            else:
-                segments = self._line(store, row_key, attributes, number, flags)
-            self._lines[key] = segments
-        return segments
+        attributes = store.attributes(row_key.shown)
+        if isinstance(attributes, LogGap):
+            return self._gap(attributes, flags)
+        return self._line(store, row_key, attributes, number, flags)
 
     def empty(self, text: str) -> list[Segment]:
         width, plain = self.geometry.width, self._style("text")
