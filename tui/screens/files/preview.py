@@ -14,7 +14,6 @@ from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.timer import Timer
 
 from api_client.checkpoints import SafetensorsHeader, TrainerState, Weights
 from api_client.models import CheckpointFile
@@ -235,10 +234,9 @@ class PreviewPane(Vertical):
         self._read_preview = read_preview
         self._weigh = read_weights
         self._now_s = now_s
-        self._directory_cache: dict[tuple[tuple[int, str], ...], list[Line]] = {}
+        self._weights: dict[tuple[tuple[int, str], ...], list[Line]] = {}
         self._previews: dict[tuple[int, str], tuple[FilePreview, list[Line]]] = {}
         self._shown: CheckpointFile | None = None
-        self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="preview-head")
@@ -250,7 +248,7 @@ class PreviewPane(Vertical):
 
     def forget(self) -> None:
         self._previews.clear()
-        self._directory_cache.clear()
+        self._weights.clear()
         self._shown = None
 
     def notify_style_update(self) -> None:
@@ -271,8 +269,6 @@ class PreviewPane(Vertical):
         weights: tuple[CheckpointFile, ...] = (),
     ) -> None:
         """Show a directory's totals, and the number of parameters in its ``weights`` files."""
-        key = tuple(map(_key, weights))
-        cached = self._directory_cache.get(key, [])
         self._stop()
         lines: list[Line] = [[(f"{counted(files, 'file')}, {bytes_iec(size_bytes)}", "plain")]]
         if newest_s is not None:
@@ -281,54 +277,55 @@ class PreviewPane(Vertical):
             key_on(self, f"files.{name}") for name in ("open_node", "download", "open_below")
         )
         hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
-        head: list[list[Span]] = [[(name + "/", "strong")]]
-        self._show(head, [*lines, *cached, "", hint])
-        if not weights or cached:
-            return
+        key = tuple(map(_key, weights))
+
+        def show() -> None:
+            self._show([[(name + "/", "strong")]], [*lines, *self._weights.get(key, ()), "", hint])
 
         async def read() -> None:
-            new_lines = directory_lines(await self._weigh(weights))
-            self._directory_cache[key] = new_lines
-            self._show(head, [*lines, *new_lines, "", hint])
+            self._weights[key] = directory_lines(await self._weigh(weights))
+            show()
 
-        self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(read))
+        show()
+        if weights and key not in self._weights:
+            self._begin(read)
 
     def show_file(self, file: CheckpointFile) -> None:
         if file == self._shown:
             return
         self._stop()
         self._shown = file
-        cached = self._previews.get(_key(file))
-        if cached is not None:
-            self._show_preview(*cached)
-            return
-        self._show(self._head(file, None), [[("reading…", "muted")]])
-        self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(partial(self._read, file)))
+        if _key(file) in self._previews:
+            self._show_preview(*self._previews[_key(file)])
+        else:
+            self._show(self._head(file, None), [[("reading…", "muted")]])
+            self._begin(partial(self._read, file))
 
     def _stop(self) -> None:
         self._shown = None
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
         self.workers.cancel_group(self, "preview")
 
     def _begin(self, reading: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        run_in_background(self, reading, "preview", exclusive=True)
+        async def read() -> None:
+            await asyncio.sleep(HOVER_DELAY_S)
+            await reading()
+
+        run_in_background(self, read, "preview", exclusive=True)
 
     async def _read(self, file: CheckpointFile) -> None:
-        preview = await self._read_preview(file)
         again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
-        lines = await asyncio.to_thread(
-            preview_lines, preview, tone_styles(self.app), again=again, download=download
-        )
-        if not preview.error:
-            while len(self._previews) >= REMEMBERED:
-                del self._previews[next(iter(self._previews))]
-            self._previews[_key(file)] = (preview, lines)
-        if file == self._shown:
+        while True:
+            preview = await self._read_preview(file)
+            lines = await asyncio.to_thread(
+                preview_lines, preview, tone_styles(self.app), again=again, download=download
+            )
             self._show_preview(preview, lines)
-            if preview.error:
-                self._timer = self.set_timer(RETRY_DELAY_S, lambda: self._begin(partial(self._read, file)))
+            if not preview.error:
+                break
+            await asyncio.sleep(RETRY_DELAY_S)
+        while len(self._previews) >= REMEMBERED:
+            del self._previews[next(iter(self._previews))]
+        self._previews[_key(file)] = (preview, lines)
 
     def _show_preview(self, preview: FilePreview, lines: list[Line]) -> None:
         self._show(self._head(preview.file, preview), lines)
