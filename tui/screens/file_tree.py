@@ -33,7 +33,7 @@ class TreeScreen(AppScreen):
 
     def filter_facts(self) -> list[list[Span]]:
         """Return the filter and the number and size of matching files; empty without a filter."""
-        rows = self.tree_view.rows
+        rows = self.tree_view.visible_rows
         if rows is None or rows.matches is None or not self.tree_view.pattern:
             return []
         matches = rows.matches

@@ -99,7 +99,6 @@ class RowTable(CursorRows, Generic[Row]):
         self._headings: Sequence[Heading] = ()
         self.stays_on_top = False
         """True to leave the cursor on the first row until somebody moves it, whichever row that is."""
-        self._index_of: dict[str, int] = {}
         self._chosen: str | None = None
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
@@ -140,11 +139,10 @@ class RowTable(CursorRows, Generic[Row]):
         if self._sized:
             self._layout_width = -1
             self.refresh()
-        self._index_of = {self._key(row): index for index, row in enumerate(rows)}
         self.set_class(not rows, "-empty")
-        chosen = next((key for key in (self._chosen, before) if key in self._index_of), None)
-        stays = self.stays_on_top and self._chosen is None
-        number = self._index_of[chosen] if chosen is not None and not stays else None
+        number = self._index_of(self._chosen)
+        if number is None and not (self.stays_on_top and self._chosen is None):
+            number = self._index_of(before)
         self._cursor = number if number is not None else max(0, min(self._cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + len(self._headings) + HEADING_LINES)
         if number is not None and self.scroll_offset.y:
@@ -171,6 +169,10 @@ class RowTable(CursorRows, Generic[Row]):
             lines.append(self._cells(self._rows[index]) if index is not None else self._heading_on(line))
         return lines, top, len(lines), count
 
+    def _index_of(self, key: str | None) -> int | None:
+        indexes = (index for index, row in enumerate(self._rows) if self._key(row) == key)
+        return None if key is None else next(indexes, None)
+
     def _line_of(self, index: int) -> int:
         return index + sum(first <= index for first, _ in self._headings)
 
@@ -183,7 +185,7 @@ class RowTable(CursorRows, Generic[Row]):
         return next(each for place, each in enumerate(self._headings) if each[0] + place == line)
 
     def move_to(self, key: str) -> None:
-        index = self._index_of.get(key)
+        index = self._index_of(key)
         if index is not None:
             self._move(index)
 

@@ -15,39 +15,58 @@ from functools import partial
 from typing import ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
 from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
+from tui.tables.column import Column, Span
 from tui.text.sanitize import cell_width, clip, sanitize
+from tui.text.units import age, bytes_iec, count, percent, share_bar
 from tui.widgets.background import run_in_background
-from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.file_tree.model import Shown, ViewRequest, arrange, nodes_at
-from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
+from tui.widgets.row_table import RowTable
 
+NAME_CELLS = 30
+SHARE_CELLS = 8
+INDENT_CELLS = 2
 AT_ONCE_S = 0.008
 """How long a change is waited for, so that what is small is done before the next key."""
+SORTED_BY = {
+    "name": SortKey.NAME,
+    **dict.fromkeys(("size", "share", "percent"), SortKey.SIZE),
+    "time": SortKey.TIME,
+    "type": SortKey.TYPE,
+}
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="files")
 
 
-class FileTreeView(CursorRows):
+def middle_cut(text: str, cells: int) -> str:
+    """Shorten `text` in the middle, because files differ at both ends; short or not ASCII, at the end."""
+    if len(text) <= cells and cell_width(text) <= cells:
+        return text
+    if cells < 8 or not text.isascii():
+        return clip(text, cells)
+    tail = cells // 2
+    return text[: cells - tail - 1] + "…" + text[-tail:]
+
+
+class FileTreeView(RowTable[int]):
     """A tree of ``FileEntry`` records that keeps cursor and open directories across updates."""
 
     ALLOW_SELECT = False
-    DEFAULT_CSS = "FileTreeView > .file-tree--empty { color: $text-muted; }"
+    DEFAULT_CSS = """
+    FileTreeView {
+        &.-empty { max-height: 100%; }
+        & > .file-tree--empty { color: $text-muted; }
+    }
+    """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"file-tree--empty"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "go_in", "open", show=False),
         Binding("left,h", "go_out", "close", show=False),
     ]
-
-    class Highlighted(Message):
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, FileTreeView.Highlighted)
 
     class FileChosen(Message):
         """A file was chosen by Enter or a click on the row under the cursor."""
@@ -66,17 +85,14 @@ class FileTreeView(CursorRows):
         empty_text: str = "no files",
         id: str | None = None,
     ) -> None:
-        super().__init__(id=id)
+        super().__init__(self._columns(), str, id=id, opens=False)
         self.empty_text = empty_text
         self._now_s = now_s
-        self._columns: TreeLayout = lay_out(80)
         self._request = ViewRequest(order=order)
         self._arranged: tuple[ViewRequest, Shown | None] = (ViewRequest(), None)  # owned by the thread
         self._shown: Shown | None = None
         self._newest: Future[None] | None = None
         self._busy_with = ""
-        self.cursor_node: int | None = None
-        """Rows move; the cursor stays on its node. Read-only."""
         self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
         self._marks: set[int] = set()
 
@@ -87,7 +103,7 @@ class FileTreeView(CursorRows):
         return None if self._shown is None else self._shown.tree
 
     @property
-    def rows(self) -> VisibleRows | None:
+    def visible_rows(self) -> VisibleRows | None:
         return None if self._shown is None else self._shown.rows
 
     @property
@@ -101,26 +117,18 @@ class FileTreeView(CursorRows):
         return self._request.pattern
 
     @property
-    def row_count(self) -> int:
-        return len(self._shown_nodes)
-
-    @property
     def is_busy(self) -> bool:
         return bool(self._busy_with)
 
     @property
     def cursor_path(self) -> str | None:
         """The path under the cursor, as the server sent it."""
-        node, tree = self.cursor_node, self.file_tree
+        node, tree = self.cursor_row, self.file_tree
         return tree.path(node) if node is not None and tree is not None else None
 
     @property
     def marked(self) -> frozenset[int]:
         return frozenset(self._marks)
-
-    @property
-    def _shown_nodes(self) -> Sequence[int]:
-        return self.rows.nodes if self.rows is not None else ()
 
     def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
         """Show the files; None clears the tree. The sequence must not change afterwards."""
@@ -139,6 +147,7 @@ class FileTreeView(CursorRows):
 
     def _ask(self, request: ViewRequest) -> None:
         self._request = request
+        self.sort_mark = (request.order.key, request.order.descending)
         if self.is_attached:
             self._do(self._arrange, "arranging…")
 
@@ -184,81 +193,99 @@ class FileTreeView(CursorRows):
 
     def _show_rows(self, before: Shown | None) -> None:
         """Keep the marks, the cursor and its line on the screen; in a newer tree they are found by path."""
-        shown, node, line = self._shown, self.cursor_node, self._cursor - self.scroll_offset.y
+        shown, node = self._shown, self.cursor_row
         rows, tree = (None, None) if before is None else (before.rows, before.tree)
-        if tree is not self.file_tree:
+        is_other_tree = tree is not self.file_tree
+        if is_other_tree:
             if tree is not None and node is not None:
                 self._last_path = tree.path(node)
             node_at = shown.node_at if shown is not None else {}
             self._marks = nodes_at(node_at, map(tree.path, self._marks) if tree is not None else ())
             node = node_at.get(self._last_path or "")
-        is_other = rows is None or self.rows is None or rows.matches is not self.rows.matches
-        self._cursor = self._row_for(node, find_match=is_other)
-        self.cursor_node = self._shown_nodes[self._cursor] if self._shown_nodes else None
-        self.virtual_size = Size(0, self.row_count + HEADING_LINES)
-        self.scroll_to(y=max(0, self._cursor - line), animate=False, force=True)
-        self._scroll_to_cursor()
-        if is_other or tree is not self.file_tree:
+        is_filtered = (
+            rows is None or self.visible_rows is None or rows.matches is not self.visible_rows.matches
+        )
+        self._chosen = self._key_for(node, find_match=is_filtered)
+        self.set_rows(self.visible_rows.nodes if self.visible_rows is not None else ())
+        if is_other_tree or is_filtered:
             self.post_message(self.Arranged())
-        self.post_message(self.Highlighted())
+            self.post_message(self.Highlighted(self, self.cursor_key or ""))
 
-    def _row_for(self, node: int | None, *, find_match: bool) -> int:
-        """Return the row of a node, or of the directory that hides it, or of the first match."""
-        rows = self.rows
+    def _key_for(self, node: int | None, *, find_match: bool) -> str | None:
+        """Return the key of a node, or of the directory that hides it, or of the first match."""
+        rows = self.visible_rows
         if rows is None or not rows.nodes:
-            return 0
+            return None
         path = () if node is None else (node, *rows.tree.ancestors(node))
-        row = next((row for each in path if (row := rows.row_of(each)) is not None), 0)
-        if not find_match or rows.matches is None or rows.matches.hits[rows.nodes[row]]:
-            return row
-        hits = rows.matches.hits
-        return next((number for number, other in enumerate(rows.nodes) if hits[other]), row)
+        shown = next((other for other in path if rows.row_of(other) is not None), rows.nodes[0])
+        if find_match and rows.matches is not None and not rows.matches.hits[shown]:
+            shown = next((other for other in rows.nodes if rows.matches.hits[other]), shown)
+        return str(shown)
 
     # Drawing
 
+    def _columns(self) -> tuple[Column[int], ...]:
+        return (
+            Column("name", "name", self._name_cell, NAME_CELLS, flex=1, keep=10),
+            Column("size", "size", self._size_cell, 9, align="right", keep=9),
+            Column("share", "share", self._share_cell, SHARE_CELLS, keep=7),
+            Column("percent", "", self._percent_cell, 4, align="right", keep=4),
+            Column("count", "files", self._count_cell, 7, align="right", keep=3),
+            Column("time", "age", self._age_cell, 5, align="right", keep=6),
+            Column("type", "type", self._type_cell, 11, keep=5),
+        )
+
+    def _name_cell(self, node: int) -> list[Span]:
+        rows = self._drawn
+        tree, cells = rows.tree, self._layout[0][1]
+        is_directory = tree.is_directory(node)
+        indent = " " * min(INDENT_CELLS * tree.depths[node], cells)
+        if len(indent) > cells // 2:
+            # At this depth indentation leaves no room for names: show the depth as a number.
+            indent = clip(f"{tree.depths[node]}› ", cells // 2)
+        sign = ("▾" if rows.is_open(node) else "▸") if is_directory else " "
+        name = sanitize(tree.names[node]) + ("/" if is_directory else "")
+        is_match = rows.matches is not None and bool(rows.matches.hits[node])
+        tone = "accent" if is_match else "strong" if is_directory else "plain"
+        mark = ("✓" if node in self._marks else " ", "good")
+        return [(indent + sign, "muted"), mark, (middle_cut(name, max(1, cells - len(indent) - 2)), tone)]
+
+    @property
+    def _drawn(self) -> VisibleRows:
+        assert self.visible_rows is not None
+        return self.visible_rows
+
+    def _size_cell(self, node: int) -> list[Span]:
+        return [(bytes_iec(self._drawn.size_bytes(node)), "plain")]
+
+    def _share_cell(self, node: int) -> list[Span]:
+        bar = share_bar(self._drawn.share_of_parent(node), SHARE_CELLS, empty=" ")
+        return [(bar, "accent" if self._drawn.tree.is_directory(node) else "running")]
+
+    def _percent_cell(self, node: int) -> list[Span]:
+        share = self._drawn.share_of_parent(node)
+        return [("<1%" if 0 < share < 0.005 else percent(share), "muted")]
+
+    def _count_cell(self, node: int) -> list[Span]:
+        is_directory = self._drawn.tree.is_directory(node)
+        return [(count(self._drawn.file_count(node)) if is_directory else "", "muted")]
+
+    def _age_cell(self, node: int) -> list[Span]:
+        newest_s = self._drawn.tree.newest_s[node]
+        return [("–" if newest_s is None else age(self._now_s() - newest_s), "muted")]
+
+    def _type_cell(self, node: int) -> list[Span]:
+        return [(self._drawn.tree.type_of(node), "muted")]
+
+    def _arrow(self, column: Column[int]) -> str:
+        is_noted = column.id == "name" and self._busy_with
+        return super()._arrow(column) + (f"  · {self._busy_with}" if is_noted else "")
+
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width
-        if width != self._columns.width:
-            self._columns = lay_out(width)
-        if y == 0:
-            return self._heading(width)
-        index = y - HEADING_LINES + self.scroll_offset.y
-        rows = self.rows
-        if rows is None or not rows.nodes:
-            return self._emptiness(y, width)
-        if index >= len(rows.nodes):
-            return Strip.blank(width, self.rich_style)
-        node = rows.nodes[index]
-        component = self._component_of(index)
-        base = self._component(component) if component else self.rich_style
-        spans = row_spans(rows, node, self._columns, now_s=self._now_s(), marked=node in self._marks)
-        segments = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
-        return Strip(segments).adjust_cell_length(width, base)
-
-    def _heading(self, width: int) -> Strip:
-        layout, order = self._columns, self.order
-        sign = "▾" if order.descending else "▴"
-        name = "name" + (sign if order.key is SortKey.NAME else "")
-        if self._busy_with and self._shown_nodes:
-            name += f"  · {self._busy_with}"
-        name = clip(name, layout.name_cells)
-        text = " " + name + " " * (layout.name_cells - cell_width(name))
-        signed = order.key is SortKey.NAME
-        for column in layout.columns:
-            title = column.title
-            if not signed and column.sorts_by is order.key:
-                title, signed = title + sign, True
-            fitted = (
-                title.ljust(column.width) if column.id in ("share", "type") else title.rjust(column.width)
-            )
-            text += " " * GAP + fitted
-        style = self._component("heading")
-        return Strip([Segment(text, style)]).adjust_cell_length(width, style)
-
-    def _emptiness(self, y: int, width: int) -> Strip:
         message = self._busy_with or (self.empty_text if self._shown is not None else "")
-        if y != max(1, self.size.height // 2) or not message:
-            return Strip.blank(width, self.rich_style)
+        if self.row_count or y != max(1, self.size.height // 2) or not message:
+            return super().render_line(y)
+        width = self.scrollable_content_region.width
         message = clip(sanitize(message), width)
         left = (width - cell_width(message)) // 2
         style = self.rich_style + self.get_component_rich_style("file-tree--empty", partial=True)
@@ -266,12 +293,8 @@ class FileTreeView(CursorRows):
 
     # Navigation
 
-    def _cursor_moved(self) -> None:
-        self.cursor_node = self._shown_nodes[self._cursor]
-        self.post_message(self.Highlighted())
-
     def action_go_in(self) -> None:
-        rows, node = self.rows, self.cursor_node
+        rows, node = self.visible_rows, self.cursor_row
         if rows is None or node is None or not rows.tree.is_directory(node):
             return
         if rows.is_open(node):
@@ -281,7 +304,7 @@ class FileTreeView(CursorRows):
             self.toggle()
 
     def action_go_out(self) -> None:
-        rows, node = self.rows, self.cursor_node
+        rows, node = self.visible_rows, self.cursor_row
         if rows is None or node is None:
             return
         if rows.is_open(node):
@@ -294,7 +317,7 @@ class FileTreeView(CursorRows):
     # Actions on the current node
 
     def choose(self) -> None:
-        rows, node = self.rows, self.cursor_node
+        rows, node = self.visible_rows, self.cursor_row
         if rows is None or node is None:
             return
         if rows.tree.is_directory(node):
@@ -303,12 +326,12 @@ class FileTreeView(CursorRows):
             self.post_message(self.FileChosen())
 
     def toggle(self) -> None:
-        node = self.cursor_node
+        node = self.cursor_row
         if node is not None:
             self._reopen(lambda rows: rows.toggled(node))
 
     def open_below(self) -> None:
-        rows, node = self.rows, self.cursor_node
+        rows, node = self.visible_rows, self.cursor_row
         if rows is None or node is None:
             return
         top = node if rows.tree.is_directory(node) else rows.tree.parents[node]
@@ -316,7 +339,7 @@ class FileTreeView(CursorRows):
             self._reopen(lambda rows: rows.toggled_below(top))
 
     def toggle_mark(self) -> None:
-        node = self.cursor_node
+        node = self.cursor_row
         if node is None:
             return
         self._marks ^= {node}
@@ -334,13 +357,12 @@ class FileTreeView(CursorRows):
 
     # Mouse
 
-    def _heading_clicked(self, x: int) -> None:
-        key = self._columns.key_at(x)
-        if key is not None:
-            self.sort_by(key)
+    def on_row_table_heading_pressed(self, event: RowTable.HeadingPressed) -> None:
+        event.stop()
+        self.sort_by(SORTED_BY[event.column_id])
 
     def _row_clicked(self, *, again: bool) -> None:
-        node, tree = self.cursor_node, self.file_tree
+        node, tree = self.cursor_row, self.file_tree
         if node is not None and tree is not None and (again or tree.is_directory(node)):
             self.choose()
 
