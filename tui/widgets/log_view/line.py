@@ -43,6 +43,7 @@ class LineAttributes:
 
 
 Attributes = LineAttributes | LogGap
+AttributeKey = tuple[str | None, str | None, bool, str] | LogGap
 
 
 class Columns(NamedTuple):
@@ -67,38 +68,31 @@ class AttributeTable:
         self.attributes: list[Attributes] = []
         self.error_codes: set[int] = set()
         self.gap_codes: set[int] = set()
-        self._codes: dict[tuple[str | None, str | None, bool, str] | LogGap, int] = {}
+        self._codes: dict[AttributeKey, int] = {}
 
     def columns(self, entries: Sequence[LogEntry]) -> Columns:
-        lines = [entry for entry in entries if isinstance(entry, LogLine)]
-        keys = [(line.replica, line.level, line.late, level_of(line.message, line.level)) for line in lines]
-        codes_by_key = self._codes
-        for key in set(keys):
-            if key not in codes_by_key:
-                self._learn(LineAttributes(*key), key)
-        codes = [codes_by_key[key] for key in keys]
-        texts = [line.message for line in lines]
-        if len(lines) < len(entries):
-            for at, entry in enumerate(entries):
-                if isinstance(entry, LogGap):
-                    codes.insert(at, self.gap_code(entry))
-                    texts.insert(at, "")
+        keys: list[AttributeKey] = [
+            (entry.replica, entry.level, entry.late, level_of(entry.message, entry.level))
+            if isinstance(entry, LogLine)
+            else entry
+            for entry in entries
+        ]
         ids = {
             at: entry.request_id
             for at, entry in enumerate(entries)
             if isinstance(entry, LogLine) and entry.request_id is not None
         }
-        return Columns([stamp_ns(entry) for entry in entries], codes, texts, ids)
+        texts = [entry.message if isinstance(entry, LogLine) else "" for entry in entries]
+        return Columns(list(map(stamp_ns, entries)), list(map(self.code, keys)), texts, ids)
 
-    def gap_code(self, gap: LogGap) -> int:
-        code = self._codes.get(gap)
-        return self._learn(gap, gap) if code is None else code
-
-    def _learn(self, attributes: Attributes, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
-        code = self._codes[key] = len(self.attributes)
-        self.attributes.append(attributes)
-        if isinstance(attributes, LogGap):
-            self.gap_codes.add(code)
-        elif attributes.rank >= ERROR_RANK:
-            self.error_codes.add(code)
+    def code(self, key: AttributeKey) -> int:
+        code = self._codes.get(key)
+        if code is None:
+            code = self._codes[key] = len(self.attributes)
+            attributes = key if isinstance(key, LogGap) else LineAttributes(*key)
+            self.attributes.append(attributes)
+            if isinstance(attributes, LogGap):
+                self.gap_codes.add(code)
+            elif attributes.rank >= ERROR_RANK:
+                self.error_codes.add(code)
         return code

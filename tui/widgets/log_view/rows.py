@@ -113,9 +113,9 @@ class BlockRows:
             if detector is None or not appended:
                 detector = FoldDetector(view.options, self.folds)
             if appended or self._serials is None:
-                # Nothing is appended to a sealed block. Kept for all blocks, what detectors remember made the
+                # Nothing is appended to a full block. Kept for all blocks, what detectors remember made the
                 # garbage collector stall the screen for 60 ms at a million lines.
-                self._detector = None if self.block.is_sealed else detector
+                self._detector = None if len(self.block) >= view.store.block_lines else detector
             if new:
                 detector.read(self._lines(view, new), may_move=may_move or not appended)
         self._serials = view.store.serials
@@ -135,9 +135,10 @@ class BlockRows:
 
     def _lines(self, view: LogRows, indices: Sequence[int]) -> list[FoldLine]:
         block, attributes = self.block, view.store.attribute_table.attributes
-        texts, serials, stamps, codes = block.texts(), block.serials, block.stamps, block.codes
         nodes = {code: getattr(attributes[code], "replica", None) for code in block.code_set}
-        return [(serials[at], stamps[at], nodes[codes[at]], texts[at]) for at in indices]
+        return [
+            (block.serials[at], block.stamps[at], nodes[block.codes[at]], block.text(at)) for at in indices
+        ]
 
     def derive(self) -> None:
         hidden: set[int] = set()

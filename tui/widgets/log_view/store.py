@@ -62,7 +62,7 @@ class LogStore:
         self.dropped = 0
         self.not_kept: list[NotKept] = []
         self.bookmarks: list[LineKey] = []
-        self._block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _PARTS))
+        self.block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _PARTS))
         self._lost_error: tuple[LineKey, LogEntry] | None = None
         self._count = 0
         self._next_serial = self._first_serial = 0
@@ -179,7 +179,7 @@ class LogStore:
 
         Lines of a ``NotKept`` that are here all the same, because they came late, are not added again.
         """
-        code = self.attribute_table.gap_code(gap)
+        code = self.attribute_table.code(gap)
         at, index = self.position(LineKey(gap.start_ns, self._first_serial))
         for number in range(at, len(self.blocks)):
             block = self.blocks[number]
@@ -216,16 +216,14 @@ class LogStore:
     def _extend(self, entries: Sequence[LogEntry]) -> None:
         lines, done, count = self.attribute_table.columns(entries), 0, len(entries)
         while done < count:
-            if not self.blocks or self.blocks[-1].is_sealed:
+            if not self.blocks or len(self.blocks[-1]) >= self.block_lines:
                 self.blocks.append(Block())
                 self.generation += 1
             block = self.blocks[-1]
-            stop = min(count, done + self._block_lines - len(block))
+            stop = min(count, done + self.block_lines - len(block))
             block.extend(lines.part(done, stop), self._next_serial)
             self._next_serial += stop - done
             done = stop
-            if len(block) >= self._block_lines:
-                block.seal()
         self._count += count
 
     def _new_block(self, entries: Sequence[LogEntry], first_serial: int) -> Block:
@@ -235,17 +233,13 @@ class LogStore:
         return block
 
     def _prepend(self, entries: Sequence[LogEntry]) -> None:
-        for high in range(len(entries), 0, -self._block_lines):
-            part = entries[max(0, high - self._block_lines) : high]
+        for high in range(len(entries), 0, -self.block_lines):
+            part = entries[max(0, high - self.block_lines) : high]
             self._first_serial -= len(part)
             block = self._new_block(part, self._first_serial)
-            if self.blocks and len(self.blocks[0]) + len(block) <= self._block_lines:
+            if self.blocks and len(self.blocks[0]) + len(block) <= self.block_lines:
                 self.blocks[0].merge(block)  # small pages of history become one block
-                if len(self.blocks[0]) == self._block_lines:
-                    self.blocks[0].seal()
             else:
-                if self.blocks:
-                    block.seal()
                 self.blocks.insert(0, block)
                 self.generation += 1
 
@@ -259,10 +253,8 @@ class LogStore:
             block = self.blocks[at]
             block.merge(self._new_block(groups[at], self._next_serial))
             self._next_serial += len(groups[at])
-            if len(block) >= self._block_lines:
-                block.seal()
-            if len(block) > 2 * self._block_lines:
-                self.blocks[at + 1 : at + 1] = block.split(self._block_lines)
+            if len(block) > 2 * self.block_lines:
+                self.blocks[at + 1 : at + 1] = block.split(self.block_lines)
                 self.generation += 1
 
     def _remove(self, number: int, index: int) -> None:
@@ -292,11 +284,11 @@ class LogStore:
         """Let the oldest lines leave if there are too many, and what is older than lines that left."""
         follows = all(observer.following for observer in self._observers)
         limit = self.max_lines if follows else 2 * self.max_lines
-        lines, size = self._count, sum(block.text_bytes for block in self.blocks)
+        lines, size = self._count, sum(len(block.data) for block in self.blocks)
         at, keep = 0, limit - limit // _PARTS
         if lines > limit or size > limit * LINE_BYTES:
             while at < len(self.blocks) - 1 and (lines > keep or size > keep * LINE_BYTES):
-                lines, size = lines - len(self.blocks[at]), size - self.blocks[at].text_bytes
+                lines, size = lines - len(self.blocks[at]), size - len(self.blocks[at].data)
                 at += 1
         begin_ns = millisecond_of(self.blocks[at].stamps[0]) if at else 0
         marks = [mark.end_ns for mark in self.not_kept if follows or mark.start_ns < begin_ns]
