@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -274,23 +274,12 @@ class RowTable(CursorRows, Generic[Row]):
             *before, (text, tone) = spans
             spans = [*before, (clip_middle(text, max(1, cells - _length(before))), tone)]
             length = _length(spans)
-        if length > cells:
-            return self._clipped(spans, cells, base)
-        pad = Segment(" " * (cells - length), base)
         drawn = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
+        if length > cells:
+            shown = list(Strip(drawn).crop(0, cells - 1))
+            return [*shown, Segment("…", shown[-1].style if shown else base)]
+        pad = Segment(" " * (cells - length), base)
         return [pad, *drawn] if column.align == "right" else [*drawn, pad]
-
-    def _clipped(self, spans: Sequence[Span], cells: int, base: Style) -> list[Segment]:
-        segments: list[Segment] = []
-        left = cells - 1
-        for text, tone in spans:
-            style = base + self._tones.get(tone, Style.null())
-            length = cell_len(text)
-            if length > left:
-                return [*segments, Segment(set_cell_size(text, left) + "…", style)]
-            segments.append(Segment(text, style))
-            left -= length
-        return [*segments, Segment(" " * (left + 1), base)]
 
     def _heading_strip(self, width: int) -> Strip:
         style = self._component("heading")

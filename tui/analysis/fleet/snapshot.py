@@ -53,17 +53,14 @@ class TeamRow:
 
 
 def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
-    found: dict[str, TeamRow] = {}
+    by_team: dict[str, list[ProjectRow]] = {}
     for project in projects:
         if project.team:
-            team = found.get(project.team, TeamRow(project.team, 0, 0, 0))
-            found[project.team] = replace(
-                team,
-                projects=team.projects + 1,
-                jobs=team.jobs + project.jobs,
-                running=team.running + project.running,
-            )
-    return tuple(found[name] for name in sorted(found, key=str.lower))
+            by_team.setdefault(project.team, []).append(project)
+    return tuple(
+        TeamRow(name, len(rows), sum(row.jobs for row in rows), sum(row.running for row in rows))
+        for name, rows in sorted(by_team.items(), key=lambda item: item[0].lower())
+    )
 
 
 def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:

@@ -16,7 +16,7 @@ import re2
 from tui.analysis.logs.excerpt import excerpt
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
-_LAST_DIGITS = re.compile(r"(\d{1,3})$")
+_TQDM = re.compile(r"(?<=\d%)\|[^|]{0,512}+\|")
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
 _COUNT = re.compile(r"(\d[\d.,]{0,23}+)\s?([a-zA-Z]{0,3})/(\d[\d.,]{0,23}+\s?[a-zA-Z]{0,3})")
 _DRAWN = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
@@ -39,30 +39,14 @@ def progress_bar(text: str) -> BarState | None:
     """Parse a progress bar; None for any other line, at the cost of a few substring searches."""
     text = excerpt(text)
     if "%|" in text:
-        return _tqdm(_shown(text))
-    if "━" in text or "╸" in text:
-        return _counted(_shown(text), _DRAWN)
-    if "[=" in text or "[#" in text or "[>" in text:
-        return _counted(_shown(text), _BRACKETED)
-    return None
-
-
-def _shown(text: str) -> str:
-    return strip_ansi(last_carriage_segment(text))
-
-
-def _tqdm(text: str) -> BarState | None:
-    """Parse ``title:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]``."""
-    before, separator, after = text.rpartition("%|")
-    percent = _LAST_DIGITS.search(before[-3:])
-    if not separator or percent is None or after.count("|") < 1:
+        drawn = _TQDM
+    elif "━" in text or "╸" in text:
+        drawn = _DRAWN
+    elif "[=" in text or "[#" in text or "[>" in text:
+        drawn = _BRACKETED
+    else:
         return None
-    title = before[: len(before) - len(percent[1])].strip(" :")
-    return BarState(_key(title, _COUNT.search(after)), float(percent[1]))
-
-
-def _counted(text: str, drawn: re.Pattern[str]) -> BarState | None:
-    """Parse a bar with the progress before or after it: ``46/938 [====>....]``, ``━━━╸━━ 45%``."""
+    text = strip_ansi(last_carriage_segment(text))
     bar = drawn.search(text)
     if bar is None:
         return None
@@ -70,7 +54,7 @@ def _counted(text: str, drawn: re.Pattern[str]) -> BarState | None:
     count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(text)
     if count is None and percent is None:
         return None  # A ruler or a table border.
-    done = _number(count[1]) if count else float(percent[1]) if percent else 0.0
+    done = float(percent[1]) if percent else _number(count[1]) if count else 0.0
     return BarState(_key(title, count), done)
 
 

@@ -222,19 +222,15 @@ class LogRenderer:
         matches = geometry.pattern.spans(row.text) if geometry.pattern is not None else []
         if is_ascii and not matches and not row.spans:
             return [Segment(row.text[pan : pan + room].ljust(room), style)]
-        # Split only the visible part: a long line costs no more than a short one.
-        begin, end = (pan, pan + room) if is_ascii else (0, (pan + room) * _CHARACTERS_PER_CELL)
-        text = Text(row.text[begin:end])
-        mark = self._style("current-match" if flags.match else "match")
-        text.stylize(style)
+        # Leave out what is never visible: a long line costs no more than a short one.
+        text = Text(row.text[: (pan + room) * (1 if is_ascii else _CHARACTERS_PER_CELL)], style)
         for start, stop, own in row.spans if geometry.has_colors else ():
-            if stop > begin:
-                text.stylize(own, max(0, start - begin), stop - begin)
+            text.stylize(own, start, stop)
+        mark = self._style("current-match" if flags.match else "match")
         for start, stop in matches:
-            if stop > begin:
-                text.stylize(mark, max(0, start - begin), stop - begin)
-        visible = Strip(text.render(get_console()))
-        return list(visible.crop(pan - begin, pan - begin + room).adjust_cell_length(room, style))
+            text.stylize(mark, start, stop)
+        strip = Strip(text.render(get_console()))
+        return list(strip.crop(pan, pan + room).adjust_cell_length(room, style))
 
     def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
