@@ -45,7 +45,9 @@ class CompareCheckpointsScreen(AppScreen):
 
     def compose_body(self) -> ComposeResult:
         columns = (
-            Column[ComparedLine]("mark", "", lambda line: [("≠" if line.differs else "", "accent")], 1, keep=3),
+            Column[ComparedLine](
+                "mark", "", lambda line: [("≠" if line.differs else "", "accent")], 1, keep=3
+            ),
             Column[ComparedLine]("what", "", lambda line: [(line.what, "muted")], 24, keep=3),
             _column("left", self._left.name, lambda line: line.left),
             _column("right", self._right.name, lambda line: line.right),
