@@ -26,14 +26,13 @@ from textual.widget import Widget
 from api_client.models.logs import LogGap
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.finder import LogFinder
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
 from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import Geometry, LogRenderer
-from tui.widgets.log_view.search import TimeBudget
+from tui.widgets.log_view.search import LogFinder, TimeBudget
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import SERIES
@@ -291,7 +290,7 @@ class LogView(Widget, can_focus=True):
     def _fit(self) -> None:
         if self.is_attached:
             width, self.viewport.height = self.size
-            pattern = self.model.search.pattern if self.model.search is not None else None
+            pattern = self.finder.search.pattern if self.finder.search is not None else None
             colors = not self.app.no_color
             self._renderer.geometry = Geometry(
                 max(1, width - 1), self.options.wrap, self._pan, pattern, colors
