@@ -259,13 +259,6 @@ class RowTable(CursorRows, Generic[Row]):
                 placed.append((column, spans, cells))
         return placed
 
-    def cut_texts(self) -> list[str]:
-        """Return the texts in the row of the cursor that are too long for their cells."""
-        row = self.cursor_row
-        self._fit(self.scrollable_content_region.width)
-        cells: Cells = self._cells(row) if row is not None else []
-        return ["".join(text for text, _ in spans) for _, spans, room in cells if _length(spans) > room]
-
     def _cell_segments(
         self, column: Column[Row], spans: Sequence[Span], cells: int, base: Style
     ) -> list[Segment]:

@@ -149,9 +149,6 @@ class KeyHints(Widget):
             at += hint.cells + BETWEEN
         return placed
 
-    def place_of(self, key: str) -> int | None:
-        return next((at for at, hint in self._placed() if hint.key == key), None)
-
     def _hint_at(self, x: int) -> KeyHint | None:
         return next((hint for at, hint in self._placed() if at <= x < at + hint.cells), None)
 

@@ -58,7 +58,6 @@ TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Punctuation",): "muted",
 }
 _PLAIN = frozenset({"", "text", "default"})
-_BYTES_A_LINE = 8
 _LABEL_CELLS = 15
 
 
@@ -94,7 +93,7 @@ def preview_lines(
             lines.append([(f"… {bytes_iec(rest)} more; {download} downloads the whole file", "muted")])
         return lines
     if preview.peek:
-        return [*lines, [("Binary file, first bytes:", "muted")], "", *hex_lines(preview.peek)]
+        return [*lines, [(f"Binary file; {download} downloads it", "muted")]]
     return [*lines, [("The file is empty.", "muted")]]
 
 
@@ -192,21 +191,6 @@ def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     colored = Syntax(safe, lexer, theme=theme).highlight(safe)
     colored.rstrip()
     return list(colored.split("\n", allow_blank=True))
-
-
-def hex_lines(content: bytes) -> list[Line]:
-    lines: list[Line] = []
-    for start in range(0, len(content), _BYTES_A_LINE):
-        part = content[start : start + _BYTES_A_LINE]
-        shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "·" for byte in part)
-        lines.append(
-            [
-                (f"{start:06x}  ", "muted"),
-                (f"{part.hex(' '):<{_BYTES_A_LINE * 3}} ", "plain"),
-                (shown, "muted"),
-            ]
-        )
-    return lines
 
 
 HOVER_DELAY_S = 0.15

@@ -180,20 +180,13 @@ class LogStore:
         Lines of a ``NotKept`` that are here all the same, because they came late, are not added again.
         """
         code = self.attribute_table.code(gap)
-        at, index = self.position(LineKey(gap.start_ns, self._first_serial))
-        for number in range(at, len(self.blocks)):
-            block = self.blocks[number]
-            while index < len(block) and block.stamps[index] == gap.start_ns:
-                if block.codes[index] == code:
-                    self._remove(number, index)
-                    if isinstance(gap, NotKept):
-                        entries = self._read_again(gap, entries)
-                    self.append(entries)
-                    return True
-                index += 1
-            if index < len(block):
-                break
-            index = 0
+        for number, block in enumerate(self.blocks):
+            if code in block.code_set and code in block.codes:
+                self._remove(number, block.codes.index(code))
+                if isinstance(gap, NotKept):
+                    entries = self._read_again(gap, entries)
+                self.append(entries)
+                return True
         return False
 
     def clear(self) -> None:
