@@ -184,7 +184,6 @@ class LogRows:
         self.store = store
         self.parts: list[BlockRows] = []
         self.is_complete = False
-        self._generation = _NEVER
         self._starts: list[int] | None = None
         self.set_options(options)
 
@@ -193,17 +192,15 @@ class LogRows:
         self.options = options
         self.line_filter = LogFilter(self.store.attribute_table, options) if options.has_filter else None
         self.has_context = bool(options.pattern) and options.context_lines > 0
-        self.parts, self._generation = [], _NEVER
+        self.parts = []
         self.sync(may_move=True)
 
     # Following the store
 
     def sync(self, *, may_move: bool) -> None:
         """Update changed blocks; new ones need ``build``. With ``may_move``, progress bars move on."""
-        if self._generation != self.store.generation:
-            part_of = {part.block: part for part in self.parts}
-            self.parts = [part_of.get(block) or BlockRows(block) for block in self.store.blocks]
-            self._generation = self.store.generation
+        part_of = {part.block: part for part in self.parts}
+        self.parts = [part_of.get(block) or BlockRows(block) for block in self.store.blocks]
         for part in self.parts:
             if part.is_scanned and not part.is_current:
                 part.scan(self, may_move=may_move)

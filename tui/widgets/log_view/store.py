@@ -46,7 +46,6 @@ class LogStore:
     Attributes:
         attribute_table: Meaning of the codes of the lines.
         blocks: The blocks in time order, none of them empty. Read-only.
-        generation: Increases when ``blocks`` has other members.
         dropped: Number of lines that are not kept.
         not_kept: Where they were.
         bookmarks: Keys of the bookmarked lines, ascending.
@@ -58,13 +57,11 @@ class LogStore:
         self.max_lines = max_lines
         self.attribute_table = AttributeTable()
         self.blocks: list[Block] = []
-        self.generation = 0
         self.dropped = 0
         self.not_kept: list[NotKept] = []
         self.bookmarks: list[LineKey] = []
         self.block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _PARTS))
         self._lost_error: tuple[LineKey, LogEntry] | None = None
-        self._count = 0
         self._next_serial = self._first_serial = 0
         self._observers: WeakSet[LogStoreObserver] = WeakSet()
 
@@ -75,7 +72,7 @@ class LogStore:
     # Queries
 
     def __len__(self) -> int:
-        return self._count
+        return sum(map(len, self.blocks))
 
     @property
     def serials(self) -> tuple[int, int]:
@@ -194,8 +191,7 @@ class LogStore:
         self.bookmarks.clear()
         self.not_kept.clear()
         self._lost_error = None
-        self.dropped = self._count = 0
-        self.generation += 1
+        self.dropped = 0
         self._notify()
 
     def toggle_bookmark(self, key: LineKey) -> bool:
@@ -211,18 +207,15 @@ class LogStore:
         while done < count:
             if not self.blocks or len(self.blocks[-1]) >= self.block_lines:
                 self.blocks.append(Block())
-                self.generation += 1
             block = self.blocks[-1]
             stop = min(count, done + self.block_lines - len(block))
             block.extend(lines.part(done, stop), self._next_serial)
             self._next_serial += stop - done
             done = stop
-        self._count += count
 
     def _new_block(self, entries: Sequence[LogEntry], first_serial: int) -> Block:
         block = Block()
         block.extend(self.attribute_table.columns(entries), first_serial)
-        self._count += len(block)
         return block
 
     def _prepend(self, entries: Sequence[LogEntry]) -> None:
@@ -234,7 +227,6 @@ class LogStore:
                 self.blocks[0].merge(block)  # small pages of history become one block
             else:
                 self.blocks.insert(0, block)
-                self.generation += 1
 
     def _insert(self, entries: Sequence[LogEntry]) -> None:
         """Insert entries by time, after existing entries of the same time. The store is not empty."""
@@ -248,17 +240,14 @@ class LogStore:
             self._next_serial += len(groups[at])
             if len(block) > 2 * self.block_lines:
                 self.blocks[at + 1 : at + 1] = block.split(self.block_lines)
-                self.generation += 1
 
     def _remove(self, number: int, index: int) -> None:
         block = self.blocks[number]
         if block.key(index) in self.bookmarks:
             self.bookmarks.remove(block.key(index))
         block.remove(index, index + 1)
-        self._count -= 1
         if not len(block):
             del self.blocks[number]
-            self.generation += 1
 
     def _read_again(self, mark: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Note what the mark stood for: lines, and marks of what is still missing; return what is new."""
@@ -277,7 +266,7 @@ class LogStore:
         """Let the oldest lines leave if there are too many, and what is older than lines that left."""
         follows = all(observer.following for observer in self._observers)
         limit = self.max_lines if follows else 2 * self.max_lines
-        lines, size = self._count, sum(len(block.data) for block in self.blocks)
+        lines, size = len(self), sum(len(block.data) for block in self.blocks)
         at, keep = 0, limit - limit // _PARTS
         if lines > limit or size > limit * LINE_BYTES:
             while at < len(self.blocks) - 1 and (lines > keep or size > keep * LINE_BYTES):
@@ -305,13 +294,11 @@ class LogStore:
             min(_LINES_READ_AGAIN, self.max_lines // 2),
         )
         mark = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
-        self._count -= len(codes)
         self.dropped += len(codes) - len(gaps)
         if index:
             self.blocks[at].remove(0, index)
         self._first_serial -= 1
         self.blocks[:at] = [self._new_block([mark], self._first_serial)]
-        self.generation += 1
         self._insert([gap for gap in gaps if gap.end_ns > time_ns])
         low = LineKey(time_ns, self._first_serial)
         self.bookmarks = [key for key in self.bookmarks if key >= low]
