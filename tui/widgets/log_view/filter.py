@@ -11,8 +11,7 @@ import re2
 from api_client.models.logs import LogGap
 from tui.analysis.logs.levels import RANKS
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.block import SEPARATOR, Block
-from tui.widgets.log_view.line import AttributeTable
+from tui.widgets.log_view.line import SEPARATOR, AttributeTable, Block
 from tui.widgets.log_view.options import LogOptions
 
 _WHOLE_TEXT = ("\\A", "\\z", "(?")

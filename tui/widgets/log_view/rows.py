@@ -11,10 +11,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from tui.widgets.log_view.block import Block
 from tui.widgets.log_view.filter import LogFilter, with_context
 from tui.widgets.log_view.folds import Fold, FoldDetector, FoldLine
-from tui.widgets.log_view.line import LineKey
+from tui.widgets.log_view.line import Block, LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 

@@ -15,8 +15,7 @@ from weakref import WeakSet
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.not_kept import NotKept, millisecond_of
-from tui.widgets.log_view.block import BLOCK_LINES, Block
-from tui.widgets.log_view.line import Attributes, AttributeTable, LineKey
+from tui.widgets.log_view.line import BLOCK_LINES, Attributes, AttributeTable, Block, LineKey
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
 LINE_BYTES = 256
