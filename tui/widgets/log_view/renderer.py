@@ -24,7 +24,7 @@ from tui.text.units import counted, duration
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import TextRow, message_rows, thumb
-from tui.widgets.log_view.line import LineAttributes, LineKey
+from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import SERIES_COLORS
 
@@ -128,34 +128,6 @@ class LogRenderer:
         attributes = store.attributes(row_key.shown)
         if isinstance(attributes, LogGap):
             return self._gap(attributes, flags)
-        return self._line(store, row_key, attributes, number, flags)
-
-    def empty(self, text: str) -> list[Segment]:
-        width, plain = self.geometry.width, self._style("text")
-        if not text:
-            return [Segment(" " * width, plain)]
-        text = clip(text, width)
-        left = (width - cell_len(text)) // 2
-        right = width - left - cell_len(text)
-        return [Segment(" " * left + text, self._style("empty")), Segment(" " * right, plain)]
-
-    def with_badge(self, segments: list[Segment], badge: str) -> list[Segment]:
-        badge = clip(badge, self.geometry.width)
-        return [
-            *Strip(segments).crop(0, self.geometry.width - len(badge)),
-            Segment(badge, self._style("badge")),
-        ]
-
-    def scroll_bar(self, y: int, height: int, rows: int, first_row: int, last_row: int) -> Segment:
-        start, length = thumb(rows, first_row, last_row - first_row + 1, height)
-        if not length:
-            return Segment(" ", self._style("text"))
-        is_thumb = start <= y < start + length
-        return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
-
-    def _line(
-        self, store: LogStore, row_key: RowKey, attributes: LineAttributes, number: int, flags: RowFlags
-    ) -> list[Segment]:
         width, gutter = self.geometry.width, self.gutter_cells
         text_style = self._style(_LEVEL_STYLES.get(attributes.shown_level, "text"))
         muted = self._style("time")
@@ -187,6 +159,29 @@ class LogRenderer:
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
         return self._highlighted(segments, flags)
+
+    def empty(self, text: str) -> list[Segment]:
+        width, plain = self.geometry.width, self._style("text")
+        if not text:
+            return [Segment(" " * width, plain)]
+        text = clip(text, width)
+        left = (width - cell_len(text)) // 2
+        right = width - left - cell_len(text)
+        return [Segment(" " * left + text, self._style("empty")), Segment(" " * right, plain)]
+
+    def with_badge(self, segments: list[Segment], badge: str) -> list[Segment]:
+        badge = clip(badge, self.geometry.width)
+        return [
+            *Strip(segments).crop(0, self.geometry.width - len(badge)),
+            Segment(badge, self._style("badge")),
+        ]
+
+    def scroll_bar(self, y: int, height: int, rows: int, first_row: int, last_row: int) -> Segment:
+        start, length = thumb(rows, first_row, last_row - first_row + 1, height)
+        if not length:
+            return Segment(" ", self._style("text"))
+        is_thumb = start <= y < start + length
+        return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
 
     def _mark(self, flags: RowFlags, *, first: bool) -> Segment:
         if flags.bookmark and first:
