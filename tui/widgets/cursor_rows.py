@@ -20,8 +20,8 @@ HEADING_LINES = 1
 class CursorRows(ScrollView, can_focus=True):
     """Base of ``RowTable``, ``FileTreeView`` and ``GpuMatrix``, which draw the rows.
 
-    They implement ``row_count`` and what happens when the cursor moves, a row is chosen, or the heading is
-    clicked.
+    They implement ``row_count`` and what happens when the cursor moves or a row is chosen, and may handle
+    clicks on the heading.
     """
 
     DEFAULT_CSS = """
@@ -78,7 +78,7 @@ class CursorRows(ScrollView, can_focus=True):
         raise NotImplementedError
 
     def _heading_clicked(self, x: int) -> None:
-        raise NotImplementedError
+        """Handle a click on the heading."""
 
     # Styles
 

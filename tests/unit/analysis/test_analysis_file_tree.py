@@ -83,9 +83,9 @@ def test_a_path_is_data_and_leads_nowhere_but_down(path: str) -> None:
 def test_ten_thousand_levels_are_only_levels() -> None:
     tree = FileTree([FileEntry("d/" * 10_000 + "f", 3)])
     rows = all_open(tree)
-    assert len(rows) == 10_001
+    assert len(rows.nodes) == 10_001
     assert filtered(tree, "f").file_counts[ROOT] == 1
-    assert len(rows.toggled(rows.nodes[0])) == 1
+    assert len(rows.toggled(rows.nodes[0]).nodes) == 1
     assert names(tree, tree.largest_directories(5)) == ["d"], "not those that only lead to another"
 
 

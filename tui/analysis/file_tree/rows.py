@@ -161,9 +161,6 @@ class VisibleRows:
         self._sorted: dict[int, list[int]] = {}
         self.nodes = self._flat()
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
     def is_open(self, node: int) -> bool:
         return node in self.open_nodes
 

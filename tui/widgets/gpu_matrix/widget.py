@@ -154,9 +154,6 @@ class GpuMatrix(CursorRows):
     def _row_clicked(self, *, again: bool) -> None:
         self.action_select()
 
-    def _heading_clicked(self, x: int) -> None:
-        """The heading does nothing."""
-
     # Painting
 
     def _style(self, name: str) -> Style:

@@ -149,10 +149,6 @@ class Block:
         return len(self.stamps)
 
     @property
-    def first(self) -> LineKey:
-        return self.key(0)
-
-    @property
     def last(self) -> LineKey:
         return self.key(-1)
 

@@ -167,10 +167,6 @@ class LogView(Widget, can_focus=True):
         span_ns = self.store.span_ns
         return self._times.only_day(*span_ns) if span_ns is not None and self.options.time in CLOCKS else ""
 
-    @property
-    def is_settled(self) -> bool:
-        return self.model.rows.is_complete
-
     def clear(self) -> None:
         """Remove all entries and the start of elapsed time; options and search stay."""
         self._times.origin_ns = None
@@ -248,10 +244,6 @@ class LogView(Widget, can_focus=True):
         self._build()
 
     # Painting
-
-    def flush(self) -> None:
-        if self._refresh_timer is not None:
-            self._paint()
 
     def _schedule_refresh(self) -> None:
         self.viewport.invalidate()
