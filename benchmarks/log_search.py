@@ -90,7 +90,7 @@ async def used(view: LogView) -> None:
         await painted(view)
         seen_ms = (time.perf_counter() - begin) * 1000
         await view.workers.wait_for_complete()
-        while not view.is_settled:  # noqa: ASYNC110 (every turn counts here)
+        while not view.model.rows.is_complete:  # noqa: ASYNC110 (every turn counts here)
             await asyncio.sleep(0)
         done_ms = (time.perf_counter() - begin) * 1000
         watcher.cancel()

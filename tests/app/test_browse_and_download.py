@@ -78,9 +78,9 @@ async def test_the_demo_world_from_the_cache_to_a_file_on_disk(
         await sees(pilot, "captured", "huggingface/")
         tree = app.screen.query_one(FileTreeView)
         await until_quiet(pilot, tree)
-        assert tree.rows is not None
-        largest = max(tree.rows.nodes, key=tree.rows.size_bytes)
-        assert tree.cursor_node == largest
+        assert tree.visible_rows is not None
+        largest = max(tree.visible_rows.nodes, key=tree.visible_rows.size_bytes)
+        assert tree.cursor_row == largest
         # A finished job's adapter.
         await to_screen(pilot, HomeScreen, "escape")
         await pilot.press("escape", "slash", *"flux", "enter")

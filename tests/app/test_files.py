@@ -25,7 +25,7 @@ from tui.screens.files.screen import FilesScreen
 from tui.screens.messages import DownloadRequested
 from tui.text.sanitize import cell_width
 from tui.widgets.file_tree import FileTreeView
-from tui.widgets.text_panel import TextPanel
+from tui.widgets.row_table import RowTable
 
 NAME = "checkpoint-300"
 WRITTEN = datetime(2026, 1, 5, 10, 0, tzinfo=UTC).isoformat()
@@ -123,10 +123,10 @@ async def test_two_checkpoints_stand_side_by_side_a_property_a_line() -> None:
         for width in (60, 80, 81, 120):
             await pilot.resize_terminal(width, 24)
             await settle(pilot)
-            panel = app.screen.query_one(TextPanel)
-            rows = [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
+            table: RowTable[Any] = app.screen.query_one(RowTable)
+            rows = [table.render_line(y).text.rstrip() for y in range(table.size.height)]
             assert "left-" in rows[0] and "right-" in rows[0]
-            compared = rows[1 : rows.index("")]
+            compared = [row for row in rows[1:] if row]
             assert len(compared) == len(compare_checkpoints(left, right, left_files=[], right_files=[]))
             assert any(row.count("organisation") == 2 and row.endswith("…") for row in compared)
 

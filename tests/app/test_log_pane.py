@@ -40,7 +40,7 @@ class Reader:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await settle(self.pilot)
-        while not all(view.is_settled for view in self.pilot.app.screen.query(LogView)):
+        while not all(view.model.rows.is_complete for view in self.pilot.app.screen.query(LogView)):
             await self.pilot.pause()
         await settle(self.pilot)
 

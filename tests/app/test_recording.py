@@ -36,7 +36,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.job.time_bar import TimeBar
 from tui.widgets.log_view.view import LogView
-from tui.widgets.status_footer import ConnectionBadge
+from tui.widgets.status_footer import Badge
 
 LINES = [line(60 + 5 * number, f"step {number}/600 loss=1.5") for number in range(600)]
 ERROR = line(2000.5, "RuntimeError: CUDA out of memory", level="ERROR")
@@ -76,7 +76,7 @@ def path(tmp_path: Path) -> Path:
 async def test_the_moment_is_marked_and_changes_are_refused(path: Path) -> None:
     async with dashboard([path], at(1060)) as (app, pilot):
         await until(pilot, lambda: _step(app) == 200)
-        assert app.screen.query_one(ConnectionBadge).words == "recording run 2026-03-01 12:17:40"
+        assert app.screen.query_one("#connection", Badge).label[0] == "recording run 2026-03-01 12:17:40"
         await pilot.press("s")
         await until(pilot, lambda: bool(list(app._notifications)))
         notices = [notice.message for notice in app._notifications]
@@ -184,7 +184,11 @@ async def test_several_recordings_are_listed_and_compared(path: Path, tmp_path: 
     second = by_hand(tmp_path / "second.btrun", {**RUN, JOB: other})
     async with dashboard([path, second], None) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, HomeScreen) and "second" in text_of(app))
-        assert app.screen.query_one(ConnectionBadge).words.startswith("recording run and 1 more 2026-03-01")
+        assert (
+            app.screen.query_one("#connection", Badge)
+            .label[0]
+            .startswith("recording run and 1 more 2026-03-01")
+        )
         await pilot.press("space", "down", "space", "c")
         await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "1.5" in text_of(app))
 

@@ -125,7 +125,7 @@ async def settle(pilot: Pilot[Any]) -> None:
     while any(worker.group == "search" and not worker.is_finished for worker in pilot.app.workers):
         await pilot.pause()
     for view in pilot.app.screen.query(LogView):
-        view.flush()
+        view._paint()
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False  # a picture must not depend on when it is taken
     await pilot.pause()

@@ -79,7 +79,6 @@ from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
-from tui.widgets.status_footer import DownloadBadge
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
@@ -522,7 +521,6 @@ class BtTuiApp(App[WelcomeChoice]):
     def save_screen(self) -> None:
         run_in_background(self, self.files.save_screenshot, "screenshot", group="picture")
 
-    @on(DownloadBadge.Pressed)
     def action_show_downloads(self) -> None:
         if isinstance(self.screen, DownloadsScreen):
             self.pop_screen()

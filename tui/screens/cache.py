@@ -21,8 +21,7 @@ from tui.screens.file_tree import TreeScreen
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted, percent
-from tui.widgets.file_tree import FileTreeView
-from tui.widgets.file_tree.renderer import middle_cut
+from tui.widgets.file_tree import FileTreeView, middle_cut
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 

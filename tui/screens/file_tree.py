@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import on
 from textual.widgets import Input
 
+from tui.analysis.file_tree.tree import ROOT
 from tui.screens.base import AppScreen
 from tui.screens.messages import CopyRequested
 from tui.tables.column import Span
@@ -32,13 +33,13 @@ class TreeScreen(AppScreen):
 
     def filter_facts(self) -> list[list[Span]]:
         """Return the filter and the number and size of matching files; empty without a filter."""
-        rows = self.tree_view.rows
+        rows = self.tree_view.visible_rows
         if rows is None or rows.matches is None or not self.tree_view.pattern:
             return []
         matches = rows.matches
         return [
             [(self.key_before(f"{self.SCOPES[0]}.filter"), "key"), (sanitize(matches.pattern), "accent")],
-            [(f"{counted(matches.file_count, 'file')}, {bytes_iec(matches.total_bytes)}", "plain")],
+            [(f"{counted(matches.file_counts[ROOT], 'file')}, {bytes_iec(matches.sizes[ROOT])}", "plain")],
         ]
 
     def path_under_cursor(self) -> str | None:

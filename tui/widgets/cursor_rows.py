@@ -18,10 +18,10 @@ HEADING_LINES = 1
 
 
 class CursorRows(ScrollView, can_focus=True):
-    """Base of ``RowTable`` and ``FileTreeView``, which draw the rows.
+    """Base of ``RowTable``, ``FileTreeView`` and ``GpuMatrix``, which draw the rows.
 
-    They implement ``row_count`` and what happens when the cursor moves, a row is chosen, or the heading is
-    clicked.
+    They implement ``row_count`` and what happens when the cursor moves or a row is chosen, and may handle
+    clicks on the heading.
     """
 
     DEFAULT_CSS = """
@@ -65,6 +65,11 @@ class CursorRows(ScrollView, can_focus=True):
     def row_count(self) -> int:
         raise NotImplementedError
 
+    @property
+    def footer_lines(self) -> int:
+        """Number of lines below the rows that do not scroll."""
+        return 0
+
     def _cursor_moved(self) -> None:
         raise NotImplementedError
 
@@ -73,7 +78,7 @@ class CursorRows(ScrollView, can_focus=True):
         raise NotImplementedError
 
     def _heading_clicked(self, x: int) -> None:
-        raise NotImplementedError
+        """Handle a click on the heading."""
 
     # Styles
 
@@ -121,26 +126,26 @@ class CursorRows(ScrollView, can_focus=True):
     def _scroll_to_cursor(self) -> None:
         line = self._line_of(self._cursor)
         above = 1 if line and self._index_of_line(line - 1) is None else 0  # the heading of its group
-        region = Region(0, line - above, 1, 1 + above + HEADING_LINES)
+        region = Region(0, line - above, 1, 1 + above + HEADING_LINES + self.footer_lines)
         self.scroll_to_region(region, animate=False, force=True, x_axis=False)
 
     def action_cursor_by(self, lines: int) -> None:
         self._move(self._cursor + lines)
 
     def action_cursor_by_page(self, pages: float) -> None:
-        self._move(self._cursor + int(pages * max(2, self.size.height - HEADING_LINES - 1)))
+        self.action_cursor_by(int(pages * max(2, self.size.height - HEADING_LINES - 1)))
 
     def action_cursor_to_end(self, last: bool) -> None:
         self._move(self.row_count - 1 if last else 0)
 
     # The mouse
 
-    def _row_at(self, y: int) -> int | None:
+    def _row_at(self, x: int, y: int) -> int | None:
         index = self._index_of_line(y - HEADING_LINES + self.scroll_offset.y)
         return index if index is not None and y >= HEADING_LINES and index < self.row_count else None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._hover_over(self._row_at(event.y))
+        self._hover_over(self._row_at(event.x, event.y))
 
     def on_leave(self) -> None:
         self._hover_over(None)
@@ -155,7 +160,7 @@ class CursorRows(ScrollView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         if event.y == 0:
             self._heading_clicked(event.x)
-        elif (index := self._row_at(event.y)) is not None:
+        elif (index := self._row_at(event.x, event.y)) is not None:
             again = index == self._cursor
             self._move(index)
             self._row_clicked(again=again)

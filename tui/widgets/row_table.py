@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -99,7 +99,6 @@ class RowTable(CursorRows, Generic[Row]):
         self._headings: Sequence[Heading] = ()
         self.stays_on_top = False
         """True to leave the cursor on the first row until somebody moves it, whichever row that is."""
-        self._index_of: dict[str, int] = {}
         self._chosen: str | None = None
         """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
@@ -140,11 +139,10 @@ class RowTable(CursorRows, Generic[Row]):
         if self._sized:
             self._layout_width = -1
             self.refresh()
-        self._index_of = {self._key(row): index for index, row in enumerate(rows)}
         self.set_class(not rows, "-empty")
-        chosen = next((key for key in (self._chosen, before) if key in self._index_of), None)
-        stays = self.stays_on_top and self._chosen is None
-        number = self._index_of[chosen] if chosen is not None and not stays else None
+        number = self._index_of(self._chosen)
+        if number is None and not (self.stays_on_top and self._chosen is None):
+            number = self._index_of(before)
         self._cursor = number if number is not None else max(0, min(self._cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + len(self._headings) + HEADING_LINES)
         if number is not None and self.scroll_offset.y:
@@ -171,6 +169,10 @@ class RowTable(CursorRows, Generic[Row]):
             lines.append(self._cells(self._rows[index]) if index is not None else self._heading_on(line))
         return lines, top, len(lines), count
 
+    def _index_of(self, key: str | None) -> int | None:
+        indexes = (index for index, row in enumerate(self._rows) if self._key(row) == key)
+        return None if key is None else next(indexes, None)
+
     def _line_of(self, index: int) -> int:
         return index + sum(first <= index for first, _ in self._headings)
 
@@ -183,7 +185,7 @@ class RowTable(CursorRows, Generic[Row]):
         return next(each for place, each in enumerate(self._headings) if each[0] + place == line)
 
     def move_to(self, key: str) -> None:
-        index = self._index_of.get(key)
+        index = self._index_of(key)
         if index is not None:
             self._move(index)
 
@@ -257,13 +259,6 @@ class RowTable(CursorRows, Generic[Row]):
                 placed.append((column, spans, cells))
         return placed
 
-    def cut_texts(self) -> list[str]:
-        """Return the texts in the row of the cursor that are too long for their cells."""
-        row = self.cursor_row
-        self._fit(self.scrollable_content_region.width)
-        cells: Cells = self._cells(row) if row is not None else []
-        return ["".join(text for text, _ in spans) for _, spans, room in cells if _length(spans) > room]
-
     def _cell_segments(
         self, column: Column[Row], spans: Sequence[Span], cells: int, base: Style
     ) -> list[Segment]:
@@ -272,23 +267,12 @@ class RowTable(CursorRows, Generic[Row]):
             *before, (text, tone) = spans
             spans = [*before, (clip_middle(text, max(1, cells - _length(before))), tone)]
             length = _length(spans)
-        if length > cells:
-            return self._clipped(spans, cells, base)
-        pad = Segment(" " * (cells - length), base)
         drawn = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
+        if length > cells:
+            shown = list(Strip(drawn).crop(0, cells - 1))
+            return [*shown, Segment("…", shown[-1].style if shown else base)]
+        pad = Segment(" " * (cells - length), base)
         return [pad, *drawn] if column.align == "right" else [*drawn, pad]
-
-    def _clipped(self, spans: Sequence[Span], cells: int, base: Style) -> list[Segment]:
-        segments: list[Segment] = []
-        left = cells - 1
-        for text, tone in spans:
-            style = base + self._tones.get(tone, Style.null())
-            length = cell_len(text)
-            if length > left:
-                return [*segments, Segment(set_cell_size(text, left) + "…", style)]
-            segments.append(Segment(text, style))
-            left -= length
-        return [*segments, Segment(" " * (left + 1), base)]
 
     def _heading_strip(self, width: int) -> Strip:
         style = self._component("heading")

@@ -15,7 +15,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.dom import DOMNode
-from textual.message import Message
 from textual.reactive import reactive, var
 from textual.screen import Screen
 from textual.strip import Strip
@@ -24,57 +23,32 @@ from textual.widgets import Input
 
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.transfers import Transfers
+from tui.tables.column import Span
 from tui.text.units import age
 from tui.widgets.tones import tone_styles
 
 
-class DownloadBadge(Widget):
+class Badge(Widget):
+    """A few words on the right of the footer; hidden if there are none."""
+
+    DEFAULT_CSS = "Badge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }"
+
+    label: reactive[Span] = reactive(("", "plain"), layout=True)
+    """The words and their tone."""
+
+    def watch_label(self) -> None:
+        self.display = bool(self.label[0])
+
+    def render(self) -> Text:
+        words, tone = self.label
+        return Text(words, tone_styles(self.app)[tone], no_wrap=True, end="")
+
+
+class DownloadBadge(Badge):
     """Summary such as ``↓ 2 files 43% 112 MiB/s`` while downloads are running; a click opens the list."""
 
-    DEFAULT_CSS = """
-    DownloadBadge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }
-    """
-
-    words: reactive[str] = reactive("", layout=True)
-
-    class Pressed(Message):
-        """The badge was clicked."""
-
-    def on_mount(self) -> None:
-        """Watch the screen's downloads; screens without that attribute show no badge."""
-        if hasattr(self.screen, "downloads"):
-            self.watch(self.screen, "downloads", self._show)
-
-    def _show(self, downloads: Transfers) -> None:
-        self.words = downloads.indicator()
-        self.display = bool(self.words)
-
-    def render(self) -> Text:
-        return Text(self.words, tone_styles(self.app)["running"], no_wrap=True, end="")
-
-    def on_click(self) -> None:
-        self.post_message(self.Pressed())
-
-
-class RecordBadge(Widget):
-    """``● rec`` while a run is being recorded to a file."""
-
-    DEFAULT_CSS = """
-    RecordBadge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }
-    """
-
-    words: reactive[str] = reactive("", layout=True)
-
-    def on_mount(self) -> None:
-        if hasattr(self.screen, "recording"):
-            self.watch(self.screen, "recording", self._show)
-
-    def _show(self, job_ids: frozenset[str]) -> None:
-        self.words = "● rec" if len(job_ids) == 1 else f"● rec {len(job_ids)}"
-        self.display = bool(job_ids)
-
-    def render(self) -> Text:
-        return Text(self.words, tone_styles(self.app)["bad"], no_wrap=True, end="")
+    async def on_click(self) -> None:
+        await self.app.run_action("app.show_downloads")
 
 
 HELP_ACTION = "help"
@@ -125,7 +99,7 @@ class KeyHints(Widget):
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-hints--key", "key-hints--label", "key-hints--hover"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-hints--key", "key-hints--label"}
     DEFAULT_CSS = """
     KeyHints {
         height: 1;
@@ -133,14 +107,12 @@ class KeyHints(Widget):
         background: $footer-background;
         & > .key-hints--key { color: $footer-key-foreground; text-style: bold; }
         & > .key-hints--label { color: $footer-description-foreground; }
-        & > .key-hints--hover { background: $boost; }
     }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._hints: tuple[KeyHint, ...] = ()
-        self._hover: str | None = None
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
@@ -177,9 +149,6 @@ class KeyHints(Widget):
             at += hint.cells + BETWEEN
         return placed
 
-    def place_of(self, key: str) -> int | None:
-        return next((at for at, hint in self._placed() if hint.key == key), None)
-
     def _hint_at(self, x: int) -> KeyHint | None:
         return next((hint for at, hint in self._placed() if at <= x < at + hint.cells), None)
 
@@ -189,29 +158,18 @@ class KeyHints(Widget):
             name: base + self.get_component_rich_style(f"key-hints--{name}", partial=True)
             for name in ("key", "label")
         }
-        hover = self.get_component_rich_style("key-hints--hover", partial=True)
         segments = [Segment(" " * MARGIN, base)]
         for number, (_, hint) in enumerate(self._placed()):
             if number:
                 segments.append(Segment(" " * BETWEEN, base))
-            more = hover if hint.key == self._hover else Style.null()
-            more += Style.null() if hint.enabled else Style(dim=True)
+            more = Style.null() if hint.enabled else Style(dim=True)
             segments.append(Segment(hint.sign, styles["key"] + more))
             segments.append(Segment(f" {hint.label}", styles["label"] + more))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         hint = self._hint_at(event.x)
-        self._show_hover(hint.key if hint is not None else None)
         self.tooltip = hint.tooltip if hint is not None and hint.tooltip else None
-
-    def on_leave(self) -> None:
-        self._show_hover(None)
-
-    def _show_hover(self, key: str | None) -> None:
-        if key != self._hover:
-            self._hover = key
-            self.refresh()
 
     async def on_click(self, event: events.Click) -> None:
         """Run the hint's action directly: simulating the key would type a letter into a focused field."""
@@ -227,60 +185,28 @@ class KeyHints(Widget):
 STALE_AFTER_S = 15.0
 
 
-class ConnectionBadge(Widget):
-    """Connection status in two or three words, with a countdown to the next retry."""
-
-    DEFAULT_CSS = """
-    ConnectionBadge { width: auto; height: 1; padding: 0 1; background: $surface; }
-    """
-
-    connection: var[Connection] = var(Connection())
-    _shown = ""
-
-    def on_mount(self) -> None:
-        """Check once a second whether the text changed, because ages are in seconds."""
-        self.set_interval(1.0, self._refresh_if_changed)
-
-    def watch_connection(self) -> None:
-        """Repaint only if the text changed; most answers don't change it."""
-        self._refresh_if_changed()
-
-    def _refresh_if_changed(self) -> None:
-        if self._words()[0] != self._shown:
-            self.refresh(layout=True)
-
-    def render(self) -> Text:
-        text, tone = self._words()
-        self._shown = text
-        return Text(text, tone_styles(self.app)[tone], no_wrap=True, end="")
-
-    @property
-    def words(self) -> str:
-        return self._words()[0]
-
-    def _words(self) -> tuple[str, str]:
-        connection, now = self.connection, datetime.now(UTC)
-        if connection.recorded is not None:
-            return f"recording {connection.recorded()}", "warn"
-        match connection.link:
-            case ConnectionState.CONNECTING:
-                return "○ connecting", "muted"
-            case ConnectionState.RETRYING:
-                left = (connection.retry_at - now).total_seconds() if connection.retry_at else 0.0
-                return f"↻ retrying in {round(left)} s" if round(left) > 0 else "↻ retrying", "warn"
-            case ConnectionState.LOST:
-                since = connection.failing_since
-                return f"✗ offline {age((now - since).total_seconds())}" if since else "✗ offline", "bad"
-            case ConnectionState.UNAUTHORIZED:
-                return "✗ key refused", "bad"
-            case ConnectionState.LIVE:
-                if connection.stale:
-                    since = min(resource.since for resource in connection.stale)
-                    return f"○ stale {age((now - since).total_seconds())}", "warn"
-                quiet = (now - connection.answered_at).total_seconds() if connection.answered_at else 0.0
-                if quiet > STALE_AFTER_S:
-                    return f"○ stale {age(quiet)}", "warn"
-                return "● live", "good"
+def connection_label(connection: Connection, now: datetime) -> Span:
+    """Return the state of the connection in two or three words, with a countdown to the next retry."""
+    if connection.recorded is not None:
+        return f"recording {connection.recorded()}", "warn"
+    match connection.link:
+        case ConnectionState.CONNECTING:
+            return "○ connecting", "muted"
+        case ConnectionState.RETRYING:
+            left = (connection.retry_at - now).total_seconds() if connection.retry_at else 0.0
+            return f"↻ retrying in {round(left)} s" if round(left) > 0 else "↻ retrying", "warn"
+        case ConnectionState.LOST:
+            since = connection.failing_since
+            return f"✗ offline {age((now - since).total_seconds())}" if since else "✗ offline", "bad"
+        case ConnectionState.UNAUTHORIZED:
+            return "✗ key refused", "bad"
+        case ConnectionState.LIVE:
+            times = [resource.since for resource in connection.stale]
+            since = min(times) if times else connection.answered_at
+            quiet = (now - since).total_seconds() if since else 0.0
+            if times or quiet > STALE_AFTER_S:
+                return f"○ stale {age(quiet)}", "warn"
+            return "● live", "good"
 
 
 class StatusFooter(Horizontal):
@@ -297,6 +223,27 @@ class StatusFooter(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield KeyHints()
-        yield RecordBadge()
-        yield DownloadBadge()
-        yield ConnectionBadge().data_bind(StatusFooter.connection)
+        yield Badge(id="recording")
+        yield DownloadBadge(id="downloads")
+        yield Badge(id="connection")
+
+    def on_mount(self) -> None:
+        """Watch the screen's downloads and recordings; check once a second for ages, which are in seconds."""
+        if hasattr(self.screen, "downloads"):
+            self.watch(self.screen, "downloads", self._show_downloads)
+        if hasattr(self.screen, "recording"):
+            self.watch(self.screen, "recording", self._show_recordings)
+        self.watch_connection()
+        self.set_interval(1.0, self.watch_connection)
+
+    def _show_downloads(self, downloads: Transfers) -> None:
+        self.query_one("#downloads", Badge).label = (downloads.indicator(), "running")
+
+    def _show_recordings(self, job_ids: frozenset[str]) -> None:
+        words = f"● rec {len(job_ids)}" if len(job_ids) > 1 else "● rec" if job_ids else ""
+        self.query_one("#recording", Badge).label = (words, "bad")
+
+    def watch_connection(self) -> None:
+        if self.children:
+            label = connection_label(self.connection, datetime.now(UTC))
+            self.query_one("#connection", Badge).label = label

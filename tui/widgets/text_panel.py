@@ -147,27 +147,20 @@ class TextPanel(ScrollView, can_focus=True):
         if row >= self.virtual_size.height or not self._lines:
             return Strip.blank(width, base)
         number = self._line_at(row)
-        line = self._lines[number]
-        segments: list[Segment]
-        if number in self._broken:
-            part = row - self._first_rows[number]
-            begin, end = self._broken[number][part]
-            indent = " " * _hanging(line, width) if part else ""
-            segments = [Segment(indent, base), *self._segments(_cut(line, begin, end), base)]
-        else:
-            segments = list(self._segments(line, base))
+        line, part = self._lines[number], row - self._first_rows[number]
+        begin, end = self._broken[number][part] if number in self._broken else (0, None)
+        indent = " " * _hanging(line, width) if part else ""
+        segments = [Segment(indent, base), *self._segments(line, begin, end, base)]
         return Strip(segments).adjust_cell_length(width, base)
 
-    def _segments(self, line: Line, base: Style) -> Iterator[Segment]:
-        if isinstance(line, Text):
-            for text, style, _ in line.render(self.app.console, end=""):
-                yield Segment(text, base + (style or Style.null()))
-        elif isinstance(line, str):
-            yield Segment(line, base)
-        else:
+    def _segments(self, line: Line, begin: int, end: int | None, base: Style) -> Iterator[Segment]:
+        if isinstance(line, str):
+            line = Text(line, end="")
+        elif not isinstance(line, Text):
             tones = tone_styles(self.app)
-            for text, tone in line:
-                yield Segment(text, base + tones.get(tone, Style.null()))
+            line = Text.assemble(*((text, tones.get(tone, Style.null())) for text, tone in line))
+        for text, style, _ in line[begin:end].render(self.app.console, end=""):
+            yield Segment(text, base + (style or Style.null()))
 
 
 def _plain(line: Line) -> str:
@@ -183,17 +176,6 @@ def _hanging(line: Line, width: int) -> int:
         if name.endswith(" ") and len(name) <= width * MAX_NAME_SHARE:
             return len(name)
     return hanging_cells(_plain(line), width)
-
-
-def _cut(line: Line, begin: int, end: int) -> Line:
-    if isinstance(line, str | Text):
-        return line[begin:end]
-    cut: list[Span] = []
-    at = 0
-    for text, tone in line:
-        cut.append((text[max(0, begin - at) : max(0, end - at)], tone))
-        at += len(text)
-    return cut
 
 
 MAX_SCREEN_SHARE = 0.4

@@ -103,6 +103,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         self.cursor: LogEntry | None = None
         self.marked: list[LogEntry] = []
         self.gaps: list[LogGap] = []
+        self.search: LogSearch | None = None
 
     def new(self, second: float, node: int, text: str, *, late: bool = False) -> LogLine:
         self.serial += 1
@@ -191,7 +192,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
 
     @rule(pattern=st.sampled_from([LogPattern("1"), LogPattern("er"), LogPattern("^", regex=True)]))
     def look_for(self, pattern: LogPattern) -> None:
-        self.model.search = LogSearch(self.model.rows, pattern)
+        self.search = LogSearch(self.model.rows, pattern)
 
     @precondition(lambda self: len(self.model) and self.model.rows.is_complete)
     @rule(data=st.data())
@@ -253,7 +254,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         ]
 
     def every_match_that_passes_is_counted(self) -> None:
-        hits = self.model.search
+        hits = self.search
         if hits is not None:
             while not hits.count(lambda: False):
                 pass

@@ -58,10 +58,10 @@ async def give(view: LogView, pilot: Pilot[None], entries: list[LogEntry]) -> No
 
 
 async def settled(view: LogView, pilot: Pilot[None]) -> None:
-    while not view.is_settled:  # noqa: ASYNC110
+    while not view.model.rows.is_complete:  # noqa: ASYNC110
         await asyncio.sleep(0)
     await view.workers.wait_for_complete()
-    view.flush()
+    view._paint()
     await pilot.pause()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.file_tree.rows import BY_NAME, Matches, Order, SortKey, VisibleRows, filtered, name_key
-from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree, build
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
 
 
 def names(tree: FileTree, nodes: list[int]) -> list[str]:
@@ -15,7 +15,7 @@ def names(tree: FileTree, nodes: list[int]) -> list[str]:
 
 
 def all_open(tree: FileTree, order: Order = BY_NAME, matches: Matches | None = None) -> VisibleRows:
-    return VisibleRows(tree, order=order, matches=matches, open_nodes=range(len(tree)))
+    return VisibleRows(tree, order=order, matches=matches, open_nodes=set(range(len(tree))))
 
 
 def shown(tree: FileTree, order: Order = BY_NAME, open_all: bool = True) -> list[str]:
@@ -35,7 +35,7 @@ HUB = [
 
 
 def test_orders() -> None:
-    tree = build(HUB)
+    tree = FileTree(HUB)
     by_name = ["empty", "hub", "llama", "config.json", "model-2.safetensors", "model-10.safetensors"]
     assert shown(tree)[:6] == by_name
     assert shown(tree, Order(SortKey.SIZE, descending=True), open_all=False) == ["hub", "notes.txt", "empty"]
@@ -54,12 +54,12 @@ KEPT = {
 
 @pytest.mark.parametrize("pattern", KEPT)
 def test_a_filter_keeps_matches_their_directories_and_what_is_in_matching_ones(pattern: str) -> None:
-    tree = build(HUB)
+    tree = FileTree(HUB)
     matches = filtered(tree, pattern)
     rows = all_open(tree, matches=matches)
     files = {tree.names[node] for node in rows.nodes if not tree.is_directory(node)}
-    assert (files, matches.total_bytes) == KEPT[pattern]
-    assert matches.file_count == len(files)
+    assert (files, matches.sizes[ROOT]) == KEPT[pattern]
+    assert matches.file_counts[ROOT] == len(files)
     assert {tree.parents[node] for node in rows.nodes} <= {ROOT, *rows.nodes}
 
 
@@ -75,17 +75,17 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path_is_data_and_leads_nowhere_but_down(path: str) -> None:
-    tree = build([FileEntry(path, 7)])
+    tree = FileTree([FileEntry(path, 7)])
     assert shown(tree) == PATHS[path]
     assert (tree.path(len(tree) - 1), tree.total_bytes) == (path, 7)
 
 
 def test_ten_thousand_levels_are_only_levels() -> None:
-    tree = build([FileEntry("d/" * 10_000 + "f", 3)])
+    tree = FileTree([FileEntry("d/" * 10_000 + "f", 3)])
     rows = all_open(tree)
-    assert len(rows) == 10_001
-    assert filtered(tree, "f").file_count == 1
-    assert rows.close(0) == 10_000
+    assert len(rows.nodes) == 10_001
+    assert filtered(tree, "f").file_counts[ROOT] == 1
+    assert len(rows.toggled(rows.nodes[0]).nodes) == 1
     assert names(tree, tree.largest_directories(5)) == ["d"], "not those that only lead to another"
 
 
@@ -100,7 +100,7 @@ ENTRIES = st.lists(
 def test_nothing_is_lost_or_counted_twice(
     entries: list[FileEntry], key: SortKey, descending: bool, pattern: str
 ) -> None:
-    tree = build(entries)
+    tree = FileTree(entries)
     files = [entry for entry in entries if not entry.is_directory]
     assert tree.file_count == len(files)
     assert tree.total_bytes == sum(max(0, entry.size_bytes) for entry in files)
@@ -108,13 +108,15 @@ def test_nothing_is_lost_or_counted_twice(
     assert sorted(rows.nodes) == list(range(1, len(tree)))
     matches = filtered(tree, pattern)
     kept = [node for node in range(1, len(tree)) if matches.kept[node] and not tree.is_directory(node)]
-    assert matches.file_count == len(kept)
-    assert matches.total_bytes == sum(tree.sizes[node] for node in kept)
+    assert matches.file_counts[ROOT] == len(kept)
+    assert matches.sizes[ROOT] == sum(tree.sizes[node] for node in kept)
 
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_many_files_are_sorted_in_runs(*, descending: bool) -> None:
-    tree = build([FileEntry(f"flat/{number % 977:04}-{number}", number % 7_919) for number in range(20_000)])
+    tree = FileTree(
+        [FileEntry(f"flat/{number % 977:04}-{number}", number % 7_919) for number in range(20_000)]
+    )
     rows = all_open(tree, Order(SortKey.SIZE, descending))
     keys = [
         ((-1 if descending else 1) * tree.sizes[node], name_key(tree.names[node])) for node in rows.nodes[1:]
@@ -123,14 +125,11 @@ def test_many_files_are_sorted_in_runs(*, descending: bool) -> None:
 
 
 def test_a_closed_directory_opens_with_those_below_it_as_they_were() -> None:
-    tree = build(HUB)
+    tree = FileTree(HUB)
     rows = all_open(tree)
     hub = next(node for node in rows.nodes if tree.names[node] == "hub")
     before = list(rows.nodes)
-    rows.toggle(hub)
+    rows = rows.toggled(hub)
     assert names(tree, rows.nodes) == ["empty", "hub", "notes.txt"]
-    rows.toggle(hub)
-    assert rows.nodes == before
-    rows.toggle_below(hub)
-    rows.toggle_below(hub)
-    assert rows.nodes == before
+    assert rows.toggled(hub).nodes == before
+    assert rows.toggled(hub).toggled_below(hub).toggled_below(hub).nodes == before

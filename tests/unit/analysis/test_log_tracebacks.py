@@ -51,16 +51,15 @@ i   File "a.py", line 3, in f
 . Epoch: 3
 i     g()
 E ValueError: no""",
-    "torchrun's banner belongs to it": """B Traceback (most recent call last):
+    "torchrun's summary is no part of it": """B Traceback (most recent call last):
 i   File "/bin/torchrun", line 8, in <module>
 E torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-i ============================================================
-i train.py FAILED
-i ------------------------------------------------------------
-i Root Cause (first observed failure):
-i [0]:
-i   exitcode  : 1 (pid: 12)
-i ============================================================
+. ============================================================
+. train.py FAILED
+. ------------------------------------------------------------
+. Root Cause (first observed failure):
+. [0]:
+.   exitcode  : 1 (pid: 12)
 . ============================================================""",
     "stacks of the native kind": """B terminate called after throwing an instance of 'c10::Error'
 i   what():  CUDA error: an illegal memory access was encountered

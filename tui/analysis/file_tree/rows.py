@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence, Set
+from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from tui.analysis.file_tree.tree import ROOT, FileTree
@@ -29,14 +32,6 @@ class Matches:
     sizes: list[int]
     file_counts: list[int]
 
-    @property
-    def file_count(self) -> int:
-        return self.file_counts[ROOT]
-
-    @property
-    def total_bytes(self) -> int:
-        return self.sizes[ROOT]
-
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """Return a case-insensitive test of names: a glob if the pattern contains ``* ? [``, else a substring."""
@@ -53,39 +48,21 @@ def filtered(tree: FileTree, pattern: str) -> Matches:
     A pattern with a slash is matched against listed paths, others against names.
     """
     matches = compile_pattern(pattern)
-    size = len(tree)
-    hits, shown = bytearray(size), bytearray(size)
-    sizes, counts = list(tree.sizes), list(tree.file_counts)
     by_path = "/" in pattern
-    for node in range(1, size):
-        if by_path:
-            # Directories that are not listed are kept through their files, since building their paths is
-            # slow.
-            entry = tree.entry(node)
-            text = entry.path if entry else ""
-        else:
-            text = tree.names[node]
-        if hits[tree.parents[node]] or matches(text):
-            hits[node] = shown[node] = 1
-    for node in range(size - 1, ROOT, -1):
-        parent = tree.parents[node]
-        if shown[node]:
-            shown[parent] = 1
-        else:
-            sizes[node] = counts[node] = 0
-    _add_up(tree, sizes, counts)
-    return Matches(pattern=pattern, kept=shown, hits=hits, sizes=sizes, file_counts=counts)
-
-
-def _add_up(tree: FileTree, sizes: list[int], counts: list[int]) -> None:
-    size = len(tree)
-    for node in range(size):
-        if tree.children[node] is not None:
-            sizes[node] = counts[node] = 0
-    for node in range(size - 1, ROOT, -1):
-        parent = tree.parents[node]
-        sizes[parent] += sizes[node]
-        counts[parent] += counts[node]
+    hits, kept = bytearray(len(tree)), bytearray(len(tree))
+    for node in range(1, len(tree)):
+        # Directories that are not listed are kept through their files, since building their paths is slow.
+        entry = tree.entry(node) if by_path else None
+        text = (entry.path if entry else "") if by_path else tree.names[node]
+        hits[node] = hits[tree.parents[node]] or matches(text)
+    for node in range(len(tree) - 1, ROOT, -1):
+        if hits[node] or kept[node]:
+            kept[node] = kept[tree.parents[node]] = 1
+    is_kept_file = [kept[node] and not tree.is_directory(node) for node in range(len(tree))]
+    sizes = tree.totals(
+        [size if is_kept else 0 for size, is_kept in zip(tree.sizes, is_kept_file, strict=True)]
+    )
+    return Matches(pattern, kept, hits, sizes, tree.totals([int(is_kept) for is_kept in is_kept_file]))
 
 
 RUN_ITEMS = 4096
@@ -133,21 +110,18 @@ def _counted(match: re.Match[str]) -> str:
 
 
 def in_order(tree: FileTree, nodes: Sequence[int], order: Order) -> list[int]:
-    done = list(nodes)
-    if order.key is not SortKey.NAME:
-        done = _sorted_by(done, lambda node: name_key(tree.names[node]), descending=False)
-    return _sorted_by(done, _key_of(tree, order.key), descending=order.descending)
-
-
-def _key_of(tree: FileTree, key: SortKey) -> Callable[[int], Any]:
-    if key is SortKey.SIZE:
-        return tree.sizes.__getitem__
-    if key is SortKey.TIME:
-        newest_s = tree.newest_s
-        return newest_s.__getitem__
-    if key is SortKey.TYPE:
-        return lambda node: _type_key(tree, node)
-    return lambda node: name_key(tree.names[node])
+    is_by_name = order.key is SortKey.NAME
+    by_name = _sorted_by(
+        nodes, lambda node: name_key(tree.names[node]), descending=is_by_name and order.descending
+    )
+    if is_by_name:
+        return by_name
+    keys: dict[SortKey, Callable[[int], Any]] = {
+        SortKey.SIZE: tree.sizes.__getitem__,
+        SortKey.TIME: tree.newest_s.__getitem__,
+        SortKey.TYPE: partial(_type_key, tree),
+    }
+    return _sorted_by(by_name, keys[order.key], descending=order.descending)
 
 
 def _type_key(tree: FileTree, node: int) -> str | None:
@@ -156,21 +130,20 @@ def _type_key(tree: FileTree, node: int) -> str | None:
     return f"{tree.children[node] is None:d}{kind}" if kind else None
 
 
-def _sorted_by(nodes: list[int], key_of: Callable[[int], Any], *, descending: bool) -> list[int]:
+def _sorted_by(nodes: Sequence[int], key_of: Callable[[int], Any], *, descending: bool) -> list[int]:
     """Sort stably in either direction, unknown values last: compute keys, sort runs, then merge the runs."""
-    keys = {node: key_of(node) for node in nodes}
-    if len(nodes) > RUN_ITEMS:
-        starts = range(0, len(nodes), RUN_ITEMS)
-        parts = [nodes[start : start + RUN_ITEMS] for start in starts]
-        nodes = [node for part in parts for node in ordered(part, keys.__getitem__, descending=descending)]
-    return ordered(nodes, keys.__getitem__, descending=descending)
+    key = {node: key_of(node) for node in nodes}.__getitem__
+    runs = [
+        ordered(nodes[start : start + RUN_ITEMS], key, descending=descending)
+        for start in range(0, len(nodes), RUN_ITEMS)
+    ]
+    return ordered(chain.from_iterable(runs), key, descending=descending)
 
 
 class VisibleRows:
-    """Visible nodes in order, ``nodes[row]``, with their directories opened and closed in place.
+    """Visible nodes in order, ``nodes[row]``; never changed, since they are made in a thread.
 
-    With ``matches`` only kept nodes are shown. To preserve open directories across a refresh, save their
-    paths (``open_paths``).
+    With ``matches`` only kept nodes are shown.
     """
 
     def __init__(
@@ -179,17 +152,14 @@ class VisibleRows:
         *,
         order: Order = BY_NAME,
         matches: Matches | None = None,
-        open_nodes: Iterable[int] = (),
+        open_nodes: Set[int] = frozenset(),
     ) -> None:
         self.tree = tree
         self.order = order
         self.matches = matches
-        self.open_nodes = set(open_nodes)
+        self.open_nodes = open_nodes
         self._sorted: dict[int, list[int]] = {}
-        self.nodes = self._flat(ROOT)
-
-    def __len__(self) -> int:
-        return len(self.nodes)
+        self.nodes = self._flat()
 
     def is_open(self, node: int) -> bool:
         return node in self.open_nodes
@@ -214,67 +184,39 @@ class VisibleRows:
 
     def _children(self, node: int) -> list[int]:
         """Return the children to show in order; sorts them only once."""
-        cached = self._sorted.get(node)
-        if cached is None:
-            below: Iterable[int] = self.tree.children[node] or ()
-            if self.matches is not None:
-                shown = self.matches.kept
-                below = [child for child in below if shown[child]]
-            cached = self._sorted[node] = in_order(self.tree, list(below), self.order)
-        return cached
+        if node not in self._sorted:
+            self._sorted[node] = in_order(self.tree, self.tree.children[node] or (), self.order)
+        children = self._sorted[node]
+        return children if self.matches is None else [child for child in children if self.matches.kept[child]]
 
-    def toggle(self, node: int) -> None:
-        """Open or close the directory of a row; nothing if it has no row."""
-        row = self.row_of(node)
-        if row is None:
-            return
-        if node in self.open_nodes:
-            self.close(row)
-        elif self.tree.is_directory(node):
-            self.open_nodes.add(node)
-            self.nodes[row + 1 : row + 1] = self._flat(node)
+    def showing(self, open_nodes: Set[int], matches: Matches | None) -> VisibleRows:
+        """Return the rows with these directories open and these matches."""
+        rows = copy(self)
+        rows.open_nodes, rows.matches = open_nodes, matches
+        rows.nodes = rows._flat()
+        return rows
 
-    def toggle_below(self, top: int) -> None:
-        """Open a directory and every one below it, or close them if all of them are open."""
-        shown = self.matches.kept if self.matches is not None else None
+    def toggled(self, node: int) -> VisibleRows:
+        """Return the rows with a directory opened or closed."""
+        return self.showing(self.open_nodes ^ {node}, self.matches)
+
+    def toggled_below(self, top: int) -> VisibleRows:
+        """Return the rows with a directory and all below it opened, or closed if all of them are open."""
         below, waiting = set[int](), [top]
         while waiting:
             node = waiting.pop()
-            children = self.tree.children[node]
-            if children is not None and (shown is None or shown[node]):
+            if self.tree.is_directory(node):
                 below.add(node)
-                waiting += children
-        self.open_nodes = self.open_nodes - below if self.open_nodes >= below else self.open_nodes | below
-        self.nodes = self._flat(ROOT)
+                waiting += self._children(node)
+        are_open = self.open_nodes >= below
+        return self.showing(self.open_nodes - below if are_open else self.open_nodes | below, self.matches)
 
-    def close(self, row: int) -> int:
-        """Close the directory at that row and return the number of rows removed."""
-        node = self.nodes[row]
-        if node not in self.open_nodes:
-            return 0
-        self.open_nodes.discard(node)
-        depths, nodes = self.tree.depths, self.nodes
-        end = row + 1
-        while end < len(nodes) and depths[nodes[end]] > depths[node]:
-            end += 1
-        del nodes[row + 1 : end]
-        return end - row - 1
-
-    def open_paths(self) -> set[str]:
-        """Return the paths of the open directories, to reopen them in a newer tree."""
-        return {self.tree.path(node) for node in self.open_nodes}
-
-    def _flat(self, top: int) -> list[int]:
+    def _flat(self) -> list[int]:
         nodes: list[int] = []
-        waiting = self._children(top)[::-1]
+        waiting = self._children(ROOT)[::-1]
         while waiting:
             node = waiting.pop()
             nodes.append(node)
             if node in self.open_nodes:
                 waiting += reversed(self._children(node))
         return nodes
-
-
-def nodes_at(tree: FileTree, paths: Collection[str]) -> list[int]:
-    """Return the nodes with these paths."""
-    return [node for node in range(1, len(tree)) if tree.path(node) in paths] if paths else []

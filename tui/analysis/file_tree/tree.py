@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 DIRECTORY_KINDS = frozenset({"directory", "dir", "folder"})
@@ -32,27 +31,94 @@ ROOT = 0
 
 NO_ENTRY = -1
 _LONGEST_SUFFIX = 16
+_IGNORED = ("", ".")
 
 
-@dataclass(frozen=True, slots=True)
 class FileTree:
-    """A built tree. Nodes are numbers; a parent's is always smaller than its children's.
+    """A tree of files. Nodes are numbers; a parent's is always smaller than its children's.
 
-    ``names`` are the server's own and not sanitized. For a directory, ``sizes`` (bytes), ``file_counts``
-    and ``newest_s`` (epoch seconds, None where unknown) are totals of the files below it. ``children`` is
-    None for nodes that are not directories. ``entries`` are the records the tree was built from,
-    ``entry_of`` a node's index in them or ``NO_ENTRY`` for directories that only occur in other paths.
+    A path is data: its parts are plain names, including ``..``, and only lead down the tree. Empty parts
+    and ``.`` are dropped. A path listed twice, or as both a file and a directory, yields two nodes.
+
+    Attributes:
+        entries: The records the tree was built from; they must not change.
+        names: The server's own names, not sanitized.
+        entry_of: A node's index in ``entries``, ``NO_ENTRY`` for directories that only occur in other paths.
+        children: None for nodes that are not directories.
+        sizes: Bytes; for a directory, the total of the files below it.
+        file_counts: For a directory, the number of files below it.
+        newest_s: Epoch seconds, None where unknown; for a directory, of the newest file below it.
     """
 
-    entries: Sequence[FileEntry]
-    names: list[str]
-    parents: list[int]
-    depths: list[int]
-    sizes: list[int]
-    file_counts: list[int]
-    newest_s: list[float | None]
-    entry_of: list[int]
-    children: list[list[int] | None]
+    def __init__(self, entries: Sequence[FileEntry]) -> None:
+        self.entries = entries
+        self.names = [""]
+        self.parents = [ROOT]
+        self.depths = [-1]
+        self.entry_of = [NO_ENTRY]
+        self.children: list[list[int] | None] = [[]]
+        self._directories: dict[str, int] = {"": ROOT}
+        self._by_name: dict[tuple[int, str], int] = {}
+        for index in range(len(entries)):
+            self._add(index)
+        files = [
+            entries[index] if below is None else None
+            for index, below in zip(self.entry_of, self.children, strict=True)
+        ]
+        self.sizes = self.totals([max(0, file.size_bytes) if file else 0 for file in files])
+        self.file_counts = self.totals([1 if file else 0 for file in files])
+        self.newest_s = self._newest([file.modified_s if file else None for file in files])
+
+    def _add(self, index: int) -> None:
+        entry = self.entries[index]
+        folder, _, name = entry.path.rpartition("/")
+        if entry.is_directory:
+            node = self._directory(entry.path)
+            if node != ROOT and self.entry_of[node] == NO_ENTRY:
+                self.entry_of[node] = index
+            return
+        if name in _IGNORED:  # No file can have this name, but it was listed, so show it.
+            name = entry.path
+        self._append(self._directory(folder), name, index, None)
+
+    def _directory(self, path: str) -> int:
+        existing = self._directories.get(path)
+        if existing is not None:
+            return existing
+        node = ROOT
+        for name in path.split("/"):
+            if name not in _IGNORED:
+                key = (node, name)
+                if key not in self._by_name:
+                    self._by_name[key] = self._append(node, name, NO_ENTRY, [])
+                node = self._by_name[key]
+        self._directories[path] = node
+        return node
+
+    def _append(self, parent: int, name: str, index: int, children: list[int] | None) -> int:
+        node = len(self.names)
+        self.names.append(name)
+        self.parents.append(parent)
+        self.depths.append(self.depths[parent] + 1)
+        self.entry_of.append(index)
+        self.children.append(children)
+        siblings = self.children[parent]
+        assert siblings is not None
+        siblings.append(node)
+        return node
+
+    def totals(self, values: list[int]) -> list[int]:
+        """Add the value of every file to those of all directories above it."""
+        for node in range(len(values) - 1, ROOT, -1):
+            values[self.parents[node]] += values[node]
+        return values
+
+    def _newest(self, times_s: list[float | None]) -> list[float | None]:
+        for node in range(len(times_s) - 1, ROOT, -1):
+            time_s, other_s = times_s[node], times_s[self.parents[node]]
+            if time_s is not None and (other_s is None or time_s > other_s):
+                times_s[self.parents[node]] = time_s
+        return times_s
 
     def __len__(self) -> int:
         return len(self.names)
@@ -118,13 +184,9 @@ class FileTree:
                 waiting.extend(below)
         return files
 
-    def node_of(self, path: str) -> int | None:
-        """Return the first node with that path, None if it is gone. Used to restore positions."""
-        # A scan of all paths: 100,000 of them take some 20 ms, and it runs once per refresh.
-        for node in range(1, len(self.names)):
-            if path.endswith(self.names[node]) and self.path(node) == path:
-                return node
-        return None
+    def nodes_by_path(self) -> dict[str, int]:
+        """Return the first node of every path."""
+        return {self.path(node): node for node in range(len(self) - 1, ROOT, -1)}
 
     def largest_directories(self, limit: int) -> list[int]:
         """Return the largest directories, leaving out any whose bytes are nearly all in one subdirectory.
@@ -143,103 +205,3 @@ class FileTree:
 
     def _fills(self, child: int, node: int) -> bool:
         return self.sizes[child] * 10 >= self.sizes[node] * 9
-
-
-NAMELESS = ""
-_IGNORED = ("", ".")
-
-
-class TreeBuilder:
-    """Adds listed paths to a tree one at a time.
-
-    A path is data: its parts are plain names, including ``..``, and only lead down the tree. Empty parts
-    and ``.`` are dropped. A path listed twice, or as both a file and a directory, yields two nodes.
-    """
-
-    def __init__(self, entries: Sequence[FileEntry]) -> None:
-        self._entries = entries
-        self._names = [NAMELESS]
-        self._parents = [ROOT]
-        self._depths = [-1]
-        self._entry_of = [NO_ENTRY]
-        self._children: list[list[int] | None] = [[]]
-        self._by_name: dict[tuple[int, str], int] = {}
-        self._by_path: dict[str, int] = {"": ROOT}
-
-    def add(self, place: int) -> None:
-        entry = self._entries[place]
-        folder, _, name = entry.path.rpartition("/")
-        if entry.is_directory:
-            node = self._directory(entry.path)
-            if node != ROOT and self._entry_of[node] == NO_ENTRY:
-                self._entry_of[node] = place
-            return
-        if name in _IGNORED:  # No file can have this name, but it was listed, so show it.
-            name = entry.path
-        parent = self._by_path.get(folder)
-        self._append(self._directory(folder) if parent is None else parent, name, place, None)
-
-    def _directory(self, path: str) -> int:
-        existing = self._by_path.get(path)
-        if existing is not None:
-            return existing
-        node = ROOT
-        for name in path.split("/"):
-            if name in _IGNORED:
-                continue
-            key = (node, name)
-            child = self._by_name.get(key)
-            if child is None:
-                child = self._append(node, name, NO_ENTRY, [])
-                self._by_name[key] = child
-            node = child
-        self._by_path[path] = node
-        return node
-
-    def _append(self, parent: int, name: str, place: int, children: list[int] | None) -> int:
-        node = len(self._names)
-        self._names.append(name)
-        self._parents.append(parent)
-        self._depths.append(self._depths[parent] + 1)
-        self._entry_of.append(place)
-        self._children.append(children)
-        siblings = self._children[parent]
-        assert siblings is not None
-        siblings.append(node)
-        return node
-
-    def tree(self) -> FileTree:
-        size = len(self._names)
-        sizes, counts = [0] * size, [0] * size
-        newest: list[float | None] = [None] * size
-        entries, entry_of, parents, children = self._entries, self._entry_of, self._parents, self._children
-        for node in range(size - 1, ROOT - 1, -1):
-            if children[node] is None:
-                entry = entries[entry_of[node]]
-                sizes[node], counts[node], newest[node] = max(0, entry.size_bytes), 1, entry.modified_s
-            if node != ROOT:
-                parent = parents[node]
-                sizes[parent] += sizes[node]
-                counts[parent] += counts[node]
-                time_s, other_s = newest[node], newest[parent]
-                if time_s is not None and (other_s is None or time_s > other_s):
-                    newest[parent] = time_s
-        return FileTree(
-            entries=entries,
-            names=self._names,
-            parents=parents,
-            depths=self._depths,
-            sizes=sizes,
-            file_counts=counts,
-            newest_s=newest,
-            entry_of=entry_of,
-            children=children,
-        )
-
-
-def build(entries: Sequence[FileEntry]) -> FileTree:
-    """Build the tree of these files; ``entries`` must not change afterwards."""
-    builder = TreeBuilder(entries)
-    for index in range(len(entries)):
-        builder.add(index)
-    return builder.tree()

@@ -77,48 +77,41 @@ def parse(text: str, statuses: Collection[str] | None = None) -> Query:
     """
     terms: list[Term] = []
     problems: list[str] = []
-    for match in _TERM.finditer(text):
-        if match.group():
-            _take(match, statuses, terms, problems)
+    for match in filter(re.Match.group, _TERM.finditer(text)):
+        try:
+            terms += _terms(match, statuses)
+        except ValueError as error:
+            problems.append(str(error))
     return Query(text, tuple(terms), tuple(problems))
 
 
-def _take(
-    match: re.Match[str], statuses: Collection[str] | None, terms: list[Term], problems: list[str]
-) -> None:
+def _terms(match: re.Match[str], statuses: Collection[str] | None) -> list[Term]:
+    """Return the condition, if any. Raises ValueError, which says what can't be understood."""
     field, sign, value = (match["field"] or "").lower(), match["sign"] or ":", match["value"]
     negated = bool(match["no"])
-    if field and field not in FIELDS:
-        if sign in ":=":
-            problems.append(f"unknown field {field!r}; use {', '.join(FIELDS)}")
-        else:
-            problems.append(f"only age can be compared, not {field!r}")
-        return
     if not field:
         plain = _unquoted(value).lower()
-        if plain:
-            terms.append(Term("", ":", (plain,), negated))
-        return
+        return [Term("", ":", (plain,), negated)] if plain else []
+    if field != "age" and sign not in ":=":
+        raise ValueError(f"only age can be compared, not {field!r}")
+    if field not in FIELDS:
+        raise ValueError(f"unknown field {field!r}; use {', '.join(FIELDS)}")
     values = tuple(part for part in (_unquoted(part).lower() for part in _split(value)) if part)
     if not values:
-        problems.append(f"{field}{sign} needs a value")
-    elif field == "age":
-        bad = [part for part in values if _AGE.fullmatch(part) is None]
-        if bad:
-            problems.append(f"{bad[0]!r} isn't a duration; use 30m, 12h or 2d")
-        else:
-            # "age:2d" and "age=2d" mean: at most that old.
-            terms.append(Term(field, "<=" if sign in ":=" else sign, values, negated))
-    elif sign not in ":=":
-        problems.append(f"only age can be compared, not {field!r}")
-    elif field == "is" and not set(values) <= set(TRAITS):
-        trait = next(part for part in values if part not in TRAITS)
-        problems.append(f"unknown is:{trait}; use {', '.join(TRAITS)}")
-    elif field == "status" and (unknown := _unknown_status(values, statuses)) is not None:
-        known = ", ".join((*map(short_status, JobStatus), *_STATUS_GROUPS))
-        problems.append(f"unknown status {unknown!r}; use {known}")
-    else:
-        terms.append(Term(field, ":", values, negated))
+        raise ValueError(f"{field}{sign} needs a value")
+    if field == "age":
+        wrong = next((part for part in values if _AGE.fullmatch(part) is None), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong!r} isn't a duration; use 30m, 12h or 2d")
+        # "age:2d" and "age=2d" mean: at most that old.
+        return [Term(field, "<=" if sign in ":=" else sign, values, negated)]
+    trait = next((part for part in values if part not in TRAITS), None)
+    if field == "is" and trait is not None:
+        raise ValueError(f"unknown is:{trait}; use {', '.join(TRAITS)}")
+    if field == "status" and (unknown := _unknown_status(values, statuses)) is not None:
+        names = ", ".join((*map(short_status, JobStatus), *_STATUS_GROUPS))
+        raise ValueError(f"unknown status {unknown!r}; use {names}")
+    return [Term(field, ":", values, negated)]
 
 
 def _unknown_status(values: Sequence[str], statuses: Collection[str] | None) -> str | None:

@@ -53,17 +53,14 @@ class TeamRow:
 
 
 def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
-    found: dict[str, TeamRow] = {}
+    by_team: dict[str, list[ProjectRow]] = {}
     for project in projects:
         if project.team:
-            team = found.get(project.team, TeamRow(project.team, 0, 0, 0))
-            found[project.team] = replace(
-                team,
-                projects=team.projects + 1,
-                jobs=team.jobs + project.jobs,
-                running=team.running + project.running,
-            )
-    return tuple(found[name] for name in sorted(found, key=str.lower))
+            by_team.setdefault(project.team, []).append(project)
+    return tuple(
+        TeamRow(name, len(rows), sum(row.jobs for row in rows), sum(row.running for row in rows))
+        for name, rows in sorted(by_team.items(), key=lambda item: item[0].lower())
+    )
 
 
 def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
@@ -312,15 +309,6 @@ def progress_words(row: JobRow) -> str:
     return f"{percent(progress.fraction)}{left}"
 
 
-def older_row(row: JobRow, now: datetime) -> JobRow:
-    """Return an ended job's row at a later time: only its age changes."""
-    created_at = row.job.created_at
-    if created_at is None:
-        return row
-    age_s = max(0.0, (now - created_at).total_seconds())
-    return replace(row, age=age(age_s), age_s=age_s)
-
-
 def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
     """Clear the row's alarm if all findings of its job are snoozed."""
     if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
@@ -378,8 +366,6 @@ def short_reason(message: str) -> str:
 
 _RANK = attrgetter("rank")
 
-_Entry = tuple[TrainingJob, JobPreview, JobRow]
-
 
 class FleetFold:
     """Builds successive snapshots without rebuilding ended jobs, the bulk of a large account, each time.
@@ -389,25 +375,15 @@ class FleetFold:
     """
 
     def __init__(self) -> None:
-        self._ended: dict[str, _Entry] = {}
         self._ended_rows: list[JobRow] = []
 
     def warm(
         self, jobs: Sequence[TrainingJob], job_previews: Mapping[str, JobPreview], now: datetime
     ) -> None:
-        """Build the rows of all ended jobs, and drop those that are gone; safe to run in a thread."""
-        entries: dict[str, _Entry] = {}
-        for job in jobs:
-            if job.is_finished:
-                job_preview = job_previews.get(job.id, NO_PREVIEW)
-                before = self._ended.get(job.id)
-                if before is not None and before[0] is job and before[1] is job_preview:
-                    row = older_row(before[2], now)
-                else:
-                    row = job_row(job, job_preview, now)
-                entries[job.id] = (job, job_preview, row)
-        self._ended = entries
-        self._ended_rows = sorted((row for _, _, row in entries.values()), key=_RANK)
+        """Build the rows of all ended jobs; safe to run in a thread."""
+        ended = [job for job in jobs if job.is_finished]
+        rows = [job_row(job, job_previews.get(job.id, NO_PREVIEW), now) for job in ended]
+        self._ended_rows = sorted(rows, key=_RANK)
 
     def fold(
         self,

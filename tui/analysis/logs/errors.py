@@ -138,7 +138,6 @@ _NATIVE_BEGINNINGS = (
     "C++ CapturedTraceback",
 )
 _SIGNAL = "received signal"
-_FAILED_RANKS = "ChildFailedError"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _EXCEPTION = re.compile(
     r"(?:[A-Za-z_][\w.]{0,160}+(?<=Error|ption|Group|rrupt)|SystemExit|StopIteration|GeneratorExit"
@@ -152,8 +151,6 @@ _NATIVE = re.compile(
 )
 _TQDM = "%|"
 """Marks a tqdm line, which begins with a space below 100%: the run continued after the exception."""
-_RULER = 20
-"""Minimum number of equal signs in a ruler of torchrun's banner."""
 
 
 class TracebackPart(Enum):
@@ -179,8 +176,6 @@ class _Kind(Enum):
     PYTHON = 1
     ENDED = 2  # The exception was found; a chained one, or more lines of its message, may follow.
     NATIVE = 3
-    BANNER_AHEAD = 4
-    BANNER = 5
 
 
 @dataclass(slots=True)
@@ -202,61 +197,48 @@ class TracebackReader:
         While no traceback is open, an ordinary line costs a few substring searches.
         """
         text = excerpt(text)
-        if not self._open and not _may_begin(text):
+        if not self._open and not (_HEADING in text or _begins_native(text)):
             return None
         lane, body = _split(text)
-        state = self._open.get(lane)
-        part = self._begin(lane, body, state) if _may_begin(body) or _FAILED_RANKS in body else None
-        if part is None and state is not None:
-            part = self._continue(lane, body, state)
+        part = self._begin(lane, body) or self._continue(lane, body)
         return None if part is None else TracebackLine(part, lane)
 
-    def _begin(self, lane: str, body: str, known: _Open | None) -> TracebackPart | None:
-        if _HEADING in body:
-            is_inside = known is not None and (known.chained or body[:1].isspace())
-            if not is_inside and not _heads(body):
-                return None
-            if is_inside and known is not None:
-                known.kind, known.chained, known.foreign = _Kind.PYTHON, False, 0
-                return TracebackPart.INSIDE
-            self._open[lane] = _Open(_Kind.PYTHON)
-            return TracebackPart.BEGIN
-        if _FAILED_RANKS in body:
-            if known is None:
-                return None
-            known.kind, known.foreign = _Kind.BANNER_AHEAD, 0
-            return TracebackPart.END
-        if known is not None and known.kind is _Kind.NATIVE:
+    def _begin(self, lane: str, body: str) -> TracebackPart | None:
+        stack = self._open.get(lane)
+        is_indented = body[:1].isspace()
+        if _HEADING in body and (_heads(body) or (stack is not None and (stack.chained or is_indented))):
+            kind, is_inside = _Kind.PYTHON, stack is not None and (stack.chained or is_indented)
+        elif _begins_native(body) and not (stack is not None and stack.kind is _Kind.PYTHON and is_indented):
+            kind, is_inside = _Kind.NATIVE, stack is not None
+        else:
             return None
-        if known is not None and known.kind is _Kind.PYTHON and body[:1].isspace():
-            return None  # A line of source that only mentions it.
-        if known is not None and known.kind is _Kind.ENDED and "terminate called" not in body:
-            known.kind, known.foreign = _Kind.NATIVE, 0
-            return TracebackPart.INSIDE
-        self._open[lane] = _Open(_Kind.NATIVE)
-        return TracebackPart.BEGIN
+        self._open[lane] = _Open(kind)
+        return TracebackPart.INSIDE if is_inside else TracebackPart.BEGIN
 
-    def _continue(self, lane: str, body: str, known: _Open) -> TracebackPart | None:
-        part = _STEPS[known.kind](known, body)
-        if part is not None:
-            known.foreign = 0
-            if known.kind is _Kind.BANNER and part is TracebackPart.INSIDE and known.chained:
-                del self._open[lane]
-            return part
-        known.foreign += 1
+    def _continue(self, lane: str, body: str) -> TracebackPart | None:
+        stack = self._open.get(lane)
+        if stack is None:
+            return None
+        if stack.kind is _Kind.PYTHON and _EXCEPTION.match(body):
+            stack.kind, stack.foreign = _Kind.ENDED, 0
+            return TracebackPart.END
+        stack.chained = stack.chained or body.startswith(_CHAINED)
+        goes_on = _NATIVE.match(body) if stack.kind is _Kind.NATIVE else body.startswith(_CHAINED)
+        if goes_on or not body.strip() or (body[0].isspace() and _TQDM not in body):
+            stack.foreign = 0
+            return TracebackPart.INSIDE
+        stack.foreign += 1
         # A traceback past its end, or a stack whose next line is not a frame, is over; other processes may
         # only interrupt a traceback in the middle.
-        if known.kind is not _Kind.PYTHON or known.foreign > _MAX_INTERLEAVED_LINES:
+        if stack.kind is not _Kind.PYTHON or stack.foreign > _MAX_INTERLEAVED_LINES:
             del self._open[lane]
         return None
 
 
-def _may_begin(text: str) -> bool:
-    if _HEADING in text or text.startswith(_NATIVE_BEGINNINGS):
-        return True
-    if text[:1] not in "[(":
-        return False
-    return _SIGNAL in text or any(beginning in text for beginning in _NATIVE_BEGINNINGS)
+def _begins_native(text: str) -> bool:
+    if text[:1] in "[(":
+        return _SIGNAL in text or any(beginning in text for beginning in _NATIVE_BEGINNINGS)
+    return text.startswith(_NATIVE_BEGINNINGS)
 
 
 def _heads(body: str) -> bool:
@@ -266,66 +248,5 @@ def _heads(body: str) -> bool:
 
 
 def _split(text: str) -> tuple[str, str]:
-    if text[:1] not in "[(":
-        return "", text
     lane = _LANE.match(text)
     return (lane[1], text[lane.end() :]) if lane is not None else ("", text)
-
-
-def _in_python(known: _Open, body: str) -> TracebackPart | None:
-    if not body.strip() or body[0].isspace():
-        return TracebackPart.INSIDE
-    if body.startswith(_CHAINED):
-        known.chained = True
-        return TracebackPart.INSIDE
-    if _EXCEPTION.match(body):
-        known.kind = _Kind.ENDED
-        return TracebackPart.END
-    return None
-
-
-def _after_end(known: _Open, body: str) -> TracebackPart | None:
-    if body.startswith(_CHAINED):
-        known.chained = True
-        return TracebackPart.INSIDE
-    if not body.strip() or (body[0].isspace() and not known.chained and _TQDM not in body):
-        return TracebackPart.INSIDE
-    return None
-
-
-def _in_native(_known: _Open, body: str) -> TracebackPart | None:
-    if not body.strip() or body[0].isspace() or _NATIVE.match(body):
-        return TracebackPart.INSIDE
-    return None
-
-
-def _before_banner(known: _Open, body: str) -> TracebackPart | None:
-    if not body.strip():
-        return TracebackPart.INSIDE
-    if _is_ruler(body):
-        known.kind, known.chained = _Kind.BANNER, False
-        return TracebackPart.INSIDE
-    return None
-
-
-def _in_banner(known: _Open, body: str) -> TracebackPart | None:
-    if _is_ruler(body):
-        known.chained = True  # The second ruler closes it.
-    elif not (
-        not body.strip() or body[0].isspace() or body[0] in "-[" or body.endswith(("FAILED", ":", ": "))
-    ) and not body.startswith("Root Cause"):
-        return None
-    return TracebackPart.INSIDE
-
-
-def _is_ruler(body: str) -> bool:
-    return body.startswith("=" * _RULER) and not body.strip("= ")
-
-
-_STEPS = {
-    _Kind.PYTHON: _in_python,
-    _Kind.ENDED: _after_end,
-    _Kind.NATIVE: _in_native,
-    _Kind.BANNER_AHEAD: _before_banner,
-    _Kind.BANNER: _in_banner,
-}

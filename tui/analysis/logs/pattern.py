@@ -65,7 +65,7 @@ class LogPattern:
         An invalid pattern matches nothing.
         """
         if not self.regex:
-            return _plain_matcher(self.text, self.minds_case)
+            return self._plain_matcher()
         compiled = _compiled(self.text, self.minds_case)
         if isinstance(compiled, str):
             return lambda _: False
@@ -81,50 +81,26 @@ class LogPattern:
 
         return matches
 
-    def spans(self, text: str) -> list[Span]:
-        """Return all matches in a displayed text, in order, without overlaps and empty matches."""
-        if not self.text:
-            return []
-        if not self.regex:
-            return _plain_spans(self.text, self.minds_case, text)
-        compiled = _compiled(self.text, self.minds_case)
-        if isinstance(compiled, str):
-            return []
-        try:
-            matches = list(compiled.finditer(text))
-        except UnicodeEncodeError:
-            matches = list(compiled.finditer(_encodable(text)))
-        return [match.span() for match in matches if match.end() > match.start()]
-
-
-def _plain_matcher(needle: str, minds_case: bool) -> Callable[[str], bool]:
-    if minds_case:
+    def _plain_matcher(self) -> Callable[[str], bool]:
+        minds_case = self.minds_case
+        needle = self.text if minds_case else self.text.lower()
 
         def holds(message: str) -> bool:
-            return needle in (strip_ansi(message) if _ESCAPE in message else message)
+            shown = strip_ansi(message) if _ESCAPE in message else message
+            return needle in (shown if minds_case else shown.lower())
 
         return holds
-    lowered = needle.lower()
 
-    def holds_lowered(message: str) -> bool:
-        return lowered in (strip_ansi(message) if _ESCAPE in message else message).lower()
-
-    return holds_lowered
-
-
-def _plain_spans(needle: str, minds_case: bool, text: str) -> list[Span]:
-    if not minds_case:
-        lowered = text.lower()
-        if len(lowered) != len(text):  # Some letters change their length in lower case.
-            return [match.span() for match in re.finditer(re.escape(needle), text, re.IGNORECASE)]
-        text, needle = lowered, needle.lower()
-    spans: list[Span] = []
-    start = text.find(needle)
-    while start >= 0:
-        end = start + len(needle)
-        spans.append((start, end))
-        start = text.find(needle, end)
-    return spans
+    def spans(self, text: str) -> list[Span]:
+        """Return all matches in a displayed text, in order, without overlaps and empty matches."""
+        if self.regex:
+            compiled = _compiled(self.text, self.minds_case)
+        else:
+            compiled = re.compile(re.escape(self.text), 0 if self.minds_case else re.IGNORECASE)
+        if isinstance(compiled, str):
+            return []
+        matches = compiled.finditer(_encodable(text))
+        return [match.span() for match in matches if match.end() > match.start()]
 
 
 def _encodable(text: str) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import re2
 
 from tui.analysis.logs.excerpt import excerpt
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
-_LAST_DIGITS = re.compile(r"(\d{1,3})$")
+_TQDM = re.compile(r"(?<=\d%)\|[^|]{0,512}+\|")
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
 _COUNT = re.compile(r"(\d[\d.,]{0,23}+)\s?([a-zA-Z]{0,3})/(\d[\d.,]{0,23}+\s?[a-zA-Z]{0,3})")
 _DRAWN = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
@@ -39,30 +39,14 @@ def progress_bar(text: str) -> BarState | None:
     """Parse a progress bar; None for any other line, at the cost of a few substring searches."""
     text = excerpt(text)
     if "%|" in text:
-        return _tqdm(_shown(text))
-    if "━" in text or "╸" in text:
-        return _counted(_shown(text), _DRAWN)
-    if "[=" in text or "[#" in text or "[>" in text:
-        return _counted(_shown(text), _BRACKETED)
-    return None
-
-
-def _shown(text: str) -> str:
-    return strip_ansi(last_carriage_segment(text))
-
-
-def _tqdm(text: str) -> BarState | None:
-    """Parse ``title:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]``."""
-    before, separator, after = text.rpartition("%|")
-    percent = _LAST_DIGITS.search(before[-3:])
-    if not separator or percent is None or after.count("|") < 1:
+        drawn = _TQDM
+    elif "━" in text or "╸" in text:
+        drawn = _DRAWN
+    elif "[=" in text or "[#" in text or "[>" in text:
+        drawn = _BRACKETED
+    else:
         return None
-    title = before[: len(before) - len(percent[1])].strip(" :")
-    return BarState(_key(title, _COUNT.search(after)), float(percent[1]))
-
-
-def _counted(text: str, drawn: re.Pattern[str]) -> BarState | None:
-    """Parse a bar with the progress before or after it: ``46/938 [====>....]``, ``━━━╸━━ 45%``."""
+    text = strip_ansi(last_carriage_segment(text))
     bar = drawn.search(text)
     if bar is None:
         return None
@@ -70,7 +54,7 @@ def _counted(text: str, drawn: re.Pattern[str]) -> BarState | None:
     count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(text)
     if count is None and percent is None:
         return None  # A ruler or a table border.
-    done = _number(count[1]) if count else float(percent[1]) if percent else 0.0
+    done = float(percent[1]) if percent else _number(count[1]) if count else 0.0
     return BarState(_key(title, count), done)
 
 
@@ -97,11 +81,10 @@ def _number(text: str) -> float:
 
 _MIN_BANNER_CHARACTERS = 8
 """Shorter lines (blank ones, short rulers) contain too little to be worth folding."""
-_LONGEST = 512
-_LONGEST_AS_IT_IS = 2048
-"""Lines longer than ``_LONGEST`` are compared verbatim up to this length, and not at all beyond it."""
+_LONGEST = 2048
+"""Longer lines are not compared."""
 
-_SPEAKER = (
+_SPEAKER = re2.compile(
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
@@ -131,14 +114,7 @@ def banner_keys(texts: Sequence[str]) -> list[str]:
     if joined.count(_LINE_END) >= len(bodies):
         joined = _LINE_END.join([body.replace(_LINE_END, _FOR_A_LINE_END) for body in bodies])
     keys = [key.rstrip() for key in _without_node_names(joined).split(_LINE_END)]
-    return [
-        (key if len(key) >= _MIN_BANNER_CHARACTERS else "") if len(text) <= _LONGEST else _as_it_is(text)
-        for key, text in zip(keys, texts, strict=False)
-    ]
-
-
-def _as_it_is(text: str) -> str:
-    return text if len(text) <= _LONGEST_AS_IT_IS else ""
+    return [key if len(key) >= _MIN_BANNER_CHARACTERS else "" for key in keys]
 
 
 def _without_time(text: str) -> str:
@@ -154,15 +130,10 @@ def _without_node_names(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     done = 0
-    for match in _speakers().finditer(data):
+    for match in _SPEAKER.finditer(data):
         begin, end = match.span()
         pieces += (data[done:begin], data[begin:end].rstrip(_DIGITS), b"#")
         done = end
     if not pieces:
         return text
     return b"".join([*pieces, data[done:]]).decode("utf-8", "surrogatepass")
-
-
-@lru_cache(maxsize=1)
-def _speakers() -> Any:
-    return re2.compile(_SPEAKER)

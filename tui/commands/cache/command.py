@@ -14,7 +14,7 @@ from api_client.client import TrainingClient
 from api_client.models.cache import CacheListing, ListedPath
 from tui.analysis.checkpoints.facts import cache_entries
 from tui.analysis.export import csv_lines, without_formula
-from tui.analysis.file_tree.tree import ROOT, FileTree, build
+from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.analysis.ordering import ordered
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import project_named
@@ -132,7 +132,7 @@ def _print_directories(
     output: Output, listing: CacheListing, project_id: str, depth: int, output_format: str
 ) -> None:
     """Print directories up to `depth`, largest first; deeper files count towards the directories shown."""
-    tree = build(cache_entries(listing.file_summaries))
+    tree = FileTree(cache_entries(listing.file_summaries))
     nodes = [
         node for node in range(ROOT + 1, len(tree)) if tree.is_directory(node) and tree.depths[node] < depth
     ]

@@ -12,17 +12,23 @@ from api_client.models import CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoints
 from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.screens.base import AppScreen, Page, PageServices
-from tui.text.sanitize import cell_width, clip, sanitize
+from tui.tables.column import Column, Span
+from tui.text.sanitize import sanitize
 from tui.widgets.background import run_in_background
+from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
-from tui.widgets.text_panel import Line, TextPanel
+from tui.widgets.text_panel import WrappedText
 
-WHAT_CELLS = 24
-FRAME_CELLS = 7
-"""Width of everything but the text: margins, scroll bar, difference marker and column gaps."""
 RETRY_DELAY_S = 10.0
 
 ListFiles = Callable[[str], Awaitable[Sequence[CheckpointFile]]]
+
+
+def _column(name: str, title: str, read: Callable[[ComparedLine], str]) -> Column[ComparedLine]:
+    def cell(line: ComparedLine) -> list[Span]:
+        return [(read(line), "plain" if line.differs else "muted")]
+
+    return Column(name, sanitize(title), cell, 10, flex=1, keep=2)
 
 
 class CompareCheckpointsScreen(AppScreen):
@@ -36,21 +42,24 @@ class CompareCheckpointsScreen(AppScreen):
         self._left = left
         self._right = right
         self._list_files = list_files
-        self._compared: Sequence[ComparedLine] = ()
-        self._remark = "Listing files…"
 
     def compose_body(self) -> ComposeResult:
-        yield TextPanel(id="compared")
+        columns = (
+            Column[ComparedLine](
+                "mark", "", lambda line: [("≠" if line.differs else "", "accent")], 1, keep=3
+            ),
+            Column[ComparedLine]("what", "", lambda line: [(line.what, "muted")], 24, keep=3),
+            _column("left", self._left.name, lambda line: line.left),
+            _column("right", self._right.name, lambda line: line.right),
+        )
+        yield RowTable(columns, lambda line: line.what, id="compared", opens=False)
+        yield WrappedText(id="remark")
 
     def on_mount(self) -> None:
-        self._compared = compare_checkpoints(self._left, self._right)
+        self._show(compare_checkpoints(self._left, self._right), "Listing files…")
         self.action_refresh()
 
-    def on_resize(self) -> None:
-        self._show_lines()
-
     def action_refresh(self) -> None:
-        self._show_lines()
         run_in_background(self, self._list, "comparison", group="feed", exclusive=True)
 
     async def _list(self) -> None:
@@ -58,21 +67,18 @@ class CompareCheckpointsScreen(AppScreen):
             files = [await self._list_files(side.name) for side in (self._left, self._right)]
         except RequestError as error:
             key = self.key_for("screen.refresh")
-            self._remark = (
+            self.query_one("#remark", WrappedText).update(
                 f"✗ Can't list the files: {sanitize(str(error)).rstrip('.')}."
                 f" Retrying automatically; press {key} to retry now."
             )
             self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
         else:
-            self._compared = compare_checkpoints(
-                self._left, self._right, left_files=files[0], right_files=files[1]
-            )
-            self._remark = "Identical files are hidden."
-        self._show_lines()
+            compared = compare_checkpoints(self._left, self._right, left_files=files[0], right_files=files[1])
+            self._show(compared, "Identical files are hidden.")
 
-    def _show_lines(self) -> None:
-        differing = sum(line.differs for line in self._compared)
-        self.query_one(StatusLine).set_facts(
+    def _show(self, compared: Sequence[ComparedLine], remark: str) -> None:
+        differing = sum(line.differs for line in compared)
+        self.query_one("#header", StatusLine).set_facts(
             [
                 [
                     ("‹ ", "muted"),
@@ -81,35 +87,11 @@ class CompareCheckpointsScreen(AppScreen):
                     (" with ", "muted"),
                     (sanitize(self._right.name), "strong"),
                 ],
-                [(f"{differing} of {len(self._compared)} differ", "accent")],
+                [(f"{differing} of {len(compared)} differ", "accent")],
             ]
         )
-        column = max(10, (self.size.width - WHAT_CELLS - FRAME_CELLS) // 2)
-        lines: list[Line] = [
-            [
-                (" " * (WHAT_CELLS + 3), "plain"),
-                (_fitted(self._left.name, column), "strong"),
-                (_fitted(self._right.name, column), "strong"),
-            ]
-        ]
-        for line in self._compared:
-            tone = "accent" if line.differs else "muted"
-            lines.append(
-                [
-                    ("≠ " if line.differs else "  ", tone),
-                    (_fitted(line.what, WHAT_CELLS), "muted"),
-                    (_fitted(line.left, column), "plain" if line.differs else "muted"),
-                    (_fitted(line.right, column), "plain" if line.differs else "muted"),
-                ]
-            )
-        lines.append("")
-        lines.append([(self._remark, "muted")])
-        self.query_one(TextPanel).set_lines(lines, keep_place=True)
-
-
-def _fitted(text: str, cells: int) -> str:
-    shown = clip(sanitize(text), cells)
-    return shown + " " * (cells - cell_width(shown) + 1)
+        self.query_one("#compared", RowTable).set_rows(compared)
+        self.query_one("#remark", WrappedText).update(remark)
 
 
 @dataclass(frozen=True, eq=False)

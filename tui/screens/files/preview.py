@@ -14,7 +14,6 @@ from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.timer import Timer
 
 from api_client.checkpoints import SafetensorsHeader, TrainerState, Weights
 from api_client.models import CheckpointFile
@@ -59,7 +58,6 @@ TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Punctuation",): "muted",
 }
 _PLAIN = frozenset({"", "text", "default"})
-_BYTES_A_LINE = 8
 _LABEL_CELLS = 15
 
 
@@ -95,7 +93,7 @@ def preview_lines(
             lines.append([(f"… {bytes_iec(rest)} more; {download} downloads the whole file", "muted")])
         return lines
     if preview.peek:
-        return [*lines, [("Binary file, first bytes:", "muted")], "", *hex_lines(preview.peek)]
+        return [*lines, [(f"Binary file; {download} downloads it", "muted")]]
     return [*lines, [("The file is empty.", "muted")]]
 
 
@@ -195,21 +193,6 @@ def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     return list(colored.split("\n", allow_blank=True))
 
 
-def hex_lines(content: bytes) -> list[Line]:
-    lines: list[Line] = []
-    for start in range(0, len(content), _BYTES_A_LINE):
-        part = content[start : start + _BYTES_A_LINE]
-        shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "·" for byte in part)
-        lines.append(
-            [
-                (f"{start:06x}  ", "muted"),
-                (f"{part.hex(' '):<{_BYTES_A_LINE * 3}} ", "plain"),
-                (shown, "muted"),
-            ]
-        )
-    return lines
-
-
 HOVER_DELAY_S = 0.15
 """Time that the cursor must rest on a file before it is read, so that passing over files costs nothing."""
 RETRY_DELAY_S = 10.0
@@ -235,10 +218,9 @@ class PreviewPane(Vertical):
         self._read_preview = read_preview
         self._weigh = read_weights
         self._now_s = now_s
-        self._directory_cache: dict[tuple[tuple[int, str], ...], list[Line]] = {}
+        self._weights: dict[tuple[tuple[int, str], ...], list[Line]] = {}
         self._previews: dict[tuple[int, str], tuple[FilePreview, list[Line]]] = {}
         self._shown: CheckpointFile | None = None
-        self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="preview-head")
@@ -250,7 +232,7 @@ class PreviewPane(Vertical):
 
     def forget(self) -> None:
         self._previews.clear()
-        self._directory_cache.clear()
+        self._weights.clear()
         self._shown = None
 
     def notify_style_update(self) -> None:
@@ -271,8 +253,6 @@ class PreviewPane(Vertical):
         weights: tuple[CheckpointFile, ...] = (),
     ) -> None:
         """Show a directory's totals, and the number of parameters in its ``weights`` files."""
-        key = tuple(map(_key, weights))
-        cached = self._directory_cache.get(key, [])
         self._stop()
         lines: list[Line] = [[(f"{counted(files, 'file')}, {bytes_iec(size_bytes)}", "plain")]]
         if newest_s is not None:
@@ -281,54 +261,55 @@ class PreviewPane(Vertical):
             key_on(self, f"files.{name}") for name in ("open_node", "download", "open_below")
         )
         hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
-        head: list[list[Span]] = [[(name + "/", "strong")]]
-        self._show(head, [*lines, *cached, "", hint])
-        if not weights or cached:
-            return
+        key = tuple(map(_key, weights))
+
+        def show() -> None:
+            self._show([[(name + "/", "strong")]], [*lines, *self._weights.get(key, ()), "", hint])
 
         async def read() -> None:
-            new_lines = directory_lines(await self._weigh(weights))
-            self._directory_cache[key] = new_lines
-            self._show(head, [*lines, *new_lines, "", hint])
+            self._weights[key] = directory_lines(await self._weigh(weights))
+            show()
 
-        self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(read))
+        show()
+        if weights and key not in self._weights:
+            self._begin(read)
 
     def show_file(self, file: CheckpointFile) -> None:
         if file == self._shown:
             return
         self._stop()
         self._shown = file
-        cached = self._previews.get(_key(file))
-        if cached is not None:
-            self._show_preview(*cached)
-            return
-        self._show(self._head(file, None), [[("reading…", "muted")]])
-        self._timer = self.set_timer(HOVER_DELAY_S, lambda: self._begin(partial(self._read, file)))
+        if _key(file) in self._previews:
+            self._show_preview(*self._previews[_key(file)])
+        else:
+            self._show(self._head(file, None), [[("reading…", "muted")]])
+            self._begin(partial(self._read, file))
 
     def _stop(self) -> None:
         self._shown = None
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
         self.workers.cancel_group(self, "preview")
 
     def _begin(self, reading: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        run_in_background(self, reading, "preview", exclusive=True)
+        async def read() -> None:
+            await asyncio.sleep(HOVER_DELAY_S)
+            await reading()
+
+        run_in_background(self, read, "preview", exclusive=True)
 
     async def _read(self, file: CheckpointFile) -> None:
-        preview = await self._read_preview(file)
         again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
-        lines = await asyncio.to_thread(
-            preview_lines, preview, tone_styles(self.app), again=again, download=download
-        )
-        if not preview.error:
-            while len(self._previews) >= REMEMBERED:
-                del self._previews[next(iter(self._previews))]
-            self._previews[_key(file)] = (preview, lines)
-        if file == self._shown:
+        while True:
+            preview = await self._read_preview(file)
+            lines = await asyncio.to_thread(
+                preview_lines, preview, tone_styles(self.app), again=again, download=download
+            )
             self._show_preview(preview, lines)
-            if preview.error:
-                self._timer = self.set_timer(RETRY_DELAY_S, lambda: self._begin(partial(self._read, file)))
+            if not preview.error:
+                break
+            await asyncio.sleep(RETRY_DELAY_S)
+        while len(self._previews) >= REMEMBERED:
+            del self._previews[next(iter(self._previews))]
+        self._previews[_key(file)] = (preview, lines)
 
     def _show_preview(self, preview: FilePreview, lines: list[Line]) -> None:
         self._show(self._head(preview.file, preview), lines)

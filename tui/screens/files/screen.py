@@ -144,7 +144,7 @@ class FilesScreen(TreeScreen):
 
     @on(FileTreeView.Highlighted)
     def _cursor_moved(self) -> None:
-        node, tree = self.tree_view.cursor_node, self.tree_view.file_tree
+        node, tree = self.tree_view.cursor_row, self.tree_view.file_tree
         if node is None or tree is None:
             self._preview.show_nothing()
         elif (file := self._file_of(node)) is not None:
@@ -176,7 +176,7 @@ class FilesScreen(TreeScreen):
 
     def _wanted_files(self) -> tuple[CheckpointFile, ...]:
         """Return the files that are marked, in marked directories, or under the cursor if none is marked."""
-        tree, node = self.tree_view.file_tree, self.tree_view.cursor_node
+        tree, node = self.tree_view.file_tree, self.tree_view.cursor_row
         if tree is None:
             return ()
         tops = self.tree_view.marked or ({node} if node is not None else frozenset())
@@ -217,7 +217,7 @@ class FilesScreen(TreeScreen):
 
     def path_under_cursor(self) -> str | None:
         """Return a file's path on the server, without the node directory that the tree adds."""
-        node = self.tree_view.cursor_node
+        node = self.tree_view.cursor_row
         file = self._file_of(node) if node is not None else None
         return file.relative_file_name if file is not None else super().path_under_cursor()
 

@@ -18,9 +18,9 @@ from tui.tables.column import Span
 from tui.text.sanitize import clip, sanitize
 from tui.text.times import stamp_text
 from tui.text.units import count, counted, percent
-from tui.widgets.log_view.finder import MatchChanged
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
+from tui.widgets.log_view.search import MatchChanged
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.view import LogView
 from tui.widgets.status_line import StatusLine

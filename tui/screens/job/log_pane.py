@@ -40,9 +40,9 @@ from tui.text.names import natural_key
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
-from tui.widgets.log_view.finder import MatchChanged
 from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
+from tui.widgets.log_view.search import MatchChanged
 from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.text_panel import WrappedText
 

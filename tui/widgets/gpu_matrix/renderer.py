@@ -1,11 +1,11 @@
-"""Lay out and draw the node × GPU matrix: as dense as needed for all nodes to fit."""
+"""Lay out and draw the node × GPU matrix: a line per node, or several nodes per line if they don't fit."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Literal
 
 from rich.cells import cell_len
 
@@ -112,74 +112,15 @@ def _number(share: float | None) -> str:
     return UNKNOWN if share is None or isnan(share) else f"{share * 100:.0f}"
 
 
-Density = Literal["lines", "blocks", "braille"]
-"""`lines`: one node per line, with name, mean and note.
-
-`blocks`: several nodes per line, a block per GPU. `braille`: several nodes per line, two GPUs per cell.
-"""
-
-LABEL_GAP = 1
-GAP_CELLS = 1
-"""Gap between nodes on a line; it holds the node's sign."""
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixShape:
-    """Positions of the nodes.
-
-    A line holds ``across`` nodes, each ``node_cells`` wide (gap included), after ``label_cells``;
-    ``lines`` is the total number of lines.
-    """
-
-    density: Density
-    across: int
-    node_cells: int
-    label_cells: int
-    lines: int
-
-    def line_of(self, index: int) -> int:
-        return index // self.across
-
-    def node_at(self, line: int, column: int) -> int | None:
-        if self.density == "lines":
-            return line
-        position = (column - self.label_cells) // self.node_cells
-        return line * self.across + position if 0 <= position < self.across else None
-
-
-def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) -> MatrixShape:
-    """Return the least dense layout in which all nodes, of up to ``gpus`` each, fit; else the densest."""
-    plain = MatrixShape("lines", 1, width, 0, nodes)
-    if nodes <= height or gpus == 0 or nodes == 0:
-        return plain
-    best = plain
-    for density, cells in (("blocks", gpus), ("braille", -(-gpus // 2))):
-        node_cells = cells + GAP_CELLS
-        across = max(0, (width - label_cells - LABEL_GAP) // node_cells)
-        across = _round(min(across, nodes))
-        if not across:
-            continue
-        best = MatrixShape(density, across, node_cells, label_cells + LABEL_GAP, -(-nodes // across))  # type: ignore[arg-type]
-        if best.lines <= height:
-            return best
-    return best
-
-
-def _round(across: int) -> int:
-    """Round down to a number whose multiples are easy to count: 4, 8, 10, 16 and so on."""
-    return max((many for many in (1, 2, 4, 5, 8, 10, 16, 20, 32, 64) if many <= across), default=0)
-
-
-MAX_NAME_CELLS = 20
 HEADER_LINES = 1
 SCROLL_BAR_CELLS = 1  # must match the widget's CSS
+MAX_NAME_CELLS = 20
+MIN_NAME_CELLS = 6
 VALUE_CELLS = 4  # fits "100%"
 NOTE_CELLS = 6
 """Reserved for notes such as "▲ slow", so that cells don't move when a note comes or goes."""
 SIGN_CELLS = 2
 """Always reserved for the note's sign and the space before it."""
-MIN_MATRIX_NAME_CELLS = 6
-_BETWEEN = 1
 _CELL_STEP = 2  # a cell and the space after it
 _NUMBER_STEP = 5  # a cell with its share as a number, if there is room for all
 _FACT_GAP = 2
@@ -187,84 +128,103 @@ _MIN_HISTORY_CELLS = 10
 
 
 class MatrixRenderer:
-    """Renders the lines of a matrix from rows, frame and size."""
+    """Renders the lines of a matrix from rows, frame and size.
+
+    Attributes:
+        across: Number of nodes on a line.
+        is_dense: True if lines hold several nodes, two GPUs per cell; each node is followed by its sign.
+    """
 
     def __init__(self) -> None:
         self.rows: tuple[MatrixRow, ...] = ()
         self.frame = Frame()
-        self.shape = MatrixShape("lines", 1, 0, 0, 0)
-        self._short: list[str] = []
+        self.across = 1
+        self.is_dense = False
+        self._width = 0
+        self._gpus = 0
         self._names: list[str] = []
-        self._cut: tuple[tuple[list[str], int], dict[str, str]] = (([], 0), {})
-        self._widths = (0, 0, 0)
-        self._fact_widths: tuple[int, ...] = ()
-        self._room = (0, 0)
+        self._labels: list[str] = []
+        self._label_cells = self._node_cells = 0
+        self._left_cells = self._cell_step = 0
+        self._fact_widths: list[int] = []
 
-    def lay_out(self, rows: tuple[MatrixRow, ...], frame: Frame, room: tuple[int, int]) -> bool:
-        """Set the data and the available size; return True if lines moved."""
-        gpus = max((len(row.values) for row in rows), default=0)
-        names = [sanitize(row.name) for row in rows]
-        widths = (
-            min(MAX_NAME_CELLS, max(map(cell_len, names), default=0)),
-            max(NOTE_CELLS, *(cell_len(sanitize(row.label_note)) for row in rows), 0),
-            gpus,
-        )
-        facts = tuple(
-            max(
-                cell_len(title),
-                *(cell_len(sanitize(row.facts[at])) for row in rows if at < len(row.facts)),
-                0,
-            )
-            for at, title in enumerate(frame.facts)
-        )
-        short = names if frame.over_time else abbreviated_names(short_names(names), MAX_NAME_CELLS)
-        label = min(MAX_NAME_CELLS, max(map(cell_len, short), default=0))
-        shape = _shape(frame, len(rows), gpus, label, room)
-        if HEADER_LINES + shape.lines + _has_footer(rows, frame, shape) > room[1]:
-            room = (max(0, room[0] - SCROLL_BAR_CELLS), room[1])  # the scroll bar would cover the last cells
-            shape = _shape(frame, len(rows), gpus, label, room)
-        before = (self._widths, self._fact_widths, self.shape, self._room, len(self.rows))
-        moved = before != (widths, facts, shape, room, len(rows)) or self.frame != frame
-        self.rows, self.frame, self._room = rows, frame, room
-        self._widths, self._fact_widths, self.shape = widths, facts, shape
-        self._short, self._names = short, names
-        return moved
+    def lay_out(self, rows: tuple[MatrixRow, ...], frame: Frame, width: int, height: int) -> None:
+        """Set the data and the available size."""
+        self.rows, self.frame = rows, frame
+        self._gpus = max((len(row.values) for row in rows), default=0)
+        self.is_dense = not frame.over_time and self._gpus > 0 and HEADER_LINES + len(rows) > height
+        self._names = [sanitize(row.name) for row in rows]
+        for self._width in (width, width - SCROLL_BAR_CELLS):  # the scroll bar would cover the last cells
+            if self.is_dense:
+                self._place_nodes()
+            else:
+                self._place_columns()
+            if self.lines <= height:
+                break
+
+    def _place_nodes(self) -> None:
+        self._labels = abbreviated_names(short_names(self._names), MAX_NAME_CELLS)
+        self._label_cells = max(map(cell_len, self._labels)) + 1
+        self._node_cells = -(-self._gpus // 2) + 1
+        self.across = max(1, min(len(self.rows), (self._width - self._label_cells) // self._node_cells))
+
+    def _place_columns(self) -> None:
+        self.across = 1
+        name = min(MAX_NAME_CELLS, max(map(cell_len, self._names), default=0))
+        note = max(NOTE_CELLS, *(cell_len(sanitize(row.label_note)) for row in self.rows), 0)
+        left = name + 1 + VALUE_CELLS + 1 + note + 2
+        cells = _MIN_HISTORY_CELLS if self.frame.over_time else self._gpus * _CELL_STEP - 1
+        self._left_cells = max(0, min(left, self._width - cells))
+        columns = zip(self.frame.facts, *(row.facts for row in self.rows), strict=False)
+        self._fact_widths = [
+            _FACT_GAP + max(cell_len(sanitize(text)) for text in column) for column in columns
+        ]
+        # A single GPU's share is the mean beside its name.
+        numbers = self._gpus * _NUMBER_STEP
+        fits = self._gpus > 1 and left + numbers + sum(self._fact_widths) <= self._width
+        self._cell_step = _NUMBER_STEP if fits else _CELL_STEP
+        cells = _MIN_HISTORY_CELLS * 2 if self.frame.over_time else self._gpus * self._cell_step
+        if self._left_cells + cells + sum(self._fact_widths) > self._width:
+            self._fact_widths = []
+        name_room = self._left_cells - VALUE_CELLS - 2
+        # A sign next to a node is more useful than a few more letters of its name.
+        name_room -= SIGN_CELLS if name_room > MIN_NAME_CELLS else 0
+        self._labels = abbreviated_names(self._names, max(0, min(name, name_room)))
+        self._label_cells = max(0, min(name, name_room))
 
     @property
     def has_footer(self) -> bool:
         """True if the last line shows details of the node under the cursor, or a time axis."""
-        return _has_footer(self.rows, self.frame, self.shape)
+        return bool(self.rows) and (self.is_dense or self.frame.over_time)
 
     @property
     def lines(self) -> int:
-        return HEADER_LINES + self.shape.lines + self.has_footer
+        return HEADER_LINES + -(-len(self.rows) // self.across) + self.has_footer
+
+    def node_at(self, line: int, column: int) -> int | None:
+        if not self.is_dense:
+            return line
+        position = (column - self._label_cells) // self._node_cells
+        return line * self.across + position if 0 <= position < self.across else None
 
     # Lines
 
     def header(self) -> list[Glyph]:
-        width = self._room[0]
-        title = sanitize(self.frame.title)
-        if self.shape.density != "lines":
+        width, title = self._width, sanitize(self.frame.title)
+        if self.is_dense:
             return [
                 (clip(title, width), "title"),
                 (clip(self._summary(), max(0, width - cell_len(title))), "value"),
             ]
-        left = self._left_cells()
-        if not self._widths[2] and not self.frame.over_time:
-            return [(clip(title, width), "title")]
-        cells = self._cell_room(left)
-        if self.frame.over_time:
-            left += cells  # no GPU numbers above a history, so the title may extend over it
-        shown = clip(title, max(0, left - _BETWEEN))
+        # No GPU numbers are above a history, so the title may extend over it.
+        left = self._left_cells + (self._history_cells if self.frame.over_time else 0)
+        shown = clip(title, max(0, left - 1)) if self._gpus or self.frame.over_time else clip(title, width)
         runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
         if not self.frame.over_time:
             # Two-digit GPU numbers would touch: show only the last digit.
-            step = self._cell_step()
-            numbers = "".join(f"{gpu % 10}".ljust(step) for gpu in range(self._widths[2]))
-            runs.append((numbers, "header"))
-        if self._facts_fit(self._left_cells()):
-            runs.append((self._facts(self.frame.facts), "header"))
-        return runs
+            numbers = (f"{gpu % 10}".ljust(self._cell_step) for gpu in range(self._gpus))
+            runs.append(("".join(numbers), "header"))
+        return [*runs, (self._facts(self.frame.facts), "header")]
 
     def _summary(self) -> str:
         measured = [row for row in self.rows if row.mean is not None]
@@ -273,28 +233,21 @@ class MatrixRenderer:
         mean = sum(row.mean for row in measured if row.mean is not None) / len(measured)
         worst = (min if self.frame.low_is_bad else max)(measured, key=lambda row: row.mean or 0.0)
         word = "low" if self.frame.low_is_bad else "high"
-        marked = [row for row in self.rows if row.sign]
-        signs = "".join(
-            f"  {sign}{sum(row.sign == sign for row in marked)}"
-            for sign in dict.fromkeys(row.sign for row in marked)
-        )
+        counts = Counter(row.sign for row in self.rows if row.sign)
+        signs = "".join(f"  {sign}{count}" for sign, count in counts.items())
         remark = f"  {sanitize(self.frame.remark)}" if self.frame.remark else ""
         # Put the signs of unhealthy nodes first: overflow is cut off on the right.
         return f" {percent(mean)}{signs}  {word} {percent(worst.mean)} {sanitize(worst.name)}{remark}"
 
-    def footer(self, cursor: str | None) -> list[Glyph]:
-        """Return the line below the nodes: the time axis, or details of the node under the cursor."""
+    def footer(self, index: int) -> list[Glyph]:
+        """Return the line below the nodes: the time axis, or details of a node."""
         if self.frame.over_time:
-            left = self._left_cells()
-            cells = self._cell_room(left)
             begin = f"-{duration_label(self.frame.end - self.frame.start, units=2)}"
-            gap = cells - len(begin) - len(self.frame.end_label)
-            axis = begin + " " * gap + self.frame.end_label if gap > 0 else ""
-            return [(" " * left + axis, "header")]
-        row = next((row for row in self.rows if row.name == cursor), self.rows[0])
-        name = self._name(row, MAX_NAME_CELLS)
-        note = sanitize(row.label_note)
-        room = self._room[0] - cell_len(f"{name} {percent(row.mean)} {note}")
+            axis = begin + self.frame.end_label.rjust(self._history_cells - len(begin))
+            return [(" " * self._left_cells + axis, "header")]
+        row = self.rows[index]
+        name, note = clip(self._names[index], MAX_NAME_CELLS), sanitize(row.label_note)
+        room = self._width - cell_len(f"{name} {percent(row.mean)} {note}")
         facts = ""
         for title, value in zip(self.frame.facts, row.facts, strict=False):
             fact = f"  {title} {sanitize(value)}"
@@ -306,106 +259,50 @@ class MatrixRenderer:
             (facts, "header"),
         ]
 
-    def line(self, number: int, cursor: str | None) -> list[Glyph]:
-        """Return a line of nodes, counted from 0; ``cursor`` is the name of the highlighted node."""
-        if self.shape.density == "lines":
-            return self._row(self.rows[number], cursor) if number < len(self.rows) else []
-        first = number * self.shape.across
-        rows = self.rows[first : first + self.shape.across]
-        if not rows:
-            return []
-        label = clip(self._short[first], self.shape.label_cells - 1)
-        runs: list[Glyph] = [(label.rjust(self.shape.label_cells - 1) + " ", "header")]
-        for row in rows:
-            cells = (
-                [bar(value) for value in row.values]
-                if self.shape.density == "blocks"
-                else braille_bars(row.values)
-            )
-            marked = row.name == cursor
-            runs += [(glyph, f"{style} cursor" if marked else style) for glyph, style in cells]
-            rest = self.shape.node_cells - len(cells) - 1
-            runs.append((" " * rest + (row.sign or " "), "note"))
+    def line(self, number: int, cursor: int | None) -> list[Glyph]:
+        """Return a line of nodes, counted from 0; ``cursor`` is the highlighted node."""
+        if not self.is_dense:
+            return self._row(number, cursor)
+        first = number * self.across
+        label = self._labels[first]
+        runs: list[Glyph] = [(label.rjust(self._label_cells - 1) + " ", "header")]
+        for index, row in enumerate(self.rows[first : first + self.across], first):
+            cells = braille_bars(row.values)
+            runs += [(glyph, f"{style} cursor" if index == cursor else style) for glyph, style in cells]
+            runs.append(((row.sign or " ").rjust(self._node_cells - len(cells)), "note"))
         return runs
 
-    # One line per node
-
-    def _name(self, row: MatrixRow, cells: int) -> str:
-        key = (self._names, cells)
-        if self._cut[0] != key:
-            self._cut = (key, dict(zip(self._names, abbreviated_names(self._names, cells), strict=True)))
-        return self._cut[1][sanitize(row.name)]
-
-    def _wanted_left_cells(self) -> int:
-        name, note, _ = self._widths
-        return name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
-
-    def _cell_step(self) -> int:
-        """Return the cells from one GPU to the next; a single GPU's share is the mean beside its name."""
-        gpus = self._widths[2]
-        cells = self._wanted_left_cells() + gpus * _NUMBER_STEP + self._facts_cells()
-        return _NUMBER_STEP if gpus > 1 and cells <= self._room[0] else _CELL_STEP
-
-    def _left_cells(self) -> int:
-        """Return the number of cells left of the heat cells; names are shortened first if space is tight."""
-        gpus = self._widths[2]
-        left_cells = self._wanted_left_cells()
-        cells = (
-            _MIN_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP - 1
-        )  # no space after the last
-        return max(0, min(left_cells, self._room[0] - cells))
-
-    def _facts_cells(self) -> int:
-        return sum(width + _FACT_GAP for width in self._fact_widths)
-
-    def _facts_fit(self, left: int) -> bool:
-        cells = _MIN_HISTORY_CELLS * 2 if self.frame.over_time else self._widths[2] * self._cell_step()
-        return bool(self._fact_widths) and left + cells + self._facts_cells() <= self._room[0]
-
-    def _cell_room(self, left: int) -> int:
-        return max(0, self._room[0] - left - (self._facts_cells() if self._facts_fit(left) else 0))
+    @property
+    def _history_cells(self) -> int:
+        return max(0, self._width - self._left_cells - sum(self._fact_widths))
 
     def _facts(self, texts: Sequence[str]) -> str:
-        return "".join(
-            " " * (_FACT_GAP + width - cell_len(text)) + text
-            for width, text in zip(self._fact_widths, map(sanitize, texts), strict=False)
-        )
+        facts = zip(self._fact_widths, map(sanitize, texts), strict=False)
+        return "".join(" " * (width - cell_len(text)) + text for width, text in facts)
 
-    def _row(self, row: MatrixRow, cursor: str | None) -> list[Glyph]:
-        left = self._left_cells()
-        note = sanitize(row.label_note)
-        # A sign next to a node is more useful than a few more letters of its name.
-        sign_cells = SIGN_CELLS if left - VALUE_CELLS - 2 * _BETWEEN > MIN_MATRIX_NAME_CELLS else 0
-        name_cells = min(self._widths[0], max(0, left - VALUE_CELLS - 2 * _BETWEEN - sign_cells))
-        name = self._name(row, name_cells)
-        value = clip(percent(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)
-        rest = left - name_cells - _BETWEEN - VALUE_CELLS
-        if cell_len(note) > rest - 2 * _BETWEEN:
+    def _row(self, index: int, cursor: int | None) -> list[Glyph]:
+        row, name, note = self.rows[index], self._labels[index], sanitize(self.rows[index].label_note)
+        rest = self._left_cells - self._label_cells - 1 - VALUE_CELLS
+        if cell_len(note) > rest - 2:
             note = row.sign if rest >= 2 else ""  # the sign is enough, even right next to the cells
-        runs: list[Glyph]
-        if rest >= 0:
-            beside = " " + note if note else ""
-            runs = [
-                (name, "cursor" if row.name == cursor else "name"),
-                (" " * (name_cells - cell_len(name) + _BETWEEN), "name"),
-                (value, "value"),
-                (beside + " " * (rest - cell_len(beside)), "note"),
-            ]
-        else:
-            runs = [(clip(value, left).rjust(left), "value")]
+        beside = f" {note}" if note else ""
+        runs: list[Glyph] = [
+            (name, "cursor" if index == cursor else "name"),
+            (" " * (self._label_cells - cell_len(name) + 1), "name"),
+            (clip(percent(row.mean), VALUE_CELLS).rjust(VALUE_CELLS), "value"),
+            (beside + " " * (rest - cell_len(beside)), "note"),
+        ]
         if self.frame.over_time:
-            runs += self._history(row, self._cell_room(left))
+            runs += self._history(row, self._history_cells)
         else:
-            step = self._cell_step()
             for share in row.values:
                 glyph, style = bar(share)
-                runs.append((glyph if step > _CELL_STEP else f"{glyph} ", style))
-                if step > _CELL_STEP:
-                    runs.append((f"{_number(share):>3} ", "header"))
-            runs.append((" " * (step * (self._widths[2] - len(row.values))), "name"))
-        if self._facts_fit(left):
-            runs.append((self._facts(row.facts), "name"))
-        return runs
+                if self._cell_step == _NUMBER_STEP:
+                    runs += [(glyph, style), (f"{_number(share):>3} ", "header")]
+                else:
+                    runs.append((f"{glyph} ", style))
+            runs.append((" " * (self._cell_step * (self._gpus - len(row.values))), "name"))
+        return [*runs, (self._facts(row.facts), "name")]
 
     def _history(self, row: MatrixRow, cells: int) -> list[Glyph]:
         ranges: tuple[Range | None, ...] = reduce_columns(
@@ -420,17 +317,3 @@ class MatrixRenderer:
             value = nearest if value_range is None else value_range[pick]
             glyphs.append(bar(None if value is None else value / self.frame.full))
         return glyphs
-
-
-def _shape(frame: Frame, nodes: int, gpus: int, label: int, room: tuple[int, int]) -> MatrixShape:
-    width, height = room
-    if frame.over_time:
-        return MatrixShape("lines", 1, width, 0, nodes)
-    shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES))
-    if shape.density != "lines":  # the footer needs a line too
-        shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES - 1))
-    return shape
-
-
-def _has_footer(rows: Sequence[MatrixRow], frame: Frame, shape: MatrixShape) -> bool:
-    return bool(rows) and (shape.density != "lines" or frame.over_time)

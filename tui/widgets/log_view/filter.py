@@ -11,8 +11,7 @@ import re2
 from api_client.models.logs import LogGap
 from tui.analysis.logs.levels import RANKS
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.block import SEPARATOR, Block
-from tui.widgets.log_view.line import AttributeTable
+from tui.widgets.log_view.line import SEPARATOR, AttributeTable, Block
 from tui.widgets.log_view.options import LogOptions
 
 _WHOLE_TEXT = ("\\A", "\\z", "(?")
@@ -24,7 +23,7 @@ _MANY = 32
 class PatternScanner:
     """Finds the lines of a block that match a pattern.
 
-    A sealed block is searched as one text by RE2, at a fraction of the cost of checking each line; lines
+    A block is searched as one text by RE2, at a fraction of the cost of checking each line; lines
     with a match are then checked on their own, because a match in the block may span lines.
     """
 
@@ -36,8 +35,7 @@ class PatternScanner:
     def hits(self, block: Block, low: int = 0) -> list[int]:
         """Return the indices, ascending, of the lines from `low` on that match."""
         # Escape sequences may split a match; RE2 and Python may read other text than ASCII differently.
-        as_text = block.is_sealed and not block.has_escapes and (block.is_ascii or self._is_literal)
-        if self._whole is None or not as_text:
+        if self._whole is None or block.has_escapes or not (block.is_ascii or self._is_literal):
             return self._line_by_line(block, low)
         data, indexes, search = block.data, [], self._whole.search
         match = search(data, block.begin_of(low))
@@ -79,7 +77,6 @@ class LogFilter:
         self._table = table
         self._options = options
         self._scanner = PatternScanner(options.pattern) if options.pattern else None
-        self._passing_codes: dict[int, bool] = {}
 
     def candidates(self, block: Block, low: int) -> Sequence[int]:
         """Return the lines from `low` on that pass all rules but the pattern."""
@@ -104,12 +101,6 @@ class LogFilter:
         return [at for at in candidates if (at in hits) is not invert or codes[at] in gap_codes]
 
     def _passes(self, code: int) -> bool:
-        passes = self._passing_codes.get(code)
-        if passes is None:
-            passes = self._passing_codes[code] = self._judge(code)
-        return passes
-
-    def _judge(self, code: int) -> bool:
         attributes, options = self._table.attributes[code], self._options
         if isinstance(attributes, LogGap):
             return True

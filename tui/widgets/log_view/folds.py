@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from tui.analysis.logs.errors import TracebackPart, TracebackReader
 from tui.analysis.logs.repeats import banner_keys, progress_bar
@@ -32,9 +32,6 @@ class Fold:
     def __len__(self) -> int:
         return len(self.lines)
 
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 REPEAT_WINDOW_NS = 10_000_000_000
 """Identical lines from several ranks within this time are folded."""
@@ -123,7 +120,7 @@ class FoldDetector:
         return known
 
 
-def _limit(remembered: dict[Key, Value]) -> None:
+def _limit(remembered: dict[Any, Any]) -> None:
     """Evict the oldest entry when full, so that memory stays bounded."""
     if len(remembered) >= _REMEMBERED:
         del remembered[next(iter(remembered))]

@@ -86,11 +86,8 @@ class TimeColumn:
     def cells(self) -> int:
         return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in CLOCKS else 0)
 
-    def update_time_span(self, first_ns: int, last_ns: int) -> bool:
-        """Set the time range of the log; return True if times are now formatted differently."""
-        shown_before = self.shows_days
+    def update_time_span(self, first_ns: int, last_ns: int) -> None:
         self.shows_days = self._day(first_ns) != self._day(last_ns)
-        return self.shows_days != shown_before
 
     def _day(self, time_ns: int) -> str:
         moment = self._moment(time_ns)

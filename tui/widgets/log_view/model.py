@@ -11,7 +11,6 @@ from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import RowFlags, RowKey
 from tui.widgets.log_view.rows import LogRows
-from tui.widgets.log_view.search import LogSearch
 from tui.widgets.log_view.store import LogStore
 
 _BEFORE_ALL = LineKey(-(1 << 63), 0)
@@ -32,7 +31,7 @@ class LogModel:
         self.store = store
         self.rows = LogRows(store, options or LogOptions())
         self.cursor: LineKey | None = None
-        self.search: LogSearch | None = None
+        self.match: LineKey | None = None  # of a search
         self._changed = changed
         self._following = True
         self._seen = _BEFORE_ALL
@@ -45,8 +44,7 @@ class LogModel:
         """Update the rows after the store changed; the rows of new blocks need ``build``."""
         self.rows.sync(may_move=self._following)
         self.cursor, self._mark = self._remaining(self.cursor), self._remaining(self._mark)
-        if self.search is not None:
-            self.search.found = self._remaining(self.search.found)
+        self.match = self._remaining(self.match)
         if not len(self.store):
             self._seen = _BEFORE_ALL
         self._changed()
@@ -107,12 +105,11 @@ class LogModel:
 
     def row_flags(self, row: int) -> RowFlags:
         low, high = self.selected_rows()
-        current = self.search.found if self.search is not None else None
         return RowFlags(
             cursor=self.cursor is not None and self.cursor_row == row,
             selected=low <= row < high and self._mark is not None,
             bookmark=bool(self.store.bookmarks) and self.rows.key(row) in self.store.bookmarks,
-            match=current is not None and self.rows.row_of(current) == row,
+            match=self.match is not None and self.rows.row_of(self.match) == row,
         )
 
     # Places

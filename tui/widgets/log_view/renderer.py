@@ -24,13 +24,13 @@ from tui.text.units import counted, duration
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import TextRow, message_rows, thumb
-from tui.widgets.log_view.line import LineAttributes, LineKey
+from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import SERIES_COLORS
 
 
 class RowKey(NamedTuple):
-    """Render-cache key of a row: everything that affects its appearance except its text.
+    """Everything that affects the appearance of a row except its text and the user's marks.
 
     Attributes:
         key: The line at whose position the row is shown.
@@ -62,16 +62,14 @@ CURSOR_SIGN = "›"
 CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
 _THUMB, _TRACK = "┃", "│"
 
-_CACHED_LINES = 1024
 _CACHED_MESSAGES = 2048
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
-_PLAIN = RowFlags()
 _CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Settings for drawing rows; a change clears the cache of rendered lines.
+    """Settings for drawing rows.
 
     The width excludes the scroll bar; `pan` cells are cut off at the left of the text.
     """
@@ -92,7 +90,6 @@ class LogRenderer:
         self._style = style
         self.geometry = Geometry()
         self._rows: dict[tuple[LineKey, bool, int | None], tuple[TextRow, ...]] = {}
-        self._lines: dict[tuple[RowKey, int, RowFlags], list[Segment]] = {}
 
     @property
     def gutter_cells(self) -> int:
@@ -113,19 +110,7 @@ class LogRenderer:
         before = self._labels.width
         for replica in replicas:
             self._labels.get(replica)
-        if self._labels.width == before:
-            return False
-        self.forget()
-        return True
-
-    def forget(self) -> None:
-        """Clear the rendered lines, because their styles or the gutter changed."""
-        self._lines.clear()
-
-    def set_geometry(self, geometry: Geometry) -> None:
-        if geometry != self.geometry:
-            self.geometry = geometry
-            self.forget()
+        return self._labels.width != before
 
     def rows(self, store: LogStore, row_key: RowKey) -> tuple[TextRow, ...]:
         key = (row_key.shown, row_key.pretty, self._wrap_cells)
@@ -138,47 +123,11 @@ class LogRenderer:
             self._rows[key] = rows
         return rows
 
-    def line(self, store: LogStore, row_key: RowKey, number: int, flags: RowFlags = _PLAIN) -> list[Segment]:
+    def line(self, store: LogStore, row_key: RowKey, number: int, flags: RowFlags) -> list[Segment]:
         """Return one screen line of a row, exactly as wide as the view."""
-        key = (row_key, number, flags)
-        segments = self._lines.get(key)
-        if segments is None:
-            if len(self._lines) >= _CACHED_LINES:
-                self.forget()
-            attributes = store.attributes(row_key.shown)
-            if isinstance(attributes, LogGap):
-                segments = self._gap(attributes, flags)
-            else:
-                segments = self._line(store, row_key, attributes, number, flags)
-            self._lines[key] = segments
-        return segments
-
-    def empty(self, text: str) -> list[Segment]:
-        width, plain = self.geometry.width, self._style("text")
-        if not text:
-            return [Segment(" " * width, plain)]
-        text = clip(text, width)
-        left = (width - cell_len(text)) // 2
-        right = width - left - cell_len(text)
-        return [Segment(" " * left + text, self._style("empty")), Segment(" " * right, plain)]
-
-    def with_badge(self, segments: list[Segment], badge: str) -> list[Segment]:
-        badge = clip(badge, self.geometry.width)
-        return [
-            *Strip(segments).crop(0, self.geometry.width - len(badge)),
-            Segment(badge, self._style("badge")),
-        ]
-
-    def scroll_bar(self, y: int, height: int, rows: int, first_row: int, last_row: int) -> Segment:
-        start, length = thumb(rows, first_row, last_row - first_row + 1, height)
-        if not length:
-            return Segment(" ", self._style("text"))
-        is_thumb = start <= y < start + length
-        return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
-
-    def _line(
-        self, store: LogStore, row_key: RowKey, attributes: LineAttributes, number: int, flags: RowFlags
-    ) -> list[Segment]:
+        attributes = store.attributes(row_key.shown)
+        if isinstance(attributes, LogGap):
+            return self._gap(attributes, flags)
         width, gutter = self.geometry.width, self.gutter_cells
         text_style = self._style(_LEVEL_STYLES.get(attributes.shown_level, "text"))
         muted = self._style("time")
@@ -210,6 +159,29 @@ class LogRenderer:
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
         return self._highlighted(segments, flags)
+
+    def empty(self, text: str) -> list[Segment]:
+        width, plain = self.geometry.width, self._style("text")
+        if not text:
+            return [Segment(" " * width, plain)]
+        text = clip(text, width)
+        left = (width - cell_len(text)) // 2
+        right = width - left - cell_len(text)
+        return [Segment(" " * left + text, self._style("empty")), Segment(" " * right, plain)]
+
+    def with_badge(self, segments: list[Segment], badge: str) -> list[Segment]:
+        badge = clip(badge, self.geometry.width)
+        return [
+            *Strip(segments).crop(0, self.geometry.width - len(badge)),
+            Segment(badge, self._style("badge")),
+        ]
+
+    def scroll_bar(self, y: int, height: int, rows: int, first_row: int, last_row: int) -> Segment:
+        start, length = thumb(rows, first_row, last_row - first_row + 1, height)
+        if not length:
+            return Segment(" ", self._style("text"))
+        is_thumb = start <= y < start + length
+        return Segment(_THUMB, self._style("thumb")) if is_thumb else Segment(_TRACK, self._style("track"))
 
     def _mark(self, flags: RowFlags, *, first: bool) -> Segment:
         if flags.bookmark and first:
@@ -245,19 +217,15 @@ class LogRenderer:
         matches = geometry.pattern.spans(row.text) if geometry.pattern is not None else []
         if is_ascii and not matches and not row.spans:
             return [Segment(row.text[pan : pan + room].ljust(room), style)]
-        # Split only the visible part: a long line costs no more than a short one.
-        begin, end = (pan, pan + room) if is_ascii else (0, (pan + room) * _CHARACTERS_PER_CELL)
-        text = Text(row.text[begin:end])
-        mark = self._style("current-match" if flags.match else "match")
-        text.stylize(style)
+        # Leave out what is never visible: a long line costs no more than a short one.
+        text = Text(row.text[: (pan + room) * (1 if is_ascii else _CHARACTERS_PER_CELL)], style)
         for start, stop, own in row.spans if geometry.has_colors else ():
-            if stop > begin:
-                text.stylize(own, max(0, start - begin), stop - begin)
+            text.stylize(own, start, stop)
+        mark = self._style("current-match" if flags.match else "match")
         for start, stop in matches:
-            if stop > begin:
-                text.stylize(mark, max(0, start - begin), stop - begin)
-        visible = Strip(text.render(get_console()))
-        return list(visible.crop(pan - begin, pan - begin + room).adjust_cell_length(room, style))
+            text.stylize(mark, start, stop)
+        strip = Strip(text.render(get_console()))
+        return list(strip.crop(pan, pan + room).adjust_cell_length(room, style))
 
     def _note(self, store: LogStore, row_key: RowKey | None, room: int) -> str:
         """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""

@@ -9,17 +9,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, count
+from itertools import accumulate
 
-from tui.widgets.log_view.block import Block
 from tui.widgets.log_view.filter import LogFilter, with_context
 from tui.widgets.log_view.folds import Fold, FoldDetector, FoldLine
-from tui.widgets.log_view.line import LineKey
+from tui.widgets.log_view.line import Block, LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
 _NEVER = -1
-_STAMPS = count(1)
 
 
 class BlockRows:
@@ -29,12 +27,12 @@ class BlockRows:
         passing: Indices of the lines that pass the filter, folded or not.
         rows: Indices of the lines that have a row.
         folds: The folds; their lines are in this block.
-        stamp: Changes with ``passing``; no two blocks of rows have the same.
+        hits: Indices of the lines that match a search; None if the search has not come here.
     """
 
     __slots__ = (
         *("_anchors", "_candidates", "_count", "_detector", "_gaps", "_matches", "_serials", "_version"),
-        *("block", "context", "folds", "passing", "rows", "stamp"),
+        *("block", "context", "folds", "hits", "passing", "rows"),
     )
 
     def __init__(self, block: Block) -> None:
@@ -42,7 +40,7 @@ class BlockRows:
         self.passing: Sequence[int] = ()
         self.rows: Sequence[int] = ()
         self.folds: list[Fold] = []
-        self.stamp = 0
+        self.hits: array[int] | None = None
         self.context = (0, 0)
         self._anchors: dict[int, Fold] = {}
         self._candidates: Sequence[int] = ()
@@ -72,7 +70,7 @@ class BlockRows:
             self._show(view, range(len(block)), appended=appended, may_move=may_move)
         elif not view.has_context:
             matching = line_filter.matching(block, line_filter.candidates(block, begin))
-            passing = _joined(self.passing, matching) if begin else matching
+            passing = [*self.passing, *matching] if begin else matching
             self._show(view, passing, appended=appended, may_move=may_move)
         else:
             gap_codes = view.store.attribute_table.gap_codes
@@ -104,7 +102,7 @@ class BlockRows:
     def _show(self, view: LogRows, passing: Sequence[int], *, appended: bool, may_move: bool) -> None:
         """Set the lines that pass, and fold those that have arrived since the last time."""
         self.passing = passing if isinstance(passing, range) else array("H", passing)
-        self.stamp = next(_STAMPS)
+        self.hits = None
         low, high = self._serials or (0, 0)
         if any(view.options.folds):
             if not appended:
@@ -114,9 +112,9 @@ class BlockRows:
             if detector is None or not appended:
                 detector = FoldDetector(view.options, self.folds)
             if appended or self._serials is None:
-                # Nothing is appended to a sealed block. Kept for all blocks, what detectors remember made the
+                # Nothing is appended to a full block. Kept for all blocks, what detectors remember made the
                 # garbage collector stall the screen for 60 ms at a million lines.
-                self._detector = None if self.block.is_sealed else detector
+                self._detector = None if len(self.block) >= view.store.block_lines else detector
             if new:
                 detector.read(self._lines(view, new), may_move=may_move or not appended)
         self._serials = view.store.serials
@@ -136,9 +134,10 @@ class BlockRows:
 
     def _lines(self, view: LogRows, indices: Sequence[int]) -> list[FoldLine]:
         block, attributes = self.block, view.store.attribute_table.attributes
-        texts, serials, stamps, codes = block.texts(), block.serials, block.stamps, block.codes
         nodes = {code: getattr(attributes[code], "replica", None) for code in block.code_set}
-        return [(serials[at], stamps[at], nodes[codes[at]], texts[at]) for at in indices]
+        return [
+            (block.serials[at], block.stamps[at], nodes[block.codes[at]], block.text(at)) for at in indices
+        ]
 
     def derive(self) -> None:
         hidden: set[int] = set()
@@ -173,12 +172,6 @@ class BlockRows:
         return at
 
 
-def _joined(known: Sequence[int], more: Sequence[int]) -> Sequence[int]:
-    if isinstance(known, range) and isinstance(more, range) and known.stop == more.start:
-        return range(known.start, more.stop)
-    return array("H", [*known, *more])
-
-
 class LogRows:
     """The rows of a view of a store, of all blocks.
 
@@ -190,7 +183,6 @@ class LogRows:
         self.store = store
         self.parts: list[BlockRows] = []
         self.is_complete = False
-        self._generation = _NEVER
         self._starts: list[int] | None = None
         self.set_options(options)
 
@@ -199,17 +191,15 @@ class LogRows:
         self.options = options
         self.line_filter = LogFilter(self.store.attribute_table, options) if options.has_filter else None
         self.has_context = bool(options.pattern) and options.context_lines > 0
-        self.parts, self._generation = [], _NEVER
+        self.parts = []
         self.sync(may_move=True)
 
     # Following the store
 
     def sync(self, *, may_move: bool) -> None:
         """Update changed blocks; new ones need ``build``. With ``may_move``, progress bars move on."""
-        if self._generation != self.store.generation:
-            part_of = {part.block: part for part in self.parts}
-            self.parts = [part_of.get(block) or BlockRows(block) for block in self.store.blocks]
-            self._generation = self.store.generation
+        part_of = {part.block: part for part in self.parts}
+        self.parts = [part_of.get(block) or BlockRows(block) for block in self.store.blocks]
         for part in self.parts:
             if part.is_scanned and not part.is_current:
                 part.scan(self, may_move=may_move)

@@ -15,8 +15,7 @@ from weakref import WeakSet
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from tui.analysis.logs.not_kept import NotKept, millisecond_of
-from tui.widgets.log_view.block import BLOCK_LINES, Block
-from tui.widgets.log_view.line import Attributes, AttributeTable, LineKey
+from tui.widgets.log_view.line import BLOCK_LINES, Attributes, AttributeTable, Block, LineKey
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
 LINE_BYTES = 256
@@ -46,7 +45,6 @@ class LogStore:
     Attributes:
         attribute_table: Meaning of the codes of the lines.
         blocks: The blocks in time order, none of them empty. Read-only.
-        generation: Increases when ``blocks`` has other members.
         dropped: Number of lines that are not kept.
         not_kept: Where they were.
         bookmarks: Keys of the bookmarked lines, ascending.
@@ -58,13 +56,11 @@ class LogStore:
         self.max_lines = max_lines
         self.attribute_table = AttributeTable()
         self.blocks: list[Block] = []
-        self.generation = 0
         self.dropped = 0
         self.not_kept: list[NotKept] = []
         self.bookmarks: list[LineKey] = []
-        self._block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _PARTS))
+        self.block_lines = max(_MIN_BLOCK_LINES, min(BLOCK_LINES, max_lines // _PARTS))
         self._lost_error: tuple[LineKey, LogEntry] | None = None
-        self._count = 0
         self._next_serial = self._first_serial = 0
         self._observers: WeakSet[LogStoreObserver] = WeakSet()
 
@@ -75,7 +71,7 @@ class LogStore:
     # Queries
 
     def __len__(self) -> int:
-        return self._count
+        return sum(map(len, self.blocks))
 
     @property
     def serials(self) -> tuple[int, int]:
@@ -179,21 +175,14 @@ class LogStore:
 
         Lines of a ``NotKept`` that are here all the same, because they came late, are not added again.
         """
-        code = self.attribute_table.gap_code(gap)
-        at, index = self.position(LineKey(gap.start_ns, self._first_serial))
-        for number in range(at, len(self.blocks)):
-            block = self.blocks[number]
-            while index < len(block) and block.stamps[index] == gap.start_ns:
-                if block.codes[index] == code:
-                    self._remove(number, index)
-                    if isinstance(gap, NotKept):
-                        entries = self._read_again(gap, entries)
-                    self.append(entries)
-                    return True
-                index += 1
-            if index < len(block):
-                break
-            index = 0
+        code = self.attribute_table.code(gap)
+        for number, block in enumerate(self.blocks):
+            if code in block.code_set and code in block.codes:
+                self._remove(number, block.codes.index(code))
+                if isinstance(gap, NotKept):
+                    entries = self._read_again(gap, entries)
+                self.append(entries)
+                return True
         return False
 
     def clear(self) -> None:
@@ -201,8 +190,7 @@ class LogStore:
         self.bookmarks.clear()
         self.not_kept.clear()
         self._lost_error = None
-        self.dropped = self._count = 0
-        self.generation += 1
+        self.dropped = 0
         self._notify()
 
     def toggle_bookmark(self, key: LineKey) -> bool:
@@ -216,38 +204,28 @@ class LogStore:
     def _extend(self, entries: Sequence[LogEntry]) -> None:
         lines, done, count = self.attribute_table.columns(entries), 0, len(entries)
         while done < count:
-            if not self.blocks or self.blocks[-1].is_sealed:
+            if not self.blocks or len(self.blocks[-1]) >= self.block_lines:
                 self.blocks.append(Block())
-                self.generation += 1
             block = self.blocks[-1]
-            stop = min(count, done + self._block_lines - len(block))
+            stop = min(count, done + self.block_lines - len(block))
             block.extend(lines.part(done, stop), self._next_serial)
             self._next_serial += stop - done
             done = stop
-            if len(block) >= self._block_lines:
-                block.seal()
-        self._count += count
 
     def _new_block(self, entries: Sequence[LogEntry], first_serial: int) -> Block:
         block = Block()
         block.extend(self.attribute_table.columns(entries), first_serial)
-        self._count += len(block)
         return block
 
     def _prepend(self, entries: Sequence[LogEntry]) -> None:
-        for high in range(len(entries), 0, -self._block_lines):
-            part = entries[max(0, high - self._block_lines) : high]
+        for high in range(len(entries), 0, -self.block_lines):
+            part = entries[max(0, high - self.block_lines) : high]
             self._first_serial -= len(part)
             block = self._new_block(part, self._first_serial)
-            if self.blocks and len(self.blocks[0]) + len(block) <= self._block_lines:
+            if self.blocks and len(self.blocks[0]) + len(block) <= self.block_lines:
                 self.blocks[0].merge(block)  # small pages of history become one block
-                if len(self.blocks[0]) == self._block_lines:
-                    self.blocks[0].seal()
             else:
-                if self.blocks:
-                    block.seal()
                 self.blocks.insert(0, block)
-                self.generation += 1
 
     def _insert(self, entries: Sequence[LogEntry]) -> None:
         """Insert entries by time, after existing entries of the same time. The store is not empty."""
@@ -259,21 +237,16 @@ class LogStore:
             block = self.blocks[at]
             block.merge(self._new_block(groups[at], self._next_serial))
             self._next_serial += len(groups[at])
-            if len(block) >= self._block_lines:
-                block.seal()
-            if len(block) > 2 * self._block_lines:
-                self.blocks[at + 1 : at + 1] = block.split(self._block_lines)
-                self.generation += 1
+            if len(block) > 2 * self.block_lines:
+                self.blocks[at + 1 : at + 1] = block.split(self.block_lines)
 
     def _remove(self, number: int, index: int) -> None:
         block = self.blocks[number]
         if block.key(index) in self.bookmarks:
             self.bookmarks.remove(block.key(index))
         block.remove(index, index + 1)
-        self._count -= 1
         if not len(block):
             del self.blocks[number]
-            self.generation += 1
 
     def _read_again(self, mark: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Note what the mark stood for: lines, and marks of what is still missing; return what is new."""
@@ -292,11 +265,11 @@ class LogStore:
         """Let the oldest lines leave if there are too many, and what is older than lines that left."""
         follows = all(observer.following for observer in self._observers)
         limit = self.max_lines if follows else 2 * self.max_lines
-        lines, size = self._count, sum(block.text_bytes for block in self.blocks)
+        lines, size = len(self), sum(len(block.data) for block in self.blocks)
         at, keep = 0, limit - limit // _PARTS
         if lines > limit or size > limit * LINE_BYTES:
             while at < len(self.blocks) - 1 and (lines > keep or size > keep * LINE_BYTES):
-                lines, size = lines - len(self.blocks[at]), size - self.blocks[at].text_bytes
+                lines, size = lines - len(self.blocks[at]), size - len(self.blocks[at].data)
                 at += 1
         begin_ns = millisecond_of(self.blocks[at].stamps[0]) if at else 0
         marks = [mark.end_ns for mark in self.not_kept if follows or mark.start_ns < begin_ns]
@@ -320,13 +293,11 @@ class LogStore:
             min(_LINES_READ_AGAIN, self.max_lines // 2),
         )
         mark = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
-        self._count -= len(codes)
         self.dropped += len(codes) - len(gaps)
         if index:
             self.blocks[at].remove(0, index)
         self._first_serial -= 1
         self.blocks[:at] = [self._new_block([mark], self._first_serial)]
-        self.generation += 1
         self._insert([gap for gap in gaps if gap.end_ns > time_ns])
         low = LineKey(time_ns, self._first_serial)
         self.bookmarks = [key for key in self.bookmarks if key >= low]

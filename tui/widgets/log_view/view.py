@@ -26,14 +26,13 @@ from textual.widget import Widget
 from api_client.models.logs import LogGap
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
-from tui.widgets.log_view.finder import LogFinder
 from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
 from tui.widgets.log_view.layout import ScrollPosition
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.renderer import Geometry, LogRenderer
-from tui.widgets.log_view.search import TimeBudget
+from tui.widgets.log_view.search import LogFinder, TimeBudget
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import SERIES
@@ -157,7 +156,6 @@ class LogView(Widget, can_focus=True):
         self._pan = 0
         self._refreshed_s = float("-inf")
         self._refresh_timer: Timer | None = None
-        self._relative_timer: Timer | None = None
         self._is_building = False
         self._drag: Callable[[int], object] | None = None
         self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
@@ -169,10 +167,6 @@ class LogView(Widget, can_focus=True):
         span_ns = self.store.span_ns
         return self._times.only_day(*span_ns) if span_ns is not None and self.options.time in CLOCKS else ""
 
-    @property
-    def is_settled(self) -> bool:
-        return self.model.rows.is_complete
-
     def clear(self) -> None:
         """Remove all entries and the start of elapsed time; options and search stay."""
         self._times.origin_ns = None
@@ -181,7 +175,7 @@ class LogView(Widget, can_focus=True):
     def set_origin(self, time_ns: int) -> None:
         """Set the start of elapsed time, such as the job's start; the default is the first line."""
         self._times.origin_ns = time_ns
-        self._redraw()
+        self._schedule_refresh()
 
     # Options
 
@@ -202,30 +196,22 @@ class LogView(Widget, can_focus=True):
         if options.wrap != before.wrap:
             self._pan = 0
             self.model.go(ScrollPosition(self.model.top.row))
-        if options.time != before.time:
-            self._show_times(options)
+        self._times.mode = options.time
+        self._update_time_span()
         self._fit()
         self._paint()
-
-    def _show_times(self, options: LogOptions) -> None:
-        self._times.mode = options.time
-        if self._relative_timer is not None:
-            self._relative_timer.stop()
-            self._relative_timer = None
-        if options.time == "relative" and self.is_attached:
-            self._relative_timer = self.set_interval(RELATIVE_TICK_S, self._redraw)
-        self._update_time_span()
-        self._renderer.forget()
-
-    def _redraw(self) -> None:
-        self._renderer.forget()
-        self._schedule_refresh()
 
     # Arriving lines
 
     def on_mount(self) -> None:
-        self._show_times(self.options)
+        self._times.mode = self.options.time
+        self._update_time_span()
+        self.set_interval(RELATIVE_TICK_S, self._show_ages)
         self._build()
+
+    def _show_ages(self) -> None:
+        if self.options.time == "relative":
+            self._schedule_refresh()
 
     def _lines_changed(self) -> None:
         if self._times.origin_ns is None and self.store.span_ns is not None:
@@ -238,8 +224,8 @@ class LogView(Widget, can_focus=True):
 
     def _update_time_span(self) -> None:
         span_ns = self.store.span_ns
-        if span_ns is not None and self._times.update_time_span(*span_ns):
-            self._renderer.forget()
+        if span_ns is not None:
+            self._times.update_time_span(*span_ns)
 
     def _build(self) -> None:
         """Filter and fold for one slice; continue after the next turn of the event loop if there is more."""
@@ -258,10 +244,6 @@ class LogView(Widget, can_focus=True):
         self._build()
 
     # Painting
-
-    def flush(self) -> None:
-        if self._refresh_timer is not None:
-            self._paint()
 
     def _schedule_refresh(self) -> None:
         self.viewport.invalidate()
@@ -297,17 +279,13 @@ class LogView(Widget, can_focus=True):
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"log-view--{name}")
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._renderer.forget()
-
     def _fit(self) -> None:
         if self.is_attached:
             width, self.viewport.height = self.size
-            pattern = self.model.search.pattern if self.model.search is not None else None
+            pattern = self.finder.search.pattern if self.finder.search is not None else None
             colors = not self.app.no_color
-            self._renderer.set_geometry(
-                Geometry(max(1, width - 1), self.options.wrap, self._pan, pattern, colors)
+            self._renderer.geometry = Geometry(
+                max(1, width - 1), self.options.wrap, self._pan, pattern, colors
             )
             self.viewport.invalidate()
 

@@ -1,0 +1,441 @@
+"""A tree of files with directory totals, for a hundred thousand of them.
+
+Textual's Tree holds a widget-like node per file and is filled at once; this one draws the lines on
+screen out of `tui.analysis.file_tree`, and builds, filters and sorts in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+
+from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, filtered
+from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
+from tui.tables.column import Column, Span
+from tui.text.sanitize import cell_width, clip, sanitize
+from tui.text.units import age, bytes_iec, count, percent, share_bar
+from tui.widgets.background import run_in_background
+from tui.widgets.row_table import RowTable
+
+NAME_CELLS = 30
+SHARE_CELLS = 8
+INDENT_CELLS = 2
+AT_ONCE_S = 0.008
+"""How long a change is waited for, so that what is small is done before the next key."""
+SORTED_BY = {
+    "name": SortKey.NAME,
+    **dict.fromkeys(("size", "share", "percent"), SortKey.SIZE),
+    "time": SortKey.TIME,
+    "type": SortKey.TYPE,
+}
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="files")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ViewRequest:
+    """The requested state of a tree; a new object for every change."""
+
+    entries: Sequence[FileEntry] | None = None
+    pattern: str = ""
+    order: Order = BY_NAME
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """A tree and its rows.
+
+    Attributes:
+        open_nodes: The directories that are open without a filter.
+        node_at: The first node of every path.
+    """
+
+    tree: FileTree
+    rows: VisibleRows
+    open_nodes: Set[int]
+    node_at: Mapping[str, int]
+
+    def with_rows(self, rows: VisibleRows) -> Shown:
+        """Return the tree with other directories open."""
+        return replace(self, rows=rows, open_nodes=self.open_nodes if rows.matches else rows.open_nodes)
+
+
+def arrange(request: ViewRequest, before: Shown | None) -> Shown | None:
+    """Return the requested state; directories stay open, first of all the chain of single ones."""
+    if request.entries is None:
+        return None
+    if before is not None and before.tree.entries is request.entries:
+        tree, node_at, open_nodes = before.tree, before.node_at, before.open_nodes
+    else:
+        tree = FileTree(request.entries)
+        node_at = tree.nodes_by_path()
+        open_nodes = (
+            _single_child_chain(tree)
+            if before is None
+            else nodes_at(node_at, map(before.tree.path, before.open_nodes))
+        )
+    rows = (
+        before.rows if before is not None and before.tree is tree else VisibleRows(tree, order=request.order)
+    )
+    if rows.order != request.order:
+        rows = VisibleRows(tree, order=request.order, matches=rows.matches, open_nodes=rows.open_nodes)
+    if not request.pattern:
+        return Shown(tree, rows.showing(open_nodes, None), open_nodes, node_at)
+    if rows.matches is None or rows.matches.pattern != request.pattern:
+        matches = filtered(tree, request.pattern)
+        is_open = {node for node in range(1, len(tree)) if matches.kept[node] and tree.is_directory(node)}
+        rows = rows.showing(is_open, matches)
+    return Shown(tree, rows, open_nodes, node_at)
+
+
+def nodes_at(node_at: Mapping[str, int], paths: Iterable[str]) -> set[int]:
+    """Return the nodes with these paths; some may be gone."""
+    return {node_at[path] for path in paths if path in node_at}
+
+
+def _single_child_chain(tree: FileTree) -> set[int]:
+    chain: set[int] = set()
+    below = tree.children[ROOT] or []
+    while len(below) == 1 and tree.is_directory(below[0]):
+        chain.add(below[0])
+        below = tree.children[below[0]] or []
+    return chain
+
+
+def middle_cut(text: str, cells: int) -> str:
+    """Shorten `text` in the middle, because files differ at both ends; short or not ASCII, at the end."""
+    if len(text) <= cells and cell_width(text) <= cells:
+        return text
+    if cells < 8 or not text.isascii():
+        return clip(text, cells)
+    tail = cells // 2
+    return text[: cells - tail - 1] + "…" + text[-tail:]
+
+
+class FileTreeView(RowTable[int]):
+    """A tree of ``FileEntry`` records that keeps cursor and open directories across updates."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    FileTreeView {
+        &.-empty { max-height: 100%; }
+        & > .file-tree--empty { color: $text-muted; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"file-tree--empty"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "go_in", "open", show=False),
+        Binding("left,h", "go_out", "close", show=False),
+    ]
+
+    class FileChosen(Message):
+        """A file was chosen by Enter or a click on the row under the cursor."""
+
+    class Arranged(Message):
+        """There are newer files, or another filter."""
+
+    class MarksChanged(Message):
+        """The set of marked nodes changed."""
+
+    def __init__(
+        self,
+        *,
+        order: Order = BY_NAME,
+        now_s: Callable[[], float] = time.time,
+        empty_text: str = "no files",
+        id: str | None = None,
+    ) -> None:
+        super().__init__(self._columns(), str, id=id, opens=False)
+        self.empty_text = empty_text
+        self._now_s = now_s
+        self._request = ViewRequest(order=order)
+        self._arranged: tuple[ViewRequest, Shown | None] = (ViewRequest(), None)  # owned by the thread
+        self._shown: Shown | None = None
+        self._newest: Future[None] | None = None
+        self._busy_with = ""
+        self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
+        self._marks: set[int] = set()
+
+    # Current state
+
+    @property
+    def file_tree(self) -> FileTree | None:
+        return None if self._shown is None else self._shown.tree
+
+    @property
+    def visible_rows(self) -> VisibleRows | None:
+        return None if self._shown is None else self._shown.rows
+
+    @property
+    def order(self) -> Order:
+        """The sort order on display, or the requested one while sorting."""
+        return self._request.order
+
+    @property
+    def pattern(self) -> str:
+        """The filter pattern on display, or the requested one while filtering."""
+        return self._request.pattern
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._busy_with)
+
+    @property
+    def cursor_path(self) -> str | None:
+        """The path under the cursor, as the server sent it."""
+        node, tree = self.cursor_row, self.file_tree
+        return tree.path(node) if node is not None and tree is not None else None
+
+    @property
+    def marked(self) -> frozenset[int]:
+        return frozenset(self._marks)
+
+    def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
+        """Show the files; None clears the tree. The sequence must not change afterwards."""
+        self._ask(replace(self._request, entries=entries))
+
+    def set_pattern(self, pattern: str) -> None:
+        self._ask(replace(self._request, pattern=pattern))
+
+    def set_order(self, order: Order) -> None:
+        self._ask(replace(self._request, order=order))
+
+    # Work in the thread
+
+    def on_mount(self) -> None:
+        self._ask(self._request)
+
+    def _ask(self, request: ViewRequest) -> None:
+        self._request = request
+        self.sort_mark = (request.order.key, request.order.descending)
+        if self.is_attached:
+            self._do(self._arrange, "arranging…")
+
+    def _arrange(self) -> None:
+        """Arrange the newest request, unless an earlier call has done so. Called in the thread."""
+        request = self._request
+        if self._arranged[0] is not request:
+            self._arranged = request, arrange(request, self._arranged[1])
+
+    def _reopen(self, reopened: Callable[[VisibleRows], VisibleRows]) -> None:
+        tree = self.file_tree
+
+        def work() -> None:
+            request, shown = self._arranged
+            if shown is not None and shown.tree is tree:
+                self._arranged = request, shown.with_rows(reopened(shown.rows))
+
+        self._do(work, "opening…")
+
+    def _do(self, work: Callable[[], None], what: str) -> None:
+        """Do the work in the thread and show the result: at once if it is short, else when it is done."""
+        self._newest = future = _THREAD.submit(work)
+        wait([future], AT_ONCE_S)
+        if future.done():
+            self._adopt(future)
+        else:
+            self._busy_with = what
+            self.refresh()
+            run_in_background(self, partial(self._adopt_when_done, future), "tree of files", group="tree")
+
+    async def _adopt_when_done(self, future: Future[None]) -> None:
+        await asyncio.wait([asyncio.wrap_future(future)])
+        self._adopt(future)
+
+    def _adopt(self, future: Future[None]) -> None:
+        if future is self._newest:
+            self._busy_with = ""
+        self.refresh()
+        future.result()
+        before, self._shown = self._shown, self._arranged[1]
+        if self._shown is not before:
+            self._show_rows(before)
+
+    def _show_rows(self, before: Shown | None) -> None:
+        """Keep the marks, the cursor and its line on the screen; in a newer tree they are found by path."""
+        shown, node = self._shown, self.cursor_row
+        rows, tree = (None, None) if before is None else (before.rows, before.tree)
+        is_other_tree = tree is not self.file_tree
+        if is_other_tree:
+            if tree is not None and node is not None:
+                self._last_path = tree.path(node)
+            node_at = shown.node_at if shown is not None else {}
+            self._marks = nodes_at(node_at, map(tree.path, self._marks) if tree is not None else ())
+            node = node_at.get(self._last_path or "")
+        is_filtered = (
+            rows is None or self.visible_rows is None or rows.matches is not self.visible_rows.matches
+        )
+        self._chosen = self._key_for(node, find_match=is_filtered)
+        self.set_rows(self.visible_rows.nodes if self.visible_rows is not None else ())
+        if is_other_tree or is_filtered:
+            self.post_message(self.Arranged())
+            self.post_message(self.Highlighted(self, self.cursor_key or ""))
+
+    def _key_for(self, node: int | None, *, find_match: bool) -> str | None:
+        """Return the key of a node, or of the directory that hides it, or of the first match."""
+        rows = self.visible_rows
+        if rows is None or not rows.nodes:
+            return None
+        path = () if node is None else (node, *rows.tree.ancestors(node))
+        shown = next((other for other in path if rows.row_of(other) is not None), rows.nodes[0])
+        if find_match and rows.matches is not None and not rows.matches.hits[shown]:
+            shown = next((other for other in rows.nodes if rows.matches.hits[other]), shown)
+        return str(shown)
+
+    # Drawing
+
+    def _columns(self) -> tuple[Column[int], ...]:
+        return (
+            Column("name", "name", self._name_cell, NAME_CELLS, flex=1, keep=10),
+            Column("size", "size", self._size_cell, 9, align="right", keep=9),
+            Column("share", "share", self._share_cell, SHARE_CELLS, keep=7),
+            Column("percent", "", self._percent_cell, 4, align="right", keep=4),
+            Column("count", "files", self._count_cell, 7, align="right", keep=3),
+            Column("time", "age", self._age_cell, 5, align="right", keep=6),
+            Column("type", "type", self._type_cell, 11, keep=5),
+        )
+
+    def _name_cell(self, node: int) -> list[Span]:
+        rows = self._drawn
+        tree, cells = rows.tree, self._layout[0][1]
+        is_directory = tree.is_directory(node)
+        indent = " " * min(INDENT_CELLS * tree.depths[node], cells)
+        if len(indent) > cells // 2:
+            # At this depth indentation leaves no room for names: show the depth as a number.
+            indent = clip(f"{tree.depths[node]}› ", cells // 2)
+        sign = ("▾" if rows.is_open(node) else "▸") if is_directory else " "
+        name = sanitize(tree.names[node]) + ("/" if is_directory else "")
+        is_match = rows.matches is not None and bool(rows.matches.hits[node])
+        tone = "accent" if is_match else "strong" if is_directory else "plain"
+        mark = ("✓" if node in self._marks else " ", "good")
+        return [(indent + sign, "muted"), mark, (middle_cut(name, max(1, cells - len(indent) - 2)), tone)]
+
+    @property
+    def _drawn(self) -> VisibleRows:
+        assert self.visible_rows is not None
+        return self.visible_rows
+
+    def _size_cell(self, node: int) -> list[Span]:
+        return [(bytes_iec(self._drawn.size_bytes(node)), "plain")]
+
+    def _share_cell(self, node: int) -> list[Span]:
+        bar = share_bar(self._drawn.share_of_parent(node), SHARE_CELLS, empty=" ")
+        return [(bar, "accent" if self._drawn.tree.is_directory(node) else "running")]
+
+    def _percent_cell(self, node: int) -> list[Span]:
+        share = self._drawn.share_of_parent(node)
+        return [("<1%" if 0 < share < 0.005 else percent(share), "muted")]
+
+    def _count_cell(self, node: int) -> list[Span]:
+        is_directory = self._drawn.tree.is_directory(node)
+        return [(count(self._drawn.file_count(node)) if is_directory else "", "muted")]
+
+    def _age_cell(self, node: int) -> list[Span]:
+        newest_s = self._drawn.tree.newest_s[node]
+        return [("–" if newest_s is None else age(self._now_s() - newest_s), "muted")]
+
+    def _type_cell(self, node: int) -> list[Span]:
+        return [(self._drawn.tree.type_of(node), "muted")]
+
+    def _arrow(self, column: Column[int]) -> str:
+        is_noted = column.id == "name" and self._busy_with
+        return super()._arrow(column) + (f"  · {self._busy_with}" if is_noted else "")
+
+    def render_line(self, y: int) -> Strip:
+        message = self._busy_with or (self.empty_text if self._shown is not None else "")
+        if self.row_count or y != max(1, self.size.height // 2) or not message:
+            return super().render_line(y)
+        width = self.scrollable_content_region.width
+        message = clip(sanitize(message), width)
+        left = (width - cell_width(message)) // 2
+        style = self.rich_style + self.get_component_rich_style("file-tree--empty", partial=True)
+        return Strip([Segment(" " * left + message, style)]).adjust_cell_length(width, style)
+
+    # Navigation
+
+    def action_go_in(self) -> None:
+        rows, node = self.visible_rows, self.cursor_row
+        if rows is None or node is None or not rows.tree.is_directory(node):
+            return
+        if rows.is_open(node):
+            if self._cursor + 1 < len(rows.nodes) and rows.tree.parents[rows.nodes[self._cursor + 1]] == node:
+                self._move(self._cursor + 1)
+        else:
+            self.toggle()
+
+    def action_go_out(self) -> None:
+        rows, node = self.visible_rows, self.cursor_row
+        if rows is None or node is None:
+            return
+        if rows.is_open(node):
+            self.toggle()
+        elif (parent := rows.tree.parents[node]) != ROOT:
+            row = rows.row_of(parent)
+            if row is not None:
+                self._move(row)
+
+    # Actions on the current node
+
+    def choose(self) -> None:
+        rows, node = self.visible_rows, self.cursor_row
+        if rows is None or node is None:
+            return
+        if rows.tree.is_directory(node):
+            self.toggle()
+        else:
+            self.post_message(self.FileChosen())
+
+    def toggle(self) -> None:
+        node = self.cursor_row
+        if node is not None:
+            self._reopen(lambda rows: rows.toggled(node))
+
+    def open_below(self) -> None:
+        rows, node = self.visible_rows, self.cursor_row
+        if rows is None or node is None:
+            return
+        top = node if rows.tree.is_directory(node) else rows.tree.parents[node]
+        if top != ROOT:
+            self._reopen(lambda rows: rows.toggled_below(top))
+
+    def toggle_mark(self) -> None:
+        node = self.cursor_row
+        if node is None:
+            return
+        self._marks ^= {node}
+        self.refresh()
+        self.post_message(self.MarksChanged())
+        self._move(self._cursor + 1)
+
+    def clear_marks(self) -> bool:
+        had = bool(self._marks)
+        self._marks.clear()
+        if had:
+            self.refresh()
+            self.post_message(self.MarksChanged())
+        return had
+
+    # Mouse
+
+    def on_row_table_heading_pressed(self, event: RowTable.HeadingPressed) -> None:
+        event.stop()
+        self.sort_by(SORTED_BY[event.column_id])
+
+    def _row_clicked(self, *, again: bool) -> None:
+        node, tree = self.cursor_row, self.file_tree
+        if node is not None and tree is not None and (again or tree.is_directory(node)):
+            self.choose()
+
+    def sort_by(self, key: SortKey) -> None:
+        order = self.order
+        descending = key in (SortKey.SIZE, SortKey.TIME)
+        self.set_order(order.reversed() if order.key is key else Order(key, descending))
