@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from whole_platform import NOISE, furnished
 
@@ -24,6 +25,7 @@ from support.every_command import (
     READING,
     WITHOUT_FORMAT,
     commands,
+    format_option_of,
     formats_of,
 )
 from support.served_platform import KEY
@@ -78,6 +80,15 @@ def test_no_command_and_no_format_is_left_out() -> None:
     assert {words for words, found in formats.items() if found} == {*READING, *CHANGING}
     assert {words for words, found in formats.items() if not found} == set(WITHOUT_FORMAT)
     assert all(MACHINE_FORMATS & set(found) for found in formats.values() if found)
+
+
+def test_official_names_of_tables_are_the_default_format() -> None:
+    for _words, command in commands():
+        option = format_option_of(command)
+        if option is not None and isinstance(option.type, click.Choice):
+            context = click.Context(command)
+            for name in ("cli-table", "text", "CLI-TABLE"):
+                assert option.process_value(context, name) == option.default
 
 
 def check_streams(result: Result, words: str, output_format: str) -> None:

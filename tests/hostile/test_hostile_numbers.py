@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -70,13 +71,24 @@ def name_of(values: Values) -> str:
     )
 
 
-@pytest.fixture(scope="module", params=[*IN_RANGE, *OUT_OF_RANGE], ids=name_of)
+@pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[HostileServer]:
     with HostileServer(request.param) as running:
         yield running
 
 
-@pytest.mark.parametrize("line", lines(), ids=named)
+def cases() -> Iterator[tuple[Values, tuple[str, ...]]]:
+    """All lines with values in range, and one format with others, which no model holds."""
+    in_default_format = {line[:-2]: line for line in reversed([*lines()])}.values()
+    yield from product(IN_RANGE, lines())
+    yield from product(OUT_OF_RANGE, in_default_format)
+
+
+@pytest.mark.parametrize(
+    ("server", "line"),
+    [pytest.param(*case, id=f"{name_of(case[0])} {named(case[1])}") for case in cases()],
+    indirect=["server"],
+)
 def test_no_number_or_time_ends_a_command(
     line: tuple[str, ...],
     server: HostileServer,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -70,6 +72,9 @@ def configure(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     for name, value in server.environ().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
+    # Logs and metrics are read week by week otherwise, from 1970 or to 2199.
+    monkeypatch.setattr("api_client.streams.reader.MAX_WINDOW_MS", sys.maxsize)
+    monkeypatch.setattr("tui.readers.recorder.LONGEST_WINDOW", timedelta.max / 2)
     monkeypatch.chdir(tmp_path)
 
 

@@ -10,6 +10,7 @@ import click
 
 from tui.cli import cli as program
 from tui.commands.support.catalogue import walk
+from tui.commands.support.options import OFFICIAL_TABLES
 
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
 JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
@@ -71,14 +72,19 @@ def commands() -> Iterator[tuple[str, click.Command]]:
     return walk(program)
 
 
+def format_option_of(command: click.Command) -> click.Option | None:
+    return next((each for each in command.params if "-o" in each.opts), None)  # type: ignore[return-value]
+
+
 def formats_of(command: click.Command) -> tuple[str, ...]:
-    """What its ``-o`` may be; a file for ``logs`` is none of them."""
-    for option in command.params:
-        if "-o" in option.opts:
-            if isinstance(option.type, click.Choice):
-                return tuple(map(str, option.type.choices))
-            return ("text", "ndjson", "raw")
-    return ()
+    """What its ``-o`` may be, without other names of the default; a file for ``logs`` is none of them."""
+    option = format_option_of(command)
+    if option is None:
+        return ()
+    if not isinstance(option.type, click.Choice):
+        return ("text", "ndjson", "raw")
+    names = [each for each in map(str, option.type.choices) if each not in OFFICIAL_TABLES]
+    return tuple(dict.fromkeys((option.default, *names)))
 
 
 IN_EXAMPLES = {"abc1234": JOB, "def5678": ENDED, "wxy7890": SERVING} | dict.fromkeys(
