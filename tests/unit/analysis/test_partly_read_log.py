@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -78,6 +79,13 @@ def facts(
     )
 
 
+@cache
+def whole_facts(
+    lines_of: Callable[[Sequence[int]], list[LogLine]], steps: Sequence[int]
+) -> list[CheckpointFacts]:
+    return facts(lines_of(steps), whole=True)
+
+
 def losses(found: Sequence[CheckpointFacts]) -> dict[int | None, tuple[float | None, float | None]]:
     return {one.step: (one.loss and one.loss.value, one.evaluation and one.evaluation.value) for one in found}
 
@@ -106,7 +114,7 @@ def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_newest_part(
 ) -> None:
     lines = lines_of(steps)
     part = lines[-(cut % len(lines) + 1) :]
-    assert_right_or_silent(facts(part, whole=False), facts(lines, whole=True))
+    assert_right_or_silent(facts(part, whole=False), whole_facts(lines_of, steps))
 
 
 @pytest.mark.parametrize("lines_of", FORMATS)
@@ -117,7 +125,7 @@ def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_oldest_part(
 ) -> None:
     lines = lines_of(STEPS)
     part = lines[: cut % len(lines) + 1]
-    assert_right_or_silent(facts(part, whole=False), facts(lines, whole=True))
+    assert_right_or_silent(facts(part, whole=False), whole_facts(lines_of, STEPS))
 
 
 @pytest.mark.parametrize("lines_of", FORMATS)
@@ -131,7 +139,7 @@ def test_loss_of_a_checkpoint_is_right_or_unknown_around_a_gap(
     lost = lines[first : first + count]
     gap = LogGap(lost[0].timestamp_ns, lost[-1].timestamp_ns + 1, "not found")
     entries = [*lines[:first], gap, *lines[first + count :]]
-    assert_right_or_silent(facts(entries, whole=True), facts(lines, whole=True))
+    assert_right_or_silent(facts(entries, whole=True), whole_facts(lines_of, STEPS))
 
 
 def test_losses_appear_as_the_log_is_read_back() -> None:
