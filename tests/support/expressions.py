@@ -22,7 +22,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any
 
-CPU_S = 10
+CPU_S = 5
 MANY = 16
 """Fewer repetitions cost nothing."""
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
