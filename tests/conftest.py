@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ BRIEF_TIMERS_S = 1 / 200
 QUIET_ROUNDS = 3
 """Rounds of the event loop in which nothing came from a socket or a thread."""
 PATIENCE_S = 10.0
+NUMBERS = count()
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes depends on the machine
 settings.load_profile("untimed")
@@ -47,7 +49,9 @@ settings.load_profile("untimed")
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the settings, files and time zone of whoever runs the tests out of them."""
-    own = tmp_path_factory.mktemp("own")
+    # Not by mktemp, which looks at the folders of all tests before.
+    own = tmp_path_factory.getbasetemp() / "own" / str(next(NUMBERS))
+    own.mkdir(parents=True)
     for place in ("CONFIG", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{place}_HOME", str(own / place.lower()))
     for name in list(os.environ):
