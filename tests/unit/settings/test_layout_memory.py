@@ -74,20 +74,31 @@ def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, content: b
     assert Memory(file).state == DashboardState()
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda file: file.write_bytes(b"[" * 100_000),
-        lambda file: file.write_bytes(b"9" * 5_000),
-        lambda file: file.write_bytes(b" " * (MAX_SMALL_FILE_BYTES + 1)),
-        os.mkfifo,
-    ],
-    ids=["nested", "number", "large", "pipe"],
-)
+def unreadable(file: Path) -> None:
+    file.write_text("{}")
+    file.chmod(0)
+
+
+ABSURD: dict[str, Callable[[Path], object]] = {
+    "a list": lambda file: file.write_text("[1]"),
+    "nested": lambda file: file.write_bytes(b"[" * 100_000),
+    "number": lambda file: file.write_bytes(b"9" * 5_000),
+    "bytes": lambda file: file.write_bytes(b"\xff\x00"),
+    "large": lambda file: file.write_bytes(b" " * (MAX_SMALL_FILE_BYTES + 1)),
+    "no permission": unreadable,
+    "pipe": os.mkfifo,
+    "broken link": lambda file: file.symlink_to("nowhere"),
+    "link to itself": lambda file: file.symlink_to(file),
+    "device": lambda file: file.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("spoil", ABSURD.values(), ids=ABSURD)
 def test_absurd_file_is_replaced_at_the_next_save(file: Path, spoil: Callable[[Path], object]) -> None:
     file.parent.mkdir()
     spoil(file)
     memory = Memory(file)
+    assert memory.state == DashboardState()
     bookmark(memory, "new")
     memory.save()
     assert Memory(file).state.bookmarks.jobs == ["new"]
