@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from support.dashboard import opened, pressed, settle, text_of
 from support.waiting import until
-from support.webhooks import webhook
+from support.webhooks import Webhook
 from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post, run_command
@@ -192,13 +192,13 @@ async def test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tri
         "open(sys.argv[1], 'w').write(text + str('hush' in os.environ.values()))"
     )
     command = [sys.executable, "-c", program, str(target)]
-    with webhook(503) as hook:
+    with Webhook(503) as hook:
         app = watched(notifications={"command": command, "webhook": hook.url})
         async with opened(app, SIZE) as pilot:
             await show(pilot, STALLED)
-            await until(pilot, lambda: len(hook.heard) == 2)
+            await until(pilot, lambda: len(hook.asked) == 2)
             await until(pilot, lambda: target.exists() and target.read_text().endswith("e"))
-    headers, body = hook.heard[-1]
+    headers, body = hook.asked[-1].headers, hook.asked[-1].body
     assert headers["content-type"] == "application/json"
     assert "authorization" not in headers
     line, has_key = target.read_text().split("\n")
@@ -211,12 +211,12 @@ async def test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tri
 
 @pytest.mark.setting("notifications.webhook_format")
 async def test_webhook_of_the_dashboard_gets_the_chosen_format() -> None:
-    with webhook() as hook:
+    with Webhook() as hook:
         app = watched(notifications={"webhook": hook.url, "webhook_format": "slack"})
         async with opened(app, SIZE) as pilot:
             await show(pilot, STALLED)
-            await until(pilot, lambda: bool(hook.heard))
-    assert hook.heard[0][1] == {"text": f"✗ llama-70b-sft-v3: {TOLD}"}
+            await until(pilot, lambda: bool(hook.asked))
+    assert hook.asked[0].body == {"text": f"✗ llama-70b-sft-v3: {TOLD}"}
 
 
 async def test_a_way_that_fails_is_told_once_without_its_address(
@@ -226,13 +226,13 @@ async def test_a_way_that_fails_is_told_once_without_its_address(
     begun = tmp_path / "begun"
     begun.touch()
     failures: list[str] = []
-    with webhook(*[500] * 6) as hook:
+    with Webhook(*[500] * 6) as hook:
         command = ["sh", "-c", f"echo >> {begun}; exit 3"]
         delivery = AlertDelivery(command, hook.url, failures.append, {"PATH": "/usr/bin:/bin"})
         task = asyncio.create_task(delivery.run())
         for _ in range(3):
             delivery.send(Alert(HEALTHY.job, "critical", ONE_O_CLOCK, STALL))
-        while len(hook.heard) < 6 or len(begun.read_text()) < 3:  # noqa: ASYNC110 - processes
+        while len(hook.asked) < 6 or len(begun.read_text()) < 3:  # noqa: ASYNC110 - processes
             await asyncio.sleep(0.01)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -246,10 +246,10 @@ async def test_a_webhook_that_leads_elsewhere_is_not_followed_nor_tried_again_no
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    with webhook(307) as hook:
+    with Webhook(307) as hook:
         with pytest.raises(AlertNotDelivered, match="HTTP 307"):
             await post(hook.url, b"{}", pause_s=0.0)
-        assert len(hook.heard) == 1
+        assert len(hook.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from support.cli import RunCli
 from support.deploying_server import DeployingServer, listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import STEADY, live_run
-from support.webhooks import webhook
+from support.webhooks import Webhook
 from tui.commands.jobs.guard import next_moment
 from tui.commands.support.exit_codes import ExitCode
 from tui.settings.remembered import state_path
@@ -192,17 +192,18 @@ def test_next_moment_is_a_time_of_day_a_date_or_a_duration() -> None:
 def test_test_notification_has_the_form_of_the_service(
     cli: RunCli, baseten: FakeBaseten, form: str, key: str
 ) -> None:
-    with webhook() as hook:
+    with Webhook() as hook:
         own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url, "BT_TUI_NOTIFICATIONS_WEBHOOK_FORMAT": form}
         result = cli("guard --test", environ=baseten.environ() | own)
     assert (result.code, result.err) == (ExitCode.OK, "bt-tui: webhook: delivered\n")
-    ((headers, body),) = hook.heard
+    (request,) = hook.asked
+    headers, body = request.headers, request.body
     assert key in body
     assert "authorization" not in headers
 
 
 def test_test_notification_that_is_refused_is_an_error(cli: RunCli, baseten: FakeBaseten) -> None:
-    with webhook(307) as hook:
+    with Webhook(307) as hook:
         own = {
             "BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url,
             "BT_TUI_NOTIFICATIONS_COMMAND": '["true"]',
@@ -215,10 +216,10 @@ def test_test_notification_that_is_refused_is_an_error(cli: RunCli, baseten: Fak
 @pytest.mark.usefixtures("no_waits")
 def test_notified_alerts_follow_the_settings(cli: RunCli, baseten: FakeBaseten) -> None:
     serve(baseten, SICK)
-    with webhook() as hook:
+    with Webhook() as hook:
         own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url, "BT_TUI_NOTIFICATIONS_JOB_END": "false"}
         cli("guard", "job1", *STOP_ON_NAN, "--notify", environ=baseten.environ() | own)
-    assert [body["event"] for _headers, body in hook.heard] == ["finding", "stopped"]
+    assert [request.body["event"] for request in hook.asked] == ["finding", "stopped"]
 
 
 @pytest.mark.usefixtures("no_waits")

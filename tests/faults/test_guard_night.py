@@ -14,7 +14,7 @@ from api_client.emulator.fleet.plans import JobPlan
 from api_client.models import TrainingJob
 from support.faulty import FaultyServer
 from support.guarded_nights import PLANS, Night, night, plan
-from support.webhooks import HANGS, webhook
+from support.webhooks import HANGS, Webhook
 from tui.guard.memory import GuardState
 from tui.guard.rules import GuardRules
 from tui.settings.remembered import read_state
@@ -67,7 +67,7 @@ async def test_guard_reports_each_problem_once_although_a_webhook_refuses(
 ) -> None:
     monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
     refusals = (500, 500, 307, 404)
-    with webhook(*refusals) as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as calm:
+    with Webhook(*refusals) as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as calm:
         calm.webhook = hook.url
         await calm.guard(NAMES, STOPS)
         check(calm)
@@ -80,7 +80,7 @@ async def test_guard_reports_each_problem_once_although_a_webhook_refuses(
 
 @pytest.mark.proves("docs/guard.md", "What it reports")
 async def test_guard_in_a_bad_night_loses_and_repeats_nothing(faulty: FaultyServer, tmp_path: Path) -> None:
-    with webhook() as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as dark:
+    with Webhook() as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as dark:
         faulty.set_faults(TROUBLE)
         dark.clock.kills_at_s = list(KILLED_AT_S)
         dark.kills_after_stop = True
@@ -129,10 +129,10 @@ async def test_webhook_that_hangs_delays_no_stop(
     faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui.alerts.delivery.WEBHOOK_TIMEOUT_S", 3600.0)
-    with webhook(HANGS) as hook, night(faulty, tmp_path, breaking()) as calm:
+    with Webhook(HANGS) as hook, night(faulty, tmp_path, breaking()) as calm:
         calm.webhook, calm.patience_s = hook.url, 0.0
         await calm.guard(["sick"], STOPS)
         assert calm.stop_requests == 1
         assert calm.saved_between_plan_and_stop("sick")
-    assert len(hook.heard) == 1
+    assert len(hook.asked) == 1
     assert len(read_state(calm.state, GuardState).unsent) == 4

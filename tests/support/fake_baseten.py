@@ -57,8 +57,12 @@ class ReceivedRequest:
     target: str
     query: dict[str, str]
     body: dict[str, object]
-    authorization: str
+    headers: dict[str, str]
     raw: bytes = b""
+
+    @property
+    def authorization(self) -> str:
+        return self.headers.get("authorization", "")
 
 
 Route = Callable[[ReceivedRequest], Answer]
@@ -249,7 +253,7 @@ class FakeBaseten:
                     target=self.path,
                     query={name: values[-1] for name, values in parse_qs(address.query).items()},
                     body=_body(raw, self.headers.get("Content-Type", "")),
-                    authorization=self.headers.get("Authorization", ""),
+                    headers={name.lower(): value for name, value in self.headers.items()},
                     raw=raw,
                 )
                 answer = baseten.answer(asked)
