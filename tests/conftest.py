@@ -19,6 +19,8 @@ from hypothesis import settings
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
+from support.faulty import FaultyServer, faulty_server
+
 SETTINGS = (
     "AWS_",
     "BASETEN_",
@@ -44,6 +46,13 @@ NUMBERS = count()
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes depends on the machine
 settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Iterator[FaultyServer]:
+    """A server with faults on request."""
+    with faulty_server() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

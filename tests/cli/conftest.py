@@ -15,7 +15,7 @@ from whole_platform import CONFIG, NOISE, furnished
 from api_client.emulator.processes import EmulatorChild
 from support.cli import Result, RunCli
 from support.fake_baseten import FakeBaseten
-from support.faulty import FaultyServer, faulty_server
+from support.faulty import FaultyServer
 from support.terminal import AtTerminal
 
 ROOT = Path(__file__).parents[2]
@@ -128,12 +128,6 @@ def emulator() -> Iterator[EmulatorChild]:
     """An emulator for tests that leave each other's projects and jobs alone."""
     with EmulatorChild(world="empty") as child:
         yield child
-
-
-@pytest.fixture(scope="module")
-def faulty() -> Iterator[FaultyServer]:
-    with faulty_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
