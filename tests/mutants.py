@@ -5,7 +5,7 @@
 In a temporary copy of the working tree each mutant replaces one line of the source by a wrong one and runs
 the fast tests that are about that rule (the whole suite would take hours). A mutant that those tests let
 pass has survived: the exit code is 1 then, and a test is missing. The tests run unbroken first, as they
-could not accuse a mutant otherwise. A line that is no longer there as it is written here is an error too
+could not accuse a mutant otherwise. A line that is no longer there as mutants.txt has it is an error too
 (exit code 2): the rule has moved, and its mutant has to follow.
 """
 
