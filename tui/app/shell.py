@@ -73,7 +73,7 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.garbage import GarbageCollector, collect_by_hand
+from tui.system.garbage import COLLECT_EVERY_S, collect_if_idle, collect_only_when_idle
 from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
@@ -161,7 +161,6 @@ class BtTuiApp(App[WelcomeChoice]):
         self.ended_unasked = False
         self._is_asked_to_end = False
         self._main_task: asyncio.Task[Any] | None = None
-        self._garbage = GarbageCollector(lambda: self.alerts.unused_s)
         self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
@@ -265,7 +264,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.begin(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
-        self._garbage.start()
+        self.set_interval(COLLECT_EVERY_S, lambda: collect_if_idle(self.alerts.unused_s))
         self.alerts.start()
         self.tips.start()
         if ignored := self._settings.ignored:
@@ -282,7 +281,6 @@ class BtTuiApp(App[WelcomeChoice]):
             self.navigation.open(partial(job_by_id, self._job_id, self._tab))
 
     async def on_unmount(self) -> None:
-        self._garbage.stop()
         self.alerts.stop()
         self._memory.save(wait_s=1.0)
         if self.session is not None:
@@ -590,7 +588,7 @@ def run_dashboard(
     ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
     recordings that ``remote`` serves. A demo and a recording do not remember their state.
     """
-    collect_by_hand()
+    collect_only_when_idle()
     app = BtTuiApp(
         remote,
         job_id=job_id,
