@@ -107,7 +107,7 @@ class Remotes:
         except ApiClientError as error:
             self._report_not_switched(remote, error)
             return
-        session.detach()
+        session.on_connection = None
         try:
             await self._checked(session)
         except ApiClientError as error:

@@ -242,14 +242,14 @@ class BtTuiApp(App[WelcomeChoice]):
         """Open Home for the session, and close everything that belongs to the previous one."""
         before = self.session
         if before is not None:
-            before.detach()
+            before.on_connection = None
         for group in SESSION_GROUPS:
             self.workers.cancel_group(self, group)
         while len(self.screen_stack) > 2:
             await self.pop_screen()
         self.use_session(session)
-        self.transfers, self.connection = Transfers(), Connection()
-        session.attach(partial(setattr, self, "connection"))
+        self.transfers, self.connection = Transfers(), session.connection
+        session.on_connection = partial(setattr, self, "connection")
         first = self.first_screen()
         self.navigation.begin(first)
         await self.switch_screen(first)

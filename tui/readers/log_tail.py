@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from time import thread_time
 
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
@@ -19,7 +18,7 @@ from api_client.models.logs import NS_PER_MS, LogBatch, LogEntry, LogLine
 from api_client.streams.logs import LATENESS_MS, LogIncrements
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.fold import ProgressFold
-from tui.readers.run import LINES_AT_ONCE
+from tui.readers.run import fold_in_slices
 from tui.text.sanitize import last_carriage_segment, sanitize, strip_ansi
 
 MOST_LINES = 50_000
@@ -27,12 +26,10 @@ MOST_LINES = 50_000
 PAUSE_S = 0.05
 """Minimum pause between two pages of the older log, so that the UI stays responsive."""
 PAUSE_PER_SPENT = 2.0
-"""The pause also grows with the CPU time per page, limiting older logs to a third of a core."""
+"""The pause grows with the CPU time per page, limiting older logs to a third of a core."""
 FLOOD_LINES = 5_000
-"""If more lines arrive between two polls, only the newest page is read each time."""
+"""If more lines than this arrived since the last poll, skip to the newest page."""
 POLL_EVERY_S = 30.0
-POLLED_SPAN_S = POLL_EVERY_S + LATENESS_MS / 1000
-"""Length of the time range that a poll reads, since late lines may arrive."""
 LAST_LINES = 8
 """The newest lines of a log that Home can show."""
 FULL_PAGE_LINES = 500
@@ -52,7 +49,6 @@ class LogTail:
         self._client = client
         self._clock = clock = client.clock
         self._job = job
-        self._floods = False
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self._newest: LogIncrements | None = None
         self._newest_seen = self._older_until = job.earliest_time(clock.now())
@@ -60,23 +56,21 @@ class LogTail:
     async def read_newest(self) -> None:
         """Read the lines that are new since the last poll.
 
-        On the first poll, or if too many lines arrive (``FLOOD_LINES``), read only the newest page.
+        On the first poll, or if too many lines arrived (``FLOOD_LINES``), read only the newest page.
 
         Raises RequestError.
         """
         self.spent_s = 0.0
         if self._newest is None:
             self._older_until = await self._read_newest_page()
-        elif self._floods:
-            await self._read_newest_page()
-        else:
-            count = 0
-            async with aclosing(self._newest.poll()) as polled:
-                async for entries in polled:
-                    count += await self._take(entries)
-                    if count > FLOOD_LINES:
-                        self._floods = True
-                        break
+            return
+        count = 0
+        async with aclosing(self._newest.poll()) as polled:
+            async for entries in polled:
+                count += await self._take(entries)
+                if count > FLOOD_LINES:
+                    await self._read_newest_page()
+                    return
 
     async def read_older(self, resume: asyncio.Event) -> None:
         """Read the lines before the first page, newest first; pauses while ``resume`` is not set.
@@ -89,14 +83,14 @@ class LogTail:
         async with aclosing(self._history(start, self._older_until)) as batches:
             async for batch in batches:
                 new = [line for line in batch.entries if isinstance(line, LogLine)]
-                spent_s = await self._fold(new)
+                spent_s = await fold_in_slices(self.fold, new)
                 lines += len(new)
                 if new:
                     # If the next page fails for good, another attempt resumes here.
                     self._older_until = min(self._older_until, _moment(new[0]))
-                if lines >= (FLOOD_LINES if self._floods else MOST_LINES):
+                if lines >= MOST_LINES:
                     break
-                await self._clock.sleep(max(PAUSE_S, PAUSE_PER_SPENT * spent_s))
+                await self._clock.sleep(PAUSE_S + PAUSE_PER_SPENT * spent_s)
                 await resume.wait()
         self.is_read = True
 
@@ -111,22 +105,19 @@ class LogTail:
         async with aclosing(self._history(start)) as batches:
             entries = (await anext(batches, LogBatch((), caught_up=False))).entries
         lines = [line for line in entries if isinstance(line, LogLine)]
-        is_full = len(lines) > FULL_PAGE_LINES
         if lines:
             # Lines before the first one are older, unless they are late.
-            lateness_ms = 0 if is_full else LATENESS_MS
+            lateness_ms = 0 if len(lines) > FULL_PAGE_LINES else LATENESS_MS
             start = max(start, _moment(lines[0]) - lateness_ms * MILLISECOND)
         self._newest = self._client.logs.increments(
             self._job.project_id, self._job.id, start=start, known=lines
         )
         await self._take(entries)
-        lasted_s = (self._newest_seen - start).total_seconds()
-        self._floods = is_full and len(lines) * POLLED_SPAN_S > FLOOD_LINES * lasted_s
         return start
 
     async def _take(self, entries: Sequence[LogEntry]) -> int:
         """Fold these entries; return the number of lines among them."""
-        self.spent_s += await self._fold(entries)
+        self.spent_s += await fold_in_slices(self.fold, entries)
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         if lines:
             # A line from a wrong clock must not hide the later ones of the others.
@@ -140,16 +131,6 @@ class LogTail:
         """The newest lines, as text for one row each."""
         texts = (last_carriage_segment(strip_ansi(text)) for text in self._last_lines)
         return tuple(sanitize(text).rstrip() for text in texts)
-
-    async def _fold(self, entries: Sequence[LogEntry]) -> float:
-        """Fold a log in slices, yielding to the event loop between them; return the CPU seconds spent."""
-        spent_s = 0.0
-        for start in range(0, len(entries), LINES_AT_ONCE):
-            began_time_s = thread_time()
-            self.fold.add(entries[start : start + LINES_AT_ONCE])
-            spent_s += thread_time() - began_time_s
-            await asyncio.sleep(0)
-        return spent_s
 
 
 def _moment(line: LogLine) -> datetime:
