@@ -91,7 +91,7 @@ COPIED_CELLS = 160
 MAX_NOTICES = 3
 CRASHED = 1
 """Exit status of a crash."""
-SESSION_GROUPS = ("downloads", "ask about a download", "open", "act", "batch", "record")
+SESSION_GROUPS = ("downloads", "open", "act", "batch", "record")
 
 
 class BtTuiApp(App[WelcomeChoice]):
