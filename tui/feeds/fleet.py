@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -26,13 +26,10 @@ if TYPE_CHECKING:
 
 LIST_INTERVAL_S = 5.0
 """Polling interval of the lists."""
-FULL_LIST_EVERY = 6
-"""With many jobs, only every nth request lists all of them; the others list the unfinished ones."""
-FEW_JOBS = 300
-"""Up to this many jobs, every request lists all of them."""
-MANY_JOBS = 1000
-"""With more jobs, full lists are requested and snapshots published less often, in proportion."""
-MAX_LIST_SLOWDOWN = MAX_PUBLISH_SLOWDOWN = 10.0
+JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
+"""All jobs are listed once in as many rounds as there are hundreds; in between, only the unfinished ones."""
+JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1000, 10.0
+"""Snapshots of many jobs are published less often, in proportion."""
 UNAUTHORIZED_INTERVAL_S = 10.0
 FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
@@ -108,9 +105,9 @@ class FleetFeed:
             tasks.create_task(self._poll_job_list())
             tasks.create_task(self._load_preview_feed())
             for _ in range(PREVIEWS_IN_FLIGHT):
-                tasks.create_task(self._poll_previews())
-            tasks.create_task(self._backfill_previews())
-            tasks.create_task(self._read_ends())
+                tasks.create_task(self._repeat(self._preview_next))
+            tasks.create_task(self._repeat(self._backfill_next))
+            tasks.create_task(self._repeat(self._read_next_end))
             tasks.create_task(self._read_prices())
             tasks.create_task(self._poll_bill())
 
@@ -165,11 +162,7 @@ class FleetFeed:
 
     async def _list(self) -> None:
         client = self._session.client
-        size = max(1.0, len(self._jobs) / MANY_JOBS)
-        everything = (
-            self._rounds % int(FULL_LIST_EVERY * min(size, MAX_LIST_SLOWDOWN)) == 0
-            or len(self._jobs) <= FEW_JOBS
-        )
+        everything = self._rounds % min(len(self._jobs) // JOBS_PER_ROUND + 1, MAX_ROUNDS) == 0
         is_manual, self._is_manual_refresh = self._is_manual_refresh, False
         self._rounds += 1
         if everything:
@@ -180,8 +173,8 @@ class FleetFeed:
             )
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
-            size = max(1.0, len(self._jobs) / MANY_JOBS)
-            self._throttle.interval_s = FLEET_PUBLISH_INTERVAL_S * min(size, MAX_PUBLISH_SLOWDOWN)
+            interval_s = min(len(jobs) / JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
+            self._throttle.interval_s = max(FLEET_PUBLISH_INTERVAL_S, interval_s)
         else:
             unreadable: list[str] = []
             listed = await client.jobs.search(
@@ -244,50 +237,43 @@ class FleetFeed:
         missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
         self._publish_snapshot(replace(snapshot, left_out="; ".join(filter(None, missing))))
 
-    async def _poll_previews(self) -> None:
+    async def _repeat(self, read: Callable[[PreviewFeed], Awaitable[float]]) -> None:
+        """Read previews while Home is on screen; ``read`` returns how many seconds to pause."""
         await self._may_preview.wait()
         assert self._preview_feed is not None
-        clock = self._session.clock
         while True:
             await self._watched.wait()
-            job = self._preview_feed.next_due()
-            pause_s = PREVIEW_IDLE_S
-            if job is not None:
-                pause_s = PREVIEW_PAUSE_S if job.id in self._job_previews else FIRST_PREVIEW_PAUSE_S
-                with suppress(RequestError):
-                    self._job_previews[job.id] = await self._preview_feed.preview(job)
-                    self._throttle.request()
-            await clock.sleep(pause_s)
+            await self._session.clock.sleep(await read(self._preview_feed))
 
-    async def _read_ends(self) -> None:
+    async def _preview_next(self, previews: PreviewFeed) -> float:
+        job = previews.next_due()
+        if job is None:
+            return PREVIEW_IDLE_S
+        pause_s = PREVIEW_PAUSE_S if job.id in self._job_previews else FIRST_PREVIEW_PAUSE_S
+        with suppress(RequestError):
+            self._job_previews[job.id] = await previews.preview(job)
+            self._throttle.request()
+        return pause_s
+
+    async def _read_next_end(self, previews: PreviewFeed) -> float:
         """Read the end of the log of each of the newest ended jobs once, after the running ones."""
-        await self._may_preview.wait()
-        assert self._preview_feed is not None
-        while True:
-            await self._watched.wait()
-            pause_s = PREVIEW_IDLE_S
-            if all(job.id in self._job_previews for job in self._preview_feed.running):
-                job = self._preview_feed.next_ended(self._jobs.values(), self._job_previews)
-                pause_s = ENDED_INTERVAL_S if job is None else PREVIEW_PAUSE_S
-                if job is not None:
-                    self._job_previews[job.id] = NO_PREVIEW  # also if it cannot be read
-                    with suppress(RequestError):
-                        self._job_previews[job.id] = await self._preview_feed.end_of(job)
-            await self._session.clock.sleep(pause_s)
+        if any(job.id not in self._job_previews for job in previews.running):
+            return PREVIEW_IDLE_S
+        job = previews.next_ended(self._jobs.values(), self._job_previews)
+        if job is None:
+            return ENDED_INTERVAL_S
+        self._job_previews[job.id] = NO_PREVIEW  # also if it cannot be read
+        with suppress(RequestError):
+            self._job_previews[job.id] = await previews.end_of(job)
+        return PREVIEW_PAUSE_S
 
-    async def _backfill_previews(self) -> None:
-        await self._may_preview.wait()
-        assert self._preview_feed is not None
-        while True:
-            await self._watched.wait()
-            job = self._preview_feed.next_unread()
-            failed = False
-            if job is not None:
-                try:
-                    await self._preview_feed.read_older(job, self._watched)
-                except RequestError:
-                    failed = True
-            await self._session.clock.sleep(PREVIEW_IDLE_S if job is None or failed else PREVIEW_PAUSE_S)
+    async def _backfill_next(self, previews: PreviewFeed) -> float:
+        job = previews.next_unread()
+        if job is not None:
+            with suppress(RequestError):
+                await previews.read_older(job, self._watched)
+                return PREVIEW_PAUSE_S
+        return PREVIEW_IDLE_S
 
 
 def _preview_feed(session: Session, settings: RunSettings) -> PreviewFeed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Container, Iterable
 from heapq import nlargest
 
@@ -65,17 +66,12 @@ class PreviewFeed:
 
     def next_due(self) -> TrainingJob | None:
         """Return the running job whose poll has been due longest; None if none is due."""
-        now = self._session.clock.monotonic()
-        chosen: TrainingJob | None = None
-        longest_s = 0.0
-        for job in self.running:
-            watched = self._watched.get(job.id)
-            if watched is None or watched.due_at is None:
-                return job
-            waited_s = now - watched.due_at
-            if waited_s >= longest_s:
-                chosen, longest_s = job, waited_s
-        return chosen
+        job = min(self.running, key=self._due_at, default=None)
+        return job if job is not None and self._due_at(job) <= self._session.clock.monotonic() else None
+
+    def _due_at(self, job: TrainingJob) -> float:
+        watched = self._watched.get(job.id)
+        return -math.inf if watched is None else watched.due_at
 
     def next_unread(self) -> TrainingJob | None:
         """Return the next job whose older log to read, at first those silent longest: they may be stalled."""
@@ -93,7 +89,7 @@ class PreviewFeed:
         """Read the older part of a job's log, then make its next poll due. Raises RequestError."""
         watched = self._watched[job.id]
         await watched.log.read_older(resume)
-        watched.due_at = None
+        watched.due_at = -math.inf
 
     async def preview(self, job: TrainingJob) -> JobPreview:
         """Read what is new of a running job. Raises RequestError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -26,9 +27,9 @@ class PolledRun:
     def __init__(self, watcher: RunWatcher, *, checkpoints_age_s: float = CHECKPOINTS_AGE_S) -> None:
         self.watcher = watcher
         self.log = LogTail(watcher.client, watcher.job, watcher.progress)
-        self.due_at: float | None = None
-        """The time of the next poll (monotonic); None: at once."""
-        self.checkpoints_at: float | None = None
+        self.due_at = -math.inf
+        """The time of the next poll (monotonic)."""
+        self._checkpoints_due_at = -math.inf
         self._checkpoints_age_s = checkpoints_age_s
         self._history_of = ""
         """The state of the job whose history was read."""
@@ -50,10 +51,10 @@ class PolledRun:
     async def _read_checkpoints(self) -> None:
         """List the checkpoints from time to time, to notice an overdue one."""
         now = self.watcher.client.clock.monotonic()
-        if self.checkpoints_at is None or now - self.checkpoints_at >= self._checkpoints_age_s:
+        if now >= self._checkpoints_due_at:
             with self._noting(CHECKPOINTS):
                 await self.watcher.read_checkpoints()
-            self.checkpoints_at = now
+            self._checkpoints_due_at = now + self._checkpoints_age_s
 
     async def _read_history(self) -> None:
         """Read the status history, which shows restarts, whenever the job has changed."""
