@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from tui.feeds.run_metrics import REREAD_S, RunMetrics
 from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
 from tui.readers.billing import BILL_INTERVAL_S
 from tui.readers.health_metrics import has_many_nodes
+from tui.readers.log_tail import POLL_EVERY_S
 from tui.readers.session import Session
 from tui.readers.watcher import RunWatcher
 from tui.settings.model import RefreshSettings
@@ -81,9 +83,6 @@ class RunFeed:
         self._span_changed = asyncio.Event()
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
-        self._checked_at = -HEALTH_INTERVAL_OF_MANY_S
-        self._checked_state: tuple[object, ...] = ()
-        self._check_requested = asyncio.Event()
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -92,9 +91,10 @@ class RunFeed:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._throttle.run())
                 tasks.create_task(self._check_health())
-                tasks.create_task(self._retry_forever(self._watch_status, STATUS, part=STATUS))
-                tasks.create_task(self._retry_forever(self._read_log, LOG, part=LOG))
+                tasks.create_task(self._retry_forever(self._watch_status, STATUS))
+                tasks.create_task(self._retry_forever(self._read_log, LOG))
                 tasks.create_task(self._follow_metrics())
+                tasks.create_task(self._retry_forever(self._poll_health_metrics))
                 tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._retry_forever(self._read_price))
                 tasks.create_task(self._retry_forever(self._poll_bill))
@@ -137,26 +137,21 @@ class RunFeed:
             **({"progress": self._recorded} if self._recorded is not None else {}),
         )
         self._publish_snapshot(run)
-        self._request_health_check(run)
-
-    def _request_health_check(self, run: RunSnapshot) -> None:
-        """Request a health check if one is due: problems take minutes to show, so not on every change."""
-        now = self._session.clock.monotonic()
-        state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
-        interval_s = HEALTH_INTERVAL_OF_MANY_S if has_many_nodes(run.job) else HEALTH_INTERVAL_S
-        if state != self._checked_state or now - self._checked_at >= interval_s:
-            self._checked_at, self._checked_state = now, state
-            self._check_requested.set()
 
     async def _check_health(self) -> None:
+        """Check every few seconds, since problems take minutes to show, and when there is more to check."""
+        clock, checked_at = self._session.clock, -math.inf
+        checked_state: tuple[object, ...] = ()
         while True:
-            await self._check_requested.wait()
-            self._check_requested.clear()
-            before = self._watcher.snapshot
-            await self._watcher.check()
-            await self._watcher.check_checkpoints()
-            if self._watcher.snapshot != before:
+            run = self._watcher.snapshot
+            state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
+            interval_s = HEALTH_INTERVAL_OF_MANY_S if has_many_nodes(run.job) else HEALTH_INTERVAL_S
+            if state != checked_state or clock.monotonic() - checked_at >= interval_s:
+                checked_at, checked_state = clock.monotonic(), state
+                await self._watcher.check()
+                await self._watcher.check_checkpoints()
                 self._throttle.request()
+            await clock.sleep(RUN_PUBLISH_INTERVAL_S)
 
     def _update(self, **parts: object) -> None:
         self._watcher.change(**parts)
@@ -169,20 +164,13 @@ class RunFeed:
             self._watcher.change(failing=failing - {part})
         self._throttle.request()
 
-    async def _retry_forever(
-        self, feed: Callable[[], Awaitable[None]], what: str = "", part: str = ""
-    ) -> None:
-        """Run a feed to its end, restarting it after errors.
-
-        ``what`` is its display name, for data that users see; ``part`` is the data's name for health
-        checks, if they use it.
-        """
+    async def _retry_forever(self, feed: Callable[[], Awaitable[None]], what: str = "") -> None:
+        """Run a feed to its end, restarting it after errors; ``what`` names the data that users see."""
 
         def on_wait(error: RequestError, _delay_s: float) -> None:
             if what:
                 self._session.report_failure(what, error)
-            if part:
-                self._update(failing=self._watcher.snapshot.failing | {part})
+                self._update(failing=self._watcher.snapshot.failing | {what})
             if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                 self._was_gone = True
                 self._on_gone()
@@ -256,18 +244,21 @@ class RunFeed:
         while True:
             self._span_changed.clear()
             async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(
-                    self._retry_forever(self._metrics.follow, METRICS, part=METRICS)
-                )
+                following = tasks.create_task(self._retry_forever(self._metrics.follow, METRICS))
                 await sleep_or_event(self._session.clock, self._span_changed, REREAD_S)
                 following.cancel()
+
+    async def _poll_health_metrics(self) -> None:
+        while not self._job.is_finished:
+            await self._watcher.read_health_metrics()
+            self._throttle.request()
+            await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
             await self._watcher.read_checkpoints()
-            self._session.report_success(CHECKPOINTS)
-            self._throttle.request()
+            self._got(CHECKPOINTS)
             await self._watcher.read_kept_losses()
             self._throttle.request()
             run = self._watcher.snapshot

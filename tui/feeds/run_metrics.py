@@ -1,4 +1,4 @@
-"""Follow the metrics of one run for charts, in the time range that they show, and for the health checks."""
+"""Follow the metrics of one run for charts, in the time range that they show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from api_client.clock import Clock
-from api_client.models import JobMetrics
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.readers.health_metrics import HEALTH_STEP_S, has_many_nodes, metrics_in_parts
 from tui.readers.watcher import RunWatcher
@@ -93,9 +92,6 @@ class RunMetrics:
             self._watcher.note_clock(fold.snapshot, fold.snapshot.step_s)
             self._watcher.change(metrics_at=self._clock.now())
             self._take()
-            if not self._watcher.job.is_finished:
-                now = self._clock.now()
-                await self._take_health_metrics(answer, start if step_s == new_step_s else now)
             step_s = new_step_s
 
     @property
@@ -112,17 +108,6 @@ class RunMetrics:
         async for answer in metrics_in_parts(client, job, start, end, step_s):
             await asyncio.to_thread(fold.fold, answer, step_s)
             self._take()
-            if not job.is_finished:
-                await asyncio.to_thread(self._watcher.health_metrics.take, answer, end)
-
-    async def _take_health_metrics(self, answer: JobMetrics, start: datetime) -> None:
-        """Take the samples for health checks; before the first, read those before ``start``."""
-        watcher, now = self._watcher, self._clock.now()
-        if watcher.snapshot.health_metrics is None:
-            await watcher.health_metrics.read_until(start, now)
-        read = await asyncio.to_thread(watcher.health_metrics.take, answer, now)
-        watcher.change(health_metrics=read, health_metrics_at=now)
-        self._take()
 
     @property
     def _most_points(self) -> int:
