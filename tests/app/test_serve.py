@@ -60,7 +60,7 @@ class Served:
 
 def left_in(folder: Path) -> list[Path]:
     """Data and files on their way that nobody needs any more."""
-    return [*folder.glob("bt-tui-out-*"), *folder.glob("bt-tui-demo-*")]
+    return [*folder.glob("*bt-tui-outbox-*"), *folder.glob("bt-tui-demo-*")]
 
 
 @asynccontextmanager

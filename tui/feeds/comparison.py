@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -15,7 +14,7 @@ from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogGap, stamp_ns
 from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
-from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Pause, Throttle
 from tui.readers.run import fold_in_slices, read_checkpoints_if_any, read_run
 from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
@@ -39,29 +38,14 @@ async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
     return max(older, key=lambda pair: pair[0])[1] if older else None
 
 
-class RunCache:
-    """A cache of finished runs, the most recently used ones, since they no longer change."""
+class RunCache(dict[str, ComparedRun]):
+    """The newest finished runs that were read without gaps, by job id, since they no longer change."""
 
-    def __init__(self, most: int = 16) -> None:
-        self._most = most
-        self._held: OrderedDict[str, ComparedRun] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def recall(self, job_id: str) -> ComparedRun | None:
-        cached = self._held.get(job_id)
-        if cached is not None:
-            self._held.move_to_end(job_id)
-        return cached
-
-    def keep(self, run: ComparedRun) -> None:
-        """Store a run if it has ended and was read without gaps."""
-        if run.job.is_finished and run.state == "read" and not run.gap_count:
-            self._held[run.job.id] = run
-            self._held.move_to_end(run.job.id)
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
+    def keep(self, run: ComparedRun, most: int = 16) -> None:
+        if run.job.is_finished and not run.gap_count:
+            self[run.job.id] = run
+            while len(self) > most:
+                del self[next(iter(self))]
 
 
 class ComparisonFeed:
@@ -81,10 +65,10 @@ class ComparisonFeed:
         self._memory = memory
         self._publish_runs = publish
         self._throttle = Throttle(self._publish, session.clock, interval_s=RUN_PUBLISH_INTERVAL_S)
-        self._runs = {job.id: memory.recall(job.id) or ComparedRun(job) for job in jobs}
+        self._runs = {job.id: memory.get(job.id) or ComparedRun(job) for job in jobs}
         self._free = asyncio.Semaphore(RUNS_AT_ONCE)
         self._prices: dict[str, float] = {}
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         self._throttle.request()
@@ -97,8 +81,7 @@ class ComparisonFeed:
                     tasks.create_task(self._retry_forever(run.job))
 
     def refresh(self) -> None:
-        self._wake.set()
-        self._wake.clear()
+        self._pause.end()
 
     def _publish(self) -> None:
         self._publish_runs(tuple(self._runs.values()))
@@ -117,8 +100,7 @@ class ComparisonFeed:
             else:
                 self._change(replace(run, state="failed", part=None, error=str(error)))
 
-        pause = partial(sleep_or_event, self._session.clock, self._wake)
-        await retrying(partial(self._read_or_follow, job), LASTING, sleep=pause, on_wait=show_error)
+        await retrying(partial(self._read_or_follow, job), LASTING, sleep=self._pause, on_wait=show_error)
 
     async def _read_or_follow(self, job: TrainingJob) -> None:
         # Home's data may be outdated.

@@ -20,7 +20,7 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from tui.analysis.checkpoints.facts import cache_entries, epoch_s
 from tui.analysis.file_tree.tree import FileEntry
-from tui.feeds.throttle import sleep_or_event
+from tui.feeds.throttle import Pause
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 
@@ -160,7 +160,7 @@ class ListingFeed(ABC, Generic[Snapshot]):
         self._snapshot: Snapshot = snapshot
         self._publish: Callable[[Snapshot], object] = publish
         self._interval_s = interval_s
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         while True:
@@ -168,18 +168,14 @@ class ListingFeed(ABC, Generic[Snapshot]):
             await self._pause(self._interval_s)
 
     def refresh(self) -> None:
-        self._wake.set()
+        self._pause.end()
 
     @abstractmethod
     async def _list(self) -> None: ...
 
     async def _read(self) -> None:
-        self._wake.clear()
         self._show(replace(self._snapshot, is_loading=True))
         await self._list()
-
-    async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._wake, pause_s)
 
     def _show_error(self, error: RequestError, _delay_s: float) -> None:
         self._show(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))

@@ -15,7 +15,7 @@ from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
-from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
@@ -77,7 +77,7 @@ class FleetFeed:
         self._is_manual_refresh = False
         self._job_previews: dict[str, JobPreview] = {}
         self._listed = asyncio.Event()
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
         self._watched = asyncio.Event()
         self._watched.set()
         self._rounds = 0
@@ -94,7 +94,7 @@ class FleetFeed:
     def watched(self, watched: bool) -> None:
         if watched and not self.watched:
             self._watched.set()
-            self._wake.set()
+            self._pause.end()
         elif not watched:
             self._watched.clear()
             self._session.report_success(LISTS)  # Other screens do not show data from the lists.
@@ -114,7 +114,7 @@ class FleetFeed:
     def refresh(self) -> None:
         self._rounds = 0
         self._is_manual_refresh = True
-        self._wake.set()
+        self._pause.end()
 
     async def _load_preview_feed(self) -> None:
         """Import the log patterns in a thread during the first requests: compiling them takes a while."""
@@ -144,7 +144,7 @@ class FleetFeed:
     async def _poll_job_list(self) -> None:
         while True:
             interval_s = self._list_interval_s
-            pause = interval_s if self.watched else max(UNWATCHED_INTERVAL_S, interval_s)
+            pause_s = interval_s if self.watched else max(UNWATCHED_INTERVAL_S, interval_s)
             try:
                 await self._list()
             except RequestError as error:
@@ -152,13 +152,12 @@ class FleetFeed:
                 if self.watched:
                     self._session.report_failure(LISTS, error)
                 if isinstance(error, Unauthorized):
-                    pause = UNAUTHORIZED_INTERVAL_S
+                    pause_s = UNAUTHORIZED_INTERVAL_S
                 elif error.retryable:
-                    pause = min(pause, FAILED_INTERVAL_S)
+                    pause_s = min(pause_s, FAILED_INTERVAL_S)
             else:
                 self._session.report_success(LISTS)
-            await sleep_or_event(self._session.clock, self._wake, pause)
-            self._wake.clear()
+            await self._pause(pause_s)
 
     async def _list(self) -> None:
         client = self._session.client

@@ -17,7 +17,7 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.run_metrics import REREAD_S, RunMetrics
-from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S
 from tui.readers.health_metrics import has_many_nodes
 from tui.readers.log_tail import POLL_EVERY_S
@@ -80,10 +80,10 @@ class RunFeed:
         self._metrics = RunMetrics(
             self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
         )
-        self._span_changed = asyncio.Event()
+        self._reread = Pause(session.clock)
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         self._throttle.request()
@@ -109,9 +109,8 @@ class RunFeed:
             del self._watcher
 
     def refresh(self) -> None:
-        self._wake.set()
-        self._wake.clear()
-        self._span_changed.set()
+        self._pause.end()
+        self._reread.end()
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
         """Read a gap of the log again, see ``RunLog.retry``, and publish the result. Raises RequestError."""
@@ -124,7 +123,7 @@ class RunFeed:
         then finer.
         """
         self._metrics.set_span(span, shown or span)
-        self._span_changed.set()
+        self._reread.end()
 
     @property
     def _job(self) -> TrainingJob:
@@ -242,10 +241,9 @@ class RunFeed:
     async def _follow_metrics(self) -> None:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
         while True:
-            self._span_changed.clear()
             async with asyncio.TaskGroup() as tasks:
                 following = tasks.create_task(self._retry_forever(self._metrics.follow, METRICS))
-                await sleep_or_event(self._session.clock, self._span_changed, REREAD_S)
+                await self._reread(REREAD_S)
                 following.cancel()
 
     async def _poll_health_metrics(self) -> None:
@@ -267,6 +265,3 @@ class RunFeed:
             uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in run.checkpoints or ())
             is_final = run.job.is_finished and not uploading
             await self._pause(None if is_final else self._intervals.checkpoints_s)
-
-    async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._wake, pause_s)

@@ -40,6 +40,7 @@ def lines_of(text: str) -> dict[KeyPath, int]:
             table, is_array = _heading(parsed)
             table = _within(table, arrays)
             if is_array:
+                lines.setdefault(table, number)
                 arrays[table] = arrays.get(table, -1) + 1
                 table = (*table, arrays[table])
             lines.setdefault(table, number)
@@ -47,13 +48,6 @@ def lines_of(text: str) -> dict[KeyPath, int]:
             for path in _paths(parsed):
                 lines.setdefault((*table, *path), number)
     return lines
-
-
-def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    for length in range(len(path), 0, -1):
-        if path[:length] in found:
-            return found[path[:length]]
-    return None
 
 
 _TOKEN = re.compile(
@@ -246,19 +240,13 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
     required = bool(environ.get(CONFIG_VARIABLE, "").strip())
     values, origins, problems = _of_file(path, required=required, ignored=ignored)
     own, own_origins = environment_values(environ)
-    problems += _problems_of_environment(own, own_origins)
-    if problems:
-        raise ConfigurationBroken(problems)
     _merge(values, own)
     origins |= own_origins
     _merge_flags(values, origins, flags)
-    try:
-        configuration = validated(values)
-    except ValidationError as error:  # values that are valid on their own may conflict
-        errors = _errors(error)
-        wheres = [origins.get(".".join(map(str, path_of(item))), "settings") for item in errors]
-        raise ConfigurationBroken(problems_of(errors, Configuration, wheres)) from None
-    return Loaded(configuration, origins, path, ignored=tuple(ignored))
+    problems += _problems(values, origins, path)
+    if problems:
+        raise ConfigurationBroken(problems)
+    return Loaded(validated(values), origins, path, ignored=tuple(ignored))
 
 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
@@ -303,13 +291,14 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
 
 def check_file(path: Path, ignored: list[Problem] | None = None) -> list[Problem]:
     """Return the problems of a file; what it sets without effect is added to ``ignored``."""
-    return _of_file(path, required=True, ignored=[] if ignored is None else ignored)[2]
+    values, origins, problems = _of_file(path, required=True, ignored=[] if ignored is None else ignored)
+    return problems + _problems(values, origins, path)
 
 
 def _of_file(
     path: Path, *, required: bool, ignored: list[Problem]
 ) -> tuple[Tree, dict[str, str], list[Problem]]:
-    """Return values, origins and problems of the file; it may be absent unless `required`.
+    """Return values, origins and why the file cannot be used; it may be absent unless `required`.
 
     Settings of earlier versions are left out, and added to ``ignored``.
     """
@@ -330,17 +319,10 @@ def _of_file(
         return {}, {}, [_syntax_problem(path, str(error), len(content.splitlines()))]
     except ValueError as error:
         return {}, {}, [Problem(str(path), "", f"invalid TOML: {error}")]
-    lines = lines_of(text)
+    origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines_of(text).items() if where}
     for name in _without_retired(values):
-        where = f"{path}:{_line(lines, (HEALTH, name.partition('=')[0]))}"
+        where = _origin((HEALTH, name.partition("=")[0]), origins) or str(path)
         ignored.append(Problem(where, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
-    try:
-        validated(values)
-    except ValidationError as invalid:
-        errors = sorted(_errors(invalid), key=lambda item: _line(lines, path_of(item)))[:MAX_PROBLEMS]
-        numbers = [_line(lines, path_of(item)) for item in errors]
-        return {}, {}, problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
-    origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
     return values, origins, []
 
 
@@ -359,11 +341,10 @@ def _without_retired(values: Tree) -> list[str]:
     return names
 
 
-def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...]) -> int:
-    """Return a setting's line; an action id may be one quoted key or two keys joined by a dot."""
-    if path[:1] == ("keys",) and len(path) > 1 and path not in lines:
-        path = ("keys", *str(path[1]).split("."))
-    return line_of(lines, path) or 1
+def _origin(path: KeyPath, origins: Mapping[str, str]) -> str | None:
+    """Return the origin of a setting or, if it has none, of the table around it."""
+    names = (".".join(map(str, path[:length])) for length in range(len(path), 0, -1))
+    return next((origins[name] for name in names if name in origins), None)
 
 
 def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
@@ -375,16 +356,18 @@ def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
     return Problem(f"{path}:{line}", "", f"invalid TOML: {why[:1].lower()}{why[1:]}")
 
 
-def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[Problem]:
+def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Problem]:
+    """Return the problems of the values, in the order of the file."""
     try:
         validated(values)
     except ValidationError as invalid:
-        errors = _errors(invalid)
-        wheres = []
-        for error in errors:
-            setting = ".".join(map(str, path_of(error)))
-            names = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
-            wheres.append(origins[max(names, key=len)] if names else "environment")
+        places = [
+            (_origin(path_of(error), origins) or str(file), error)
+            for error in separated(invalid.errors(include_url=False))
+        ]
+        order = {where: number for number, where in reversed(list(enumerate(origins.values())))}
+        places.sort(key=lambda place: order.get(place[0], -1))
+        wheres, errors = zip(*places[:MAX_PROBLEMS], strict=True)
         return problems_of(errors, Configuration, wheres)
     return []
 
@@ -405,10 +388,6 @@ def _strict() -> TypeAdapter[Configuration | None]:
     return TypeAdapter(
         Configuration | None, config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     )
-
-
-def _errors(invalid: ValidationError) -> list[Any]:
-    return list(separated(invalid.errors(include_url=False)))
 
 
 def _merge_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] | None) -> None:
