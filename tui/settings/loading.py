@@ -362,14 +362,25 @@ def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Prob
         validated(values)
     except ValidationError as invalid:
         places = [
-            (_origin(path_of(error), origins) or str(file), error)
-            for error in separated(invalid.errors(include_url=False))
+            (_origin(path_of(error), origins) or str(file), error) for error in _errors(invalid, values)
         ]
         order = {where: number for number, where in reversed(list(enumerate(origins.values())))}
         places.sort(key=lambda place: order.get(place[0], -1))
         wheres, errors = zip(*places[:MAX_PROBLEMS], strict=True)
         return problems_of(errors, Configuration, wheres)
     return []
+
+
+def _errors(invalid: ValidationError, values: Tree) -> list[Any]:
+    """Return every error: also those of thresholds that are hidden by others of the wrong type."""
+    errors = list(separated(invalid.errors(include_url=False)))
+    wrong = {path[1] for path in map(path_of, errors) if path[:1] == (HEALTH,) and path[1:]}
+    if wrong:
+        try:
+            validated({HEALTH: {name: value for name, value in values[HEALTH].items() if name not in wrong}})
+        except ValidationError as hidden:
+            errors += separated(hidden.errors(include_url=False))
+    return errors
 
 
 def validated(values: Tree) -> Configuration:
