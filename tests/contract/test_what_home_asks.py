@@ -20,7 +20,7 @@ from support.remotes import remote_of
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.feeds.fleet import FleetFeed
-from tui.readers.log_tail import FLOOD_LINES, LogTail
+from tui.readers.polled_run import FLOOD_LINES, LogTail
 from tui.readers.session import Session
 
 NOW_MS = int(time.time() * 1000)

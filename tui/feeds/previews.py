@@ -12,8 +12,7 @@ from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.series import even_means
-from tui.readers.log_tail import POLL_EVERY_S, LogTail
-from tui.readers.polled_run import PolledRun
+from tui.readers.polled_run import POLL_EVERY_S, LogTail, PolledRun
 from tui.readers.session import Session
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
