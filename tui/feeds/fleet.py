@@ -108,8 +108,7 @@ class FleetFeed:
                 tasks.create_task(self._repeat(self._preview_next))
             tasks.create_task(self._repeat(self._backfill_next))
             tasks.create_task(self._repeat(self._read_next_end))
-            tasks.create_task(self._read_prices())
-            tasks.create_task(self._poll_bill())
+            tasks.create_task(self._poll_cost())
 
     def refresh(self) -> None:
         self._rounds = 0
@@ -123,22 +122,18 @@ class FleetFeed:
         self._preview_feed.watch(self._unfinished)
         self._may_preview.set()
 
-    async def _read_prices(self) -> None:
-        """Read the prices once; without them, GPU-hours are still shown."""
+    async def _poll_cost(self) -> None:
+        """Read the prices, without which GPU-hours are shown, and the bill of the last month."""
         await self._listed.wait()
         with suppress(RequestError):
             self._prices = await listed_prices(self._session.client, self._own_prices)
-            self._throttle.request()
-
-    async def _poll_bill(self) -> None:
-        """Read the bill of the last month; without it, the cost is an estimate."""
-        await self._listed.wait()
         while True:
+            self._throttle.request()
             await self._watched.wait()
             now = self._session.clock.now()
             with suppress(RequestError):
                 self._bill = await read_bill(self._session.client, now - BILL_SPAN, now)
-                self._throttle.request()
+            self._throttle.request()
             await self._session.clock.sleep(BILL_INTERVAL_S)
 
     async def _poll_job_list(self) -> None:

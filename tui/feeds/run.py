@@ -97,8 +97,7 @@ class RunFeed:
                 tasks.create_task(self._follow_metrics())
                 tasks.create_task(self._retry_forever(self._poll_health_metrics))
                 tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
-                tasks.create_task(self._retry_forever(self._read_price))
-                tasks.create_task(self._retry_forever(self._poll_bill))
+                tasks.create_task(self._retry_forever(self._poll_cost))
                 tasks.create_task(self._tick())
                 if self._read_recorded is not None:
                     tasks.create_task(self._follow_recorded(self._read_recorded))
@@ -200,12 +199,10 @@ class RunFeed:
                 await self._watcher.read_history()
                 self._throttle.request()
 
-    async def _read_price(self) -> None:
+    async def _poll_cost(self) -> None:
         await self._watcher.read_price()
-        self._throttle.request()
-
-    async def _poll_bill(self) -> None:
-        while self._job.created_at is not None:
+        while True:
+            self._throttle.request()
             await self._watcher.read_bill()
             self._throttle.request()
             await self._pause(BILL_INTERVAL_S)

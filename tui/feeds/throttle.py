@@ -33,19 +33,15 @@ class Pause:
         self._is_over.set()
 
 
-PUBLISH_INTERVAL_S = 0.25
-"""Default minimum time between two snapshots; nobody reads faster."""
 RUN_PUBLISH_INTERVAL_S = 0.5
-"""The same for runs: nothing in them changes faster."""
+"""Minimum time between two snapshots of a run: nothing in it changes faster."""
 FLEET_PUBLISH_INTERVAL_S = 1.0
 
 
 class Throttle:
     """Calls ``publish`` soon after ``request``, at most once every ``interval_s`` seconds."""
 
-    def __init__(
-        self, publish: Callable[[], None], clock: Clock, *, interval_s: float = PUBLISH_INTERVAL_S
-    ) -> None:
+    def __init__(self, publish: Callable[[], None], clock: Clock, *, interval_s: float) -> None:
         self.interval_s = interval_s
         self._publish = publish
         self._clock = clock

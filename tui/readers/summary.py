@@ -111,8 +111,8 @@ class SummaryReader:
                 self._on_lines(self._line_count)
 
     async def _summary(self, run: RunSnapshot) -> Summary:
-        wanted = explained_findings(run)[:MAX_EXPLAINED]
-        explanations = [await read_explanation(self._client, run, finding) for finding in wanted]
+        findings = explained_findings(run)[:MAX_EXPLAINED]
+        explanations = [await read_explanation(self._client, run, finding) for finding in findings]
         return fitted(
             summarize(
                 run,
