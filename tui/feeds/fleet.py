@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from api_client.errors import InvalidAnswer, NotFound, RequestError, Unauthorized
@@ -59,7 +59,7 @@ class FleetFeed:
         *,
         list_interval_s: float = LIST_INTERVAL_S,
     ) -> None:
-        self._make_preview_feed = partial(_preview_feed, session, settings)
+        self._settings = settings
         self._preview_feed: PreviewFeed | None = None
         self._may_preview = asyncio.Event()
         self._list_interval_s = list_interval_s
@@ -81,7 +81,6 @@ class FleetFeed:
         self._watched = asyncio.Event()
         self._watched.set()
         self._rounds = 0
-        self._own_prices = settings.prices
         self._prices = dict(settings.prices)
         self._bill: Bill | None = None
 
@@ -117,7 +116,8 @@ class FleetFeed:
 
     async def _load_preview_feed(self) -> None:
         """Import the log patterns in a thread during the first requests: compiling them takes a while."""
-        self._preview_feed = await asyncio.to_thread(self._make_preview_feed)
+        module = await asyncio.to_thread(import_module, "tui.feeds.previews")
+        self._preview_feed = module.PreviewFeed(self._session, self._settings)
         await self._listed.wait()
         self._preview_feed.watch(self._unfinished)
         self._may_preview.set()
@@ -126,7 +126,7 @@ class FleetFeed:
         """Read the prices, without which GPU-hours are shown, and the bill of the last month."""
         await self._listed.wait()
         with suppress(RequestError):
-            self._prices = await listed_prices(self._session.client, self._own_prices)
+            self._prices = await listed_prices(self._session.client, self._settings.prices)
         while True:
             self._throttle.request()
             await self._watched.wait()
@@ -268,12 +268,6 @@ class FleetFeed:
                 await previews.read_older(job, self._watched)
                 return PREVIEW_PAUSE_S
         return PREVIEW_IDLE_S
-
-
-def _preview_feed(session: Session, settings: RunSettings) -> PreviewFeed:
-    from tui.feeds.previews import PreviewFeed
-
-    return PreviewFeed(session, settings)
 
 
 def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:

@@ -104,9 +104,6 @@ class RunFeed:
         finally:
             for what in (STATUS, LOG, METRICS, CHECKPOINTS):
                 self._session.report_success(what)
-            # large; the feed is in reference cycles, and collecting them as garbage stalls keys
-            self._metrics.release()
-            del self._watcher
 
     def refresh(self) -> None:
         self._pause.end()
@@ -174,10 +171,7 @@ class RunFeed:
                 self._was_gone = True
                 self._on_gone()
 
-        try:
-            await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
-        except asyncio.CancelledError as error:
-            raise error.with_traceback(None)  # noqa: B904 – its frames would hold what was read
+        await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
 
     async def _tick(self) -> None:
         """Publish every second, since ages and elapsed times change even if nothing else does."""
@@ -310,10 +304,6 @@ class RunMetrics:
     def set_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         """Read another time range, of which charts show a part; the next ``follow`` does."""
         self._span, self._shown = span, shown
-
-    def release(self) -> None:
-        """Let go of the samples, at the end."""
-        del self._fold, self._watcher
 
     async def follow(self) -> None:
         """Read the time range and what comes after it, until cancelled. Raises RequestError.
