@@ -26,11 +26,11 @@ from tui.analysis.run.finding import HealthFinding
 from tui.app import BtTuiApp
 from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
-from tui.screens.home.columns import job_columns
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenPage
 from tui.settings.remembered import Memory
 from tui.tables.column import sortable
+from tui.tables.fleet import job_columns
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)

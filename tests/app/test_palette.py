@@ -1,8 +1,8 @@
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from textual.command import CommandList, CommandPalette
+from textual.command import Command, CommandList, CommandPalette
 from textual.pilot import Pilot
 
 from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed, text_of
@@ -29,6 +29,20 @@ async def test_the_palette_has_every_action_of_the_screen_and_the_open_jobs_chec
         await to_screen(pilot, CommandPalette, "colon")
         await pilot.press(*"ckpoint3000")
         await until(pilot, lambda: "checkpoint checkpoint-3000" in text_of(app) and "lora" in text_of(app))
+
+
+async def test_palette_lists_jobs_as_on_home_then_the_actions_of_the_screen() -> None:
+    app = home(fleet(tuple(job(f"job{number}", name=f"bert-{number}") for number in range(9))))
+    async with opened(app, (80, 40)) as pilot:
+        home_screen = app.screen
+        assert isinstance(home_screen, HomeScreen)
+        await to_screen(pilot, CommandPalette, "colon")
+        await until(pilot, lambda: bool(app.screen.query_one(CommandList).option_count))
+        options = app.screen.query_one(CommandList).options
+        texts = [str(cast(Command, option).hit.text) for option in options]
+        offered = [f"job {row.name}" for row in home_screen._jobs.rows[:5]]
+    assert texts[:5] == offered
+    assert texts[5].startswith("Open") and texts.index("Theme") > texts.index("Stop  s")
 
 
 async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:

@@ -5,9 +5,9 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 
-from tui.screens.home.columns import job_columns
 from tui.tables.checkpoints import CHECKPOINTS
 from tui.tables.column import Column, chosen, fitted_columns
+from tui.tables.fleet import job_columns
 from tui.tables.jobs import JOB_COLUMNS
 from tui.widgets.cursor_rows import HEADING_LINES
 from tui.widgets.row_table import RowTable

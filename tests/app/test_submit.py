@@ -19,7 +19,7 @@ from tui.feeds.submission import find_configs, remember_config
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.submit import SubmitScreen
+from tui.screens.submit import SubmitScreen, completed_path
 
 CONFIG = """
 from truss_train import definitions
@@ -114,6 +114,25 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             assert psutil.pid_exists(process_id)
             await to_screen(pilot, HomeScreen, "escape")  # or the program would wait for it after its end
             await until(pilot, lambda: not psutil.pid_exists(process_id))
+
+
+def test_typed_path_is_completed_by_folders_and_python_files(here: Path) -> None:
+    folder = here / "runs"
+    for path in (
+        folder / "llama" / "config.py",
+        folder / "sweep.py",
+        folder / "notes.txt",
+        folder / "bad\nname.py",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    typed = {"runs/l": "runs/llama/", "runs/llama/": "runs/llama/config.py", "runs/s": "runs/sweep.py"}
+    assert {path: completed_path(path) for path in typed} == typed
+    assert completed_path(f"{folder}/l") == f"{folder}/llama/"
+    assert {
+        completed_path(path)
+        for path in ("", "~nobody-here/x", "runs/n", "runs/b", "runs/", "nowhere/c", "a\0/b")
+    } == {None}
 
 
 def test_recent_configs_come_first_then_those_that_name_a_project_and_vanished_ones_not_at_all(

@@ -18,6 +18,7 @@ TWO_PROJECTS = "--project and --project-id name different projects"
 FUTURE = "in the future"
 WRONG = [
     ("nonsense", "No such command"),
+    ("jbs", "No such command 'jbs'. Did you mean 'jobs'?"),
     ("job", "Give JOB_ID"),
     ("push code/config.py --interactive-timeout 45s", "at least 1m"),
     ("download job1 --out-dir a --out-file b", "give either"),

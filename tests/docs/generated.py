@@ -45,7 +45,8 @@ TRAINERS: tuple[tuple[str, str], ...] = (
 )
 """Trainers, each with a line as it prints it."""
 
-_INNER = ("from_bar", "rank", "whole_epochs", "metrics")  # how a reading was read, rather than what it tells
+_INNER = ("loss_name", "from_bar", "rank", "whole_epochs", "metrics")
+"""How a reading was read, rather than what it reports."""
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
 _MADE = re.compile(r"<!-- (checks|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL)
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any, cast
 
 from rich.text import Text
@@ -20,6 +21,7 @@ from textual.command import (
     CommandList,
     CommandListItem,
     CommandPalette,
+    DiscoveryHit,
     Hit,
     Hits,
     Provider,
@@ -40,6 +42,8 @@ from tui.text.sanitize import LONGEST_WRAPPED
 
 ITEMS_BETWEEN_YIELDS = 200
 """Number of names to match before yielding to other tasks: takes some milliseconds."""
+MAX_OFFERED_JOBS = 5
+"""Jobs listed before anything is typed; the actions stay on the same screen."""
 MIN_ID_PREFIX = 3
 """Minimum length of a query to match in ids; shorter ones match too many."""
 DESCRIPTION_SCORE = 0.5
@@ -49,7 +53,11 @@ BELOW_ACTIONS = 0.999
 
 
 class ActionProvider(SystemCommandsProvider):
-    """Finds actions by their names, or by words of their descriptions."""
+    """Finds actions by their names, or by words of their descriptions; lists those of the screen first."""
+
+    async def discover(self) -> Hits:
+        for name, about, run, _ in self.app.get_system_commands(self.screen):
+            yield DiscoveryHit(name, run, help=about)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -63,7 +71,14 @@ class ActionProvider(SystemCommandsProvider):
 
 
 class PaletteProvider(Provider):
-    """Finds server objects known to the dashboard."""
+    """Finds server objects known to the dashboard; offers the first jobs as Home sorts them."""
+
+    async def discover(self) -> Hits:
+        jobs = (item for item in self._objects() if item.kind == "job")
+        for item in islice(jobs, MAX_OFFERED_JOBS):
+            title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
+            # Actions have a score of 0.
+            yield Hit(1.0, Text(title), item.choose, text=title, help=escape(item.about[:LONGEST_WRAPPED]))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)

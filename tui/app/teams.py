@@ -16,11 +16,11 @@ from tui.analysis.run.finding import HealthFinding
 from tui.app.palette import open_palette
 from tui.feeds.fleet import FleetFeed
 from tui.readers.session import Session
-from tui.screens.home.columns import ALL_PROJECTS
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import OpenProjectRequested
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
+from tui.tables.fleet import ALL_PROJECTS
 from tui.text.units import counted
 
 ALL_TEAMS = ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.reactive import var
-from textual.suggester import SuggestFromList
+from textual.suggester import Suggester, SuggestFromList
 from textual.widgets import Button, Input, Label, ProgressBar, Static
 
 from api_client.definitions import TrainingProject
@@ -70,12 +73,40 @@ CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
 )
 NO_CONFIGS = f"No config.py here. Type a path, or run {command_line('init')} to create one."
 NO_MATCH = "No file of the list matches. Enter runs the file of this path."
-PATH_HINT = "path to a config.py; choosing it runs it"
+PATH_HINT = "path to a config.py; → completes it, enter loads it (runs its Python code)"
 STAGES = ("choosing", "reviewing", "submitting")
 SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
 SUBMISSION = "submission"
 SUBMITTING = "Submitting; the job opens when it is created."
 PHASES = {"archiving": "Packing files", "uploading": "Uploading", "creating": "Creating the job"}
+
+
+class PathSuggester(Suggester):
+    """Completes a path to the first folder or Python file that begins like it."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return await asyncio.to_thread(completed_path, value)
+
+
+def completed_path(typed: str) -> str | None:
+    """Return the completed path, folders with a slash; None if nothing begins like ``typed``.
+
+    A path that ends with a slash is completed by the folder's ``config.py`` only.
+    """
+    folder, start = os.path.split(typed)
+    with suppress(OSError, ValueError, RuntimeError):  # the last: no such user's home
+        names = [
+            f"{path.name}/" if path.is_dir() else path.name
+            for path in Path(folder).expanduser().iterdir()
+            if path.name.startswith(start) and (path.is_dir() or path.suffix == ".py")
+        ]
+        shown = [name for name in names if sanitize(name) == name and (start or name == "config.py")]
+        if folder + start and shown:
+            return typed + min(shown)[len(start) :]
+    return None
 
 
 class SubmitScreen(AppScreen):
@@ -97,7 +128,7 @@ class SubmitScreen(AppScreen):
         """Yield the widgets of all stages; CSS shows those of the current stage."""
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
-            yield Input(placeholder=PATH_HINT, id="path", compact=True)
+            yield Input(placeholder=PATH_HINT, id="path", compact=True, suggester=PathSuggester())
             yield RowTable(CHOICE_COLUMNS, lambda row: str(row.path), id="configs")
             yield WrappedText(id="no-configs")
         with Horizontal(id="reviewing"):

@@ -8,7 +8,7 @@ from api_client.models import TrainingProject
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
 from tui.analysis.fleet.snapshot import FleetFold
-from tui.screens.home.columns import header_facts
+from tui.tables.fleet import header_facts
 
 PROJECTS = [TrainingProject(id=f"p-{name}", name=name) for name in ("quiet", "llama-sft", "evals")]
 

@@ -31,7 +31,7 @@ def read(line: str) -> dict[str, Any]:
 
 def _values(reading: ParsedMetrics) -> dict[str, Any]:
     found = reading._asdict().items()
-    return {name: value for name, value in found if value not in (None, ()) and value is not False}
+    return {name: value for name, value in found if value not in (None, (), "loss") and value is not False}
 
 
 def readings_of(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:

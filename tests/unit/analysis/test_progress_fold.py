@@ -54,6 +54,25 @@ def test_the_lines_of_each_replica_are_counted_in_whatever_order_they_come():
     assert found == {"a": (first, last, 2.0), "b": (only, only, 0.0)}
 
 
+SUMMARY = "{'train_runtime': 48465.9, 'train_loss': 1.8789, 'epoch': 2.86}"
+
+
+@pytest.mark.parametrize("summaries", [1, 2])
+def test_mean_over_the_run_is_not_the_newest_loss(summaries: int) -> None:
+    means = [line(2510 + 5 * number, SUMMARY) for number in range(summaries)]
+    progress = fold([*trainer_run(500), *means])
+    assert progress.loss == 1.2
+    assert max(progress.loss_series.times) < START_S + 2505
+    assert progress.metrics["train_loss"].values == (1.8789,) * summaries
+
+
+def test_loss_of_the_phase_that_runs_is_shown() -> None:
+    later_phase = later([line(step, f"step={step} dpo_loss=0.{step}") for step in range(10, 60)], 3000)
+    progress = fold([*trainer_run(500), *later_phase])
+    assert progress.loss == 0.59
+    assert progress.metrics.keys() & {"loss", "dpo_loss"} == set()
+
+
 def evaluation(first: float, step: int = 1) -> list[LogLine]:
     bar = " {0}%|██  | {0}/100 [00:10<00:12,  1.00it/s]"
     return [line(first + batch, bar.format(batch)) for batch in range(0, 101, step)]

@@ -26,6 +26,12 @@ def test_every_official_spelling_is_a_command_and_not_listed() -> None:
         assert phrase not in listed_commands()
 
 
+def test_tail_with_a_number_shows_the_last_lines() -> None:
+    assert translated(["logs", "abc", "--tail", "20"])[0] == ["logs", "abc", "--last", "20"]
+    assert translated(["train", "logs", "--tail", "abc1234"])[0] == ["logs", "--tail", "abc1234"]
+    assert translated(["push", "--tail", "20"])[0] == ["push", "--tail", "20"]
+
+
 def test_words_after_train_are_translated_once() -> None:
     assert translated(["train", "deploy", "--yes"]) == (["deploy_checkpoints", "--yes"], None)
     assert translated(["train", "checkpoint", "urls"])[0] == ["checkpoints", "urls"]

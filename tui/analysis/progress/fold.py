@@ -336,8 +336,14 @@ def _measured(shown: Stream, streams: _Streams) -> dict[str, Any]:
     metrics: dict[str, ThinnedPoints] = {}
     others = sorted(streams, key=lambda key: (-streams[key].step_readings, key))
     for stream in (shown, *(streams[key] for key in others)):
-        fields = stream.fields | fields
-        metrics = stream.metrics | metrics
+        losses = stream.losses
+        means = {
+            name: points
+            for name, points in stream.losses_by_name.items()
+            if points is not losses and name != "loss"
+        }
+        fields = ({"loss": losses} if losses else {}) | stream.fields | fields
+        metrics = means | stream.metrics | metrics
     newest = {
         name: fields[name].values[-1] for name in (*CURVES, "epoch", "total_epochs") if fields.get(name)
     }

@@ -58,9 +58,9 @@ class Steps:
         return times[position]
 
 
-def steps_of(counts: Counts, fields: Mapping[str, ThinnedPoints]) -> Steps | None:
+def steps_of(counts: Counts, losses: ThinnedPoints, fields: Mapping[str, ThinnedPoints]) -> Steps | None:
     """Return the steps of the run; None if nothing counts them."""
-    source = _training_source(counts, fields["loss"])
+    source = _training_source(counts, losses)
     if source is None:
         return None
     points = counts[source]

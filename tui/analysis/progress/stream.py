@@ -5,6 +5,7 @@ Everything is stored by time, because older lines may come after newer ones.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from operator import attrgetter
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
@@ -31,7 +32,10 @@ class Stream:
 
     def __init__(self, limit: int) -> None:
         self.counts: dict[int, ThinnedPoints] = {}
-        self.fields = {"loss": ThinnedPoints("loss", limit)}
+        self.losses_by_name: dict[str, ThinnedPoints] = {}
+        self.fields: dict[str, ThinnedPoints] = {}
+        """Those of other fields than the loss."""
+        self._limit = limit
         self.metrics: dict[str, ThinnedPoints] = {}
         self.active = TimeRanges()
         self._steps: Steps | None = None
@@ -39,7 +43,18 @@ class Stream:
 
     @property
     def losses(self) -> ThinnedPoints:
-        return self.fields["loss"]
+        """The run's loss: of several names, the one that is printed most of late.
+
+        A mean over the run or the epoch often has a name of its own (``train_loss`` beside ``loss``).
+        """
+        named = self.losses_by_name
+        if len(named) < 2:
+            return next(iter(named.values()), ThinnedPoints("loss", self._limit))
+        newest = sorted(time for points in named.values() for time in points.times[-20:])[-20:]
+        return max(
+            named.values(),
+            key=lambda points: (len(points.times) - bisect_left(points.times, newest[0]), points.added),
+        )
 
     @property
     def step_readings(self) -> int:
@@ -51,8 +66,9 @@ class Stream:
         return self.steps is not None and not self.steps.starts_over
 
     def limit_points(self, limit: int, of_metrics: int) -> None:
-        if limit != self.losses.limit:
-            for points in (*self.counts.values(), *self.fields.values()):
+        if limit != self._limit:
+            self._limit = limit
+            for points in (*self.counts.values(), *self.fields.values(), *self.losses_by_name.values()):
                 points.limit = limit
         for points in self.metrics.values():
             points.limit = of_metrics
@@ -64,7 +80,7 @@ class Stream:
         if step is not None or reading.loss is not None:
             self.active.add(time)
         if reading.loss is not None:
-            self.losses.add(time, reading.loss, step)
+            self._losses_named(reading.loss_name).add(time, reading.loss, step)
         for name, value in zip(_FIELDS, _VALUES(reading), strict=True):
             if value is not None:
                 self._field(_OF_BARS.get(name, name) if reading.from_bar else name).add(time, value)
@@ -76,7 +92,7 @@ class Stream:
     def steps(self) -> Steps | None:
         """The steps of the run; None if the stream has none."""
         if not self._is_derived:
-            self._steps = steps_of(self.counts, self.fields)
+            self._steps = steps_of(self.counts, self.losses, self.fields)
             self._is_derived = True
         return self._steps
 
@@ -110,7 +126,7 @@ class Stream:
         if step is not None:
             if source not in self.counts and len(self.counts) >= 16:
                 del self.counts[min(self.counts, key=lambda other: len(self.counts[other]))]
-            points = self.counts.setdefault(source, ThinnedPoints("steps", self.losses.limit))
+            points = self.counts.setdefault(source, ThinnedPoints("steps", self._limit))
             points.add(time, float(step), epoch)
         elif reading.epoch is not None:
             self._field("epoch without step").add(time, reading.epoch)
@@ -118,8 +134,16 @@ class Stream:
             self._field("whole epochs").add(time, reading.whole_epochs)
         return step
 
+    def _losses_named(self, name: str) -> ThinnedPoints:
+        named = self.losses_by_name
+        points = named.get(name)
+        if points is None:
+            name = name if len(named) < 16 else "loss"
+            points = named.setdefault(name, ThinnedPoints("loss", self._limit))
+        return points
+
     def _field(self, name: str) -> ThinnedPoints:
         points = self.fields.get(name)
         if points is None:
-            points = self.fields[name] = ThinnedPoints(CURVES.get(name, name), self.losses.limit)
+            points = self.fields[name] = ThinnedPoints(CURVES.get(name, name), self._limit)
         return points

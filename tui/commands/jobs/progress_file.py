@@ -28,7 +28,7 @@ from tui.commands.support.tables import Cell, print_facts, table_of
 from tui.tables.column import Column, Span, text_column
 from tui.text.units import count, number, percent
 
-_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "metrics"))
+_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "loss_name", "metrics"))
 _SUMMARY = (
     "step",
     "total_steps",

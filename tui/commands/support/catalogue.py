@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -68,6 +69,10 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; command lines of the official CLIs become ours first."""
         args, shape = translated(args)
+        name = args[0]
+        close = get_close_matches(name, _shown(), n=1) if name not in listed_commands() else []
+        if close and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}. Did you mean {close[0]!r}?")
         if shape is not None:
             settings = ctx.ensure_object(CommandSettings)
             ctx.obj = replace(settings, output=settings.output.with_json(shape=shape))

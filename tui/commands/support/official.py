@@ -70,9 +70,18 @@ OFFICIAL: Mapping[str, Spelling] = {
 LONGEST_PHRASE = max(len(phrase.split()) for phrase in OFFICIAL)
 
 
+def _with_last(arguments: Sequence[str]) -> list[str]:
+    """Replace ``--tail 20`` by ``--last 20``, which ``kubectl`` means by it; ``--tail`` alone follows."""
+    words = list(arguments)
+    for index, number in enumerate(words[1:], start=1):
+        if words[index - 1] == "--tail" and number.isdecimal() and "logs" in words[: index - 1]:
+            words[index - 1] = "--last"
+    return words
+
+
 def translated(arguments: Sequence[str]) -> tuple[list[str], Shape | None]:
     """Return the command line in our words, and the shape of its JSON if that differs."""
-    rest = list(arguments)
+    rest = _with_last(arguments)
     for count in range(LONGEST_PHRASE, 0, -1):
         spelling = OFFICIAL.get(" ".join(rest[:count]))
         if spelling is not None:

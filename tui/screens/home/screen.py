@@ -33,7 +33,11 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices, PaletteItem
-from tui.screens.home.columns import (
+from tui.screens.home.preview import JobPreviewPane
+from tui.screens.job.page import JobPage
+from tui.settings.remembered import Bookmarks, HomeState, Memory
+from tui.tables.column import Sort, Span, next_sort, pressed_sort, sortable, sorted_rows
+from tui.tables.fleet import (
     ALL_PROJECTS,
     ATTENTION,
     FIRST_SORT,
@@ -44,12 +48,9 @@ from tui.screens.home.columns import (
     jobs_table,
     projects_cells,
 )
-from tui.screens.home.preview import JobPreviewPane
-from tui.screens.job.page import JobPage
-from tui.settings.remembered import Bookmarks, HomeState, Memory
-from tui.tables.column import Sort, Span, next_sort, pressed_sort, sortable, sorted_rows
 from tui.text.sanitize import sanitize
 from tui.text.units import counted
+from tui.widgets.charts.spec import small_curve
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import FACT, StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -93,7 +94,7 @@ class HomeScreen(AppScreen):
         self._attention_place = -1
         self._attended = ""
         """The job that the key for attention went to last."""
-        self._columns = job_columns(lambda: self.snapshot)
+        self._columns = job_columns(lambda: self.snapshot, small_curve)
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -172,7 +173,8 @@ class HomeScreen(AppScreen):
                 about = f"{project.team} · {about}"
             choose = partial(self.post_message, messages.OpenProjectRequested(project.id))
             yield PaletteItem("project", project.name, about, choose, project.id)
-        for row in snapshot.jobs:
+        shown = {row.id: index for index, row in enumerate(self._jobs.rows)}
+        for row in sorted(snapshot.jobs, key=lambda row: shown.get(row.id, len(shown))):
             about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem(
                 "job",

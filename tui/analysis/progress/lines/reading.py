@@ -20,7 +20,7 @@ class ParsedMetrics(NamedTuple):
     within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
     ``whole_epochs`` completed before. ``from_bar`` marks a progress bar, which may count something else
     (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
-    ``metrics`` are the line's other values, by their names as printed.
+    ``loss_name`` is the loss's name as printed; ``metrics`` are the line's other values, by their names.
     """
 
     step: int | None = None
@@ -40,6 +40,7 @@ class ParsedMetrics(NamedTuple):
     whole_epochs: int | None = None
     from_bar: bool = False
     rank: int | None = None
+    loss_name: str = "loss"
     metrics: tuple[tuple[str, float], ...] = ()
 
     @property

@@ -142,6 +142,8 @@ class Template:
         found: dict[str, Any] = {}
         for slot in self.slots:
             _take(found, slot, values[slot.index])
+            if slot.field == "loss":
+                found["loss_name"] = slot.name
         counter = self.counter
         if counter is not None:
             _take_count(found, values[counter.index], counter)

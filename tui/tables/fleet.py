@@ -1,10 +1,11 @@
-"""The columns of Home's tables, and its header line: remote, attention needed, running jobs, cost."""
+"""The list of all jobs by need: its columns, headings and header; and the list of projects."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from api_client.models import JobStatus
 from tui.analysis.cost import total_cost
@@ -14,7 +15,14 @@ from tui.tables.column import GAP, MARGIN, Column, Heading, Sort, Span, exported
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.sanitize import cell_width, sanitize
 from tui.text.units import UNKNOWN, counted, duration, money, number, percent, thin_bar
-from tui.widgets.charts.spec import small_curve
+
+Drawer = Callable[[tuple[float | None, ...], int], str]
+"""Draws values in one line of as many cells."""
+
+
+def no_curve(_values: tuple[float | None, ...], _cells: int) -> str:
+    return ""
+
 
 ATTENTION = "warn"
 """Tone of the number of jobs that need attention; no other fact of the header has it."""
@@ -116,9 +124,9 @@ def _note(row: JobRow) -> list[Span]:
     return [*note, (" ■ stops after next checkpoint", "caution")] if row.stopping else note
 
 
-def _note_or_loss(row: JobRow) -> list[Span]:
+def _note_or_loss(draw: Drawer, row: JobRow) -> list[Span]:
     """Return the note; of a healthy run, its loss, where that has no column."""
-    return _note(row) if row.note or row.stopping else _loss(row)
+    return _note(row) if row.note or row.stopping else _loss(draw, row)
 
 
 def _lost(row: JobRow) -> list[Span]:
@@ -147,13 +155,13 @@ def _left(row: JobRow) -> list[Span]:
     return [(duration(row.eta_s), "muted")] if row.eta_s is not None else []
 
 
-def _loss(row: JobRow) -> list[Span]:
+def _loss(draw: Drawer, row: JobRow) -> list[Span]:
     """Return the loss behind its curve."""
     if row.loss is None:
         return []
     bad = any(finding.kind.loss for finding in row.findings)
     tone = "bad" if bad else "muted" if row.need is Need.ENDED else "plain"
-    return [(small_curve(row.preview.curve, CURVE_CELLS), "curve"), (f"{number(row.loss):>8}", tone)]
+    return [(draw(row.preview.curve, CURVE_CELLS), "curve"), (f"{number(row.loss):>8}", tone)]
 
 
 def _use_now(row: JobRow) -> float | None:
@@ -210,7 +218,6 @@ _NOTE: Column[JobRow] = Column(
     width=18,
     flex=4,
     keep=8,
-    without={"loss": _note_or_loss},
     export=lambda row: row.note,
 )
 _STEP: Column[JobRow] = Column(
@@ -227,7 +234,7 @@ _STEP: Column[JobRow] = Column(
 _LOSS: Column[JobRow] = Column(
     "loss",
     "loss",
-    _loss,
+    partial(_loss, no_curve),
     width=CURVE_CELLS + 8,
     align="right",
     keep=4,
@@ -271,8 +278,13 @@ _AGE = replace(
 )
 
 
-def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
-    """Return the columns of the job list, with the cost by the bill and the prices of ``fleet``."""
+def job_columns(
+    fleet: Callable[[], FleetSnapshot | None], draw: Drawer = no_curve
+) -> tuple[Column[JobRow], ...]:
+    """Return the columns of the job list.
+
+    The cost is that by the bill and the prices of ``fleet``; ``draw`` draws the curve of the loss.
+    """
 
     def cost_of(row: JobRow) -> tuple[float, bool] | None:
         snapshot = fleet()
@@ -304,10 +316,10 @@ def job_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRo
         _GPUS,
         _PROGRESS,
         _LEFT,
-        _NOTE,
+        replace(_NOTE, without={"loss": partial(_note_or_loss, draw)}),
         _LOST,
         _STEP,
-        _LOSS,
+        replace(_LOSS, cell=partial(_loss, draw)),
         _GPU_USE,
         cost_column,
         _PROJECT,

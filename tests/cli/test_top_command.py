@@ -1,0 +1,67 @@
+"""bt-tui top: all jobs as on Home, printed once or redrawn."""
+
+import re
+import time
+
+import pytest
+
+from support.cli import RunCli
+from support.fake_baseten import FakeBaseten, job
+from support.fake_runs import STEADY, finished_run, iso, live_run
+from support.terminal import AtTerminal
+from tui.text.sanitize import cell_width
+
+DAY_S = 86_400
+
+
+@pytest.fixture
+def fleet(baseten: FakeBaseten) -> FakeBaseten:
+    old, recent = time.time() - 2 * DAY_S, time.time() - 600
+    baseten.jobs = [
+        job("queued", "PENDING", created_at=iso(time.time() - 5)),
+        job("forgotten", "FAILED", created_at=iso(old), updated_at=iso(old)),
+    ]
+    live_run(baseten, "well")
+    live_run(baseten, "broken", [*STEADY, *["nan"] * 60])
+    finished_run(baseten, "over", losses=[1.0])
+    baseten.jobs[-1]["updated_at"] = iso(recent)
+    return baseten
+
+
+@pytest.mark.proves("docs/commands.md", "`top`")
+def test_top_prints_jobs_by_need_once_all_have_been_checked(cli: RunCli, fleet: FakeBaseten) -> None:
+    lines = cli("top").out.splitlines()
+    assert "✗ 1 needs attention" in lines[0] and "5 jobs" in lines[0]
+    first_words = [" ".join(line.split()[:2]) for line in lines[2:]]
+    assert first_words == [
+        "needs you",
+        "✗ broken",
+        "running 1",
+        "● well",
+        "waiting 1",
+        "◌ queued",
+        "ended 1",
+        "✓ over",
+    ]
+    broken = next(line for line in lines if "broken" in line)
+    assert "loss is NaN" in broken and "%" in broken
+
+
+def test_top_exports_progress_findings_and_cost_of_all_jobs(cli: RunCli, fleet: FakeBaseten) -> None:
+    rows = cli("top -o json").json
+    assert [row["id"] for row in rows][:2] == ["broken", "well"]
+    assert {row["id"] for row in rows} == {"broken", "well", "queued", "over", "forgotten"}
+    assert rows[0]["note"].startswith("loss is NaN") and rows[0]["loss"] is None
+    assert rows[1]["progress"] == pytest.approx(0.036) and rows[1]["loss"] == 1.205
+    assert [row["id"] for row in cli("top -o csv").csv] == [row["id"] for row in rows]
+
+
+def test_top_redraws_on_a_terminal_without_scrolling(
+    fleet: FakeBaseten, clean_environ: dict[str, str]
+) -> None:
+    with AtTerminal("top", environ=clean_environ | fleet.environ(), lines=8, columns=60) as terminal:
+        terminal.sees("loss is NaN")
+        pictures = terminal.text.split("\x1b[H")
+    assert all(picture.count("\n") < 8 for picture in pictures)
+    lines = re.sub(r"\x1b\[[0-9;]*[mJ]", "", pictures[-1]).splitlines()
+    assert max(map(cell_width, lines)) <= 60

@@ -1,0 +1,124 @@
+"""``bt-tui top``: Show all jobs as Home does, what needs attention first, without the full screen."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from api_client.client import TrainingClient
+from tui.analysis.export import csv_text
+from tui.commands.support.lookups import project_id_of
+from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
+from tui.commands.support.output import Output
+from tui.commands.support.session import client_command, run_settings
+from tui.readers.session import Session
+from tui.tables.column import Column, Span, chosen, fitted_columns, sized_columns
+from tui.tables.fleet import group_headings, header_facts, job_columns, jobs_table
+from tui.text.sanitize import cell_width, clip, sanitize
+
+if TYPE_CHECKING:
+    from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow
+
+REDRAW_S = 2.0
+PATIENCE_S = 60.0
+"""Print jobs that could not be judged for so long as they are."""
+RECENT = timedelta(days=1)
+PIPED_CELLS = 160
+COLUMNS = "need name gpus progress left note lost loss use cost age"
+
+
+@examples(
+    "bt-tui top                           redraws every 2 s until ctrl-c",
+    "bt-tui top --project llama-sft | cat once, when all running jobs have been checked",
+    "bt-tui top -o json | jq -r '.[] | select(.lost_usd > 10) | .name'",
+)
+@click.command()
+@click.option("--project", "project_name", metavar="PROJECT", help="Only jobs of this project (id or name).")
+@format_option(TABLE, JSON, CSV)
+@client_command
+async def top(client: TrainingClient, output: Output, project_name: str | None, output_format: str) -> None:
+    """Show jobs as Home does: those that need attention first, by what they waste, then the others.
+
+    Jobs that ended more than a day ago are left out of the table. On a terminal it is redrawn until ctrl-c;
+    elsewhere, and in JSON and CSV, it is printed once, when all running jobs have been checked.
+    """
+    from tui.feeds.fleet import FleetFeed
+
+    project_id = await project_id_of(client, project_name)
+    await client.projects.list()  # raises what the feed would repeat
+    snapshots: list[FleetSnapshot] = []
+    changed = asyncio.Event()
+
+    def publish(snapshot: FleetSnapshot) -> None:
+        snapshots[:] = [snapshot]
+        changed.set()
+
+    session = Session(client.remote, clock=client.clock)
+    redraws = output_format == TABLE and output.is_terminal
+    deadline_s = client.clock.monotonic() + PATIENCE_S
+    async with session.client, asyncio.TaskGroup() as tasks:
+        feed = tasks.create_task(FleetFeed(session, publish, run_settings()).run())
+        while True:
+            await changed.wait()
+            changed.clear()
+            snapshot = snapshots[0]
+            rows = [row for row in snapshot.jobs if project_id in (None, row.project_id)]
+            if redraws:
+                output.clear_screen()
+                _print(output, snapshot, rows, session.place, shutil.get_terminal_size().lines)
+                await client.clock.sleep(REDRAW_S)
+            elif all(row.judged or not row.running for row in rows) or client.clock.monotonic() > deadline_s:
+                break
+        feed.cancel()
+    if output_format == TABLE:
+        _print(output, snapshot, rows, session.place, None)
+        return
+    table = jobs_table(job_columns(lambda: snapshot), rows)
+    if output_format == CSV:
+        output.data(csv_text([table]))
+    else:
+        output.json([dict(zip(table.columns, values, strict=True)) for values in table.rows])
+
+
+def _print(
+    output: Output, snapshot: FleetSnapshot, rows: list[JobRow], place: str, height: int | None
+) -> None:
+    """Print the header, and each group below its heading; no more lines than ``height``."""
+    facts, _ = header_facts(
+        place, snapshot, rows, marked=0, compare_key="", filter_key="", query="", project=""
+    )
+    since = snapshot.at - RECENT
+    recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]
+    width = output.width_cells or PIPED_CELLS
+    columns = sized_columns(chosen(job_columns(lambda: snapshot), COLUMNS), recent, width)
+    layout = fitted_columns(columns, width)
+    lines = [" ".join(_cell(output, column, cells, [(column.title, "muted")]) for column, cells in layout)]
+    lines += [
+        " ".join(_cell(output, column, cells, column.cell(row)) for column, cells in layout) for row in recent
+    ]
+    for first, heading in reversed(group_headings(recent)):
+        lines.insert(first + 1, _cell(output, layout[0][0], width, heading))
+    lines.insert(
+        0,
+        _cell(
+            output, layout[0][0], width, [span for fact in facts for span in (*fact, (" · ", "muted"))][:-1]
+        ),
+    )
+    if height is not None and len(lines) >= height:
+        lines = [*lines[: height - 2], output.paint(f"{len(lines) - height + 2} more lines", "muted")]
+    output.data("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
+    """Return the spans painted, in as many cells."""
+    painted, left = "", cells
+    for text, tone in spans:
+        shown = clip(sanitize(text), left) if left else ""
+        painted += output.paint(shown, tone)
+        left -= cell_width(shown)
+    return " " * left + painted if column.align == "right" else painted + " " * left
