@@ -18,7 +18,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.feeds.run_log import LogPart, RunLog
-from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Pause, Throttle
+from tui.feeds.throttle import Pause
 from tui.readers.billing import BILL_INTERVAL_S
 from tui.readers.health_metrics import HEALTH_STEP_S, has_many_nodes, metrics_in_parts
 from tui.readers.polled_run import POLL_EVERY_S
@@ -27,6 +27,7 @@ from tui.readers.watcher import RunWatcher
 from tui.settings.model import RefreshSettings
 from tui.settings.runs import DEFAULT, RunSettings
 
+PUBLISH_INTERVAL_S = 0.5
 STATUSES_MISSED = 3
 """Number of missed status updates after which the data is stale."""
 HEALTH_INTERVAL_S = 2.0
@@ -69,14 +70,13 @@ class RunFeed:
         self._intervals = refresh or RefreshSettings()
         self._watcher = RunWatcher(session.client, job, settings, findings=findings)
         self._watcher.change(stale_after_s=max(STALE_AFTER_S, STATUSES_MISSED * self._intervals.status_s))
-        self._throttle = Throttle(self._publish, session.clock, interval_s=RUN_PUBLISH_INTERVAL_S)
         self._log = RunLog(
             session,
             restart=self._watcher.restart_log,
             fill=self._watcher.forget,
             take=self._take_log,
             tell=on_log,
-            end=lambda ended: self._update(job=ended),
+            end=lambda ended: self._watcher.change(job=ended),
         )
         self._metrics = RunMetrics(
             self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
@@ -87,18 +87,16 @@ class RunFeed:
         self._pause = Pause(session.clock)
 
     async def run(self) -> None:
-        self._throttle.request()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._throttle.run())
+                tasks.create_task(self._publish_often())
                 tasks.create_task(self._check_health())
                 tasks.create_task(self._retry_forever(self._watch_status, STATUS))
-                tasks.create_task(self._retry_forever(self._read_log, LOG))
+                tasks.create_task(self._retry_forever(lambda: self._log.read(self._job), LOG))
                 tasks.create_task(self._follow_metrics())
                 tasks.create_task(self._retry_forever(self._poll_health_metrics))
                 tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._retry_forever(self._poll_cost))
-                tasks.create_task(self._tick())
                 if self._read_recorded is not None:
                     tasks.create_task(self._follow_recorded(self._read_recorded))
         finally:
@@ -126,6 +124,12 @@ class RunFeed:
     def _job(self) -> TrainingJob:
         return self._watcher.job
 
+    async def _publish_often(self) -> None:
+        """Publish twice a second: ages and elapsed times change even if nothing else does."""
+        while True:
+            self._publish()
+            await self._session.clock.sleep(PUBLISH_INTERVAL_S)
+
     def _publish(self) -> None:
         run = self._watcher.update(
             log_read=self._log.is_read if self._read_recorded is None else self._recorded_is_read,
@@ -146,19 +150,13 @@ class RunFeed:
                 checked_at, checked_state = clock.monotonic(), state
                 await self._watcher.check()
                 await self._watcher.check_checkpoints()
-                self._throttle.request()
-            await clock.sleep(RUN_PUBLISH_INTERVAL_S)
-
-    def _update(self, **parts: object) -> None:
-        self._watcher.change(**parts)
-        self._throttle.request()
+            await clock.sleep(PUBLISH_INTERVAL_S)
 
     def _got(self, part: str) -> None:
         self._session.report_success(part)
         failing = self._watcher.snapshot.failing
         if part in failing:
             self._watcher.change(failing=failing - {part})
-        self._throttle.request()
 
     async def _retry_forever(self, feed: Callable[[], Awaitable[None]], what: str = "") -> None:
         """Run a feed to its end, restarting it after errors; ``what`` names the data that users see."""
@@ -166,18 +164,12 @@ class RunFeed:
         def on_wait(error: RequestError, _delay_s: float) -> None:
             if what:
                 self._session.report_failure(what, error)
-                self._update(failing=self._watcher.snapshot.failing | {what})
+                self._watcher.change(failing=self._watcher.snapshot.failing | {what})
             if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                 self._was_gone = True
                 self._on_gone()
 
         await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
-
-    async def _tick(self) -> None:
-        """Publish every second, since ages and elapsed times change even if nothing else does."""
-        while True:
-            await self._session.clock.sleep(1.0)
-            self._throttle.request()
 
     async def _watch_status(self) -> None:
         updates = self._session.client.jobs.watch(
@@ -191,18 +183,12 @@ class RunFeed:
             if job.current_status != status:
                 status = job.current_status
                 await self._watcher.read_history()
-                self._throttle.request()
 
     async def _poll_cost(self) -> None:
         await self._watcher.read_price()
         while True:
-            self._throttle.request()
             await self._watcher.read_bill()
-            self._throttle.request()
             await self._pause(BILL_INTERVAL_S)
-
-    async def _read_log(self) -> None:
-        await self._log.read(self._job)
 
     def _take_log(self, entries: Iterable[LogEntry]) -> None:
         if self._recorded is not None:
@@ -226,7 +212,6 @@ class RunFeed:
                 self._recorded = await read()
             except ConfigurationError:
                 self._watcher.change(failing=self._watcher.snapshot.failing | {LOG})
-            self._throttle.request()
             while clock.now() == at:
                 await clock.sleep(RECORDED_INTERVAL_S)
 
@@ -241,7 +226,6 @@ class RunFeed:
     async def _poll_health_metrics(self) -> None:
         while not self._job.is_finished:
             await self._watcher.read_health_metrics()
-            self._throttle.request()
             await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
 
     async def _poll_checkpoints(self) -> None:
@@ -250,7 +234,6 @@ class RunFeed:
             await self._watcher.read_checkpoints()
             self._got(CHECKPOINTS)
             await self._watcher.read_kept_losses()
-            self._throttle.request()
             run = self._watcher.snapshot
             if not run.checkpoints_recorded:
                 return
