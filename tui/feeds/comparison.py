@@ -14,7 +14,7 @@ from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogGap, stamp_ns
 from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
-from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Pause, Throttle
+from tui.feeds.throttle import Pause, Throttle
 from tui.readers.run import fold_in_slices, read_checkpoints_if_any, read_run
 from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
@@ -64,7 +64,7 @@ class ComparisonFeed:
         self._session = session
         self._memory = memory
         self._publish_runs = publish
-        self._throttle = Throttle(self._publish, session.clock, interval_s=RUN_PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=0.5)
         self._runs = {job.id: memory.get(job.id) or ComparedRun(job) for job in jobs}
         self._free = asyncio.Semaphore(RUNS_AT_ONCE)
         self._prices: dict[str, float] = {}

@@ -15,7 +15,7 @@ from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
-from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Pause, Throttle
+from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
@@ -28,13 +28,13 @@ LIST_INTERVAL_S = 5.0
 """Polling interval of the lists."""
 JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
 """All jobs are listed once in as many rounds as there are hundreds; in between, only the unfinished ones."""
-JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1000, 10.0
+PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1.0, 1000, 10.0
 """Snapshots of many jobs are published less often, in proportion."""
-UNAUTHORIZED_INTERVAL_S = 10.0
+SLOW_INTERVAL_S = 10.0
+"""Polling interval while another screen is in front, so that the connection is still monitored, and if the
+server refuses the key."""
 FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
-UNWATCHED_INTERVAL_S = 10.0
-"""Polling interval while another screen is in front; previews stop, but the connection is still monitored."""
 BILL_SPAN = timedelta(days=30)
 """What one request can read, as it begins at midnight."""
 PREVIEW_PAUSE_S = 0.25
@@ -65,7 +65,7 @@ class FleetFeed:
         self._list_interval_s = list_interval_s
         self._session = session
         self._publish_snapshot = publish
-        self._throttle = Throttle(self._publish, session.clock, interval_s=FLEET_PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._unreadable_projects: list[str] = []
         self._unreadable_jobs: list[str] = []
@@ -139,7 +139,7 @@ class FleetFeed:
     async def _poll_job_list(self) -> None:
         while True:
             interval_s = self._list_interval_s
-            pause_s = interval_s if self.watched else max(UNWATCHED_INTERVAL_S, interval_s)
+            pause_s = interval_s if self.watched else max(SLOW_INTERVAL_S, interval_s)
             try:
                 await self._list()
             except RequestError as error:
@@ -147,7 +147,7 @@ class FleetFeed:
                 if self.watched:
                     self._session.report_failure(LISTS, error)
                 if isinstance(error, Unauthorized):
-                    pause_s = UNAUTHORIZED_INTERVAL_S
+                    pause_s = SLOW_INTERVAL_S
                 elif error.retryable:
                     pause_s = min(pause_s, FAILED_INTERVAL_S)
             else:
@@ -167,8 +167,8 @@ class FleetFeed:
             )
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
-            interval_s = min(len(jobs) / JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
-            self._throttle.interval_s = max(FLEET_PUBLISH_INTERVAL_S, interval_s)
+            interval_s = min(len(jobs) / PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
+            self._throttle.interval_s = max(PUBLISH_INTERVAL_S, interval_s)
         else:
             unreadable: list[str] = []
             listed = await client.jobs.search(

@@ -20,8 +20,6 @@ from tui.text.times import time_key
 
 PREVIEW_POINTS = 2000
 """Maximum number of points per curve: Home draws none, but checks the loss."""
-PREVIEW_MIN_AGE_S = POLL_EVERY_S
-"""Minimum polling interval of a job."""
 PREVIEW_INTERVAL_S = 2.5
 """Minimum average interval between polls of any two jobs, which limits the rate with many jobs."""
 PREVIEW_TIME_SHARE = 1 / 60
@@ -110,7 +108,7 @@ class PreviewFeed:
         watcher.update(at=now, log_read=watched.log.is_read, history_known=True)
         await watcher.check()
         apart_s = max(
-            PREVIEW_MIN_AGE_S,
+            POLL_EVERY_S,
             PREVIEW_INTERVAL_S * len(self.running),
             watched.log.spent_s / PREVIEW_TIME_SHARE,
         )

@@ -33,11 +33,6 @@ class Pause:
         self._is_over.set()
 
 
-RUN_PUBLISH_INTERVAL_S = 0.5
-"""Minimum time between two snapshots of a run: nothing in it changes faster."""
-FLEET_PUBLISH_INTERVAL_S = 1.0
-
-
 class Throttle:
     """Calls ``publish`` soon after ``request``, at most once every ``interval_s`` seconds."""
 
