@@ -403,8 +403,7 @@ class BtTuiApp(App[WelcomeChoice]):
         await super().on_event(key)
 
     @on(events.DeliveryComplete)
-    @on(events.DeliveryFailed)
-    def _end_delivery(self, event: events.DeliveryComplete | events.DeliveryFailed) -> None:
+    def _end_delivery(self, event: events.DeliveryComplete) -> None:
         self.files.finish_delivery(event)
 
     def _copy(self, message: messages.CopyRequested) -> None:
