@@ -23,7 +23,8 @@ import psutil
 from harness import Report
 from large_world import LargeWorld
 
-from api_client.emulator.fleet import FleetBackend, SimClock
+from api_client.emulator.fleet.backend import FleetBackend
+from api_client.emulator.fleet.clock import SimClock
 from api_client.emulator.store.database import Database
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, TrainingJob
 from api_client.models.logs import LogLine

@@ -20,7 +20,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.fleet import FleetBackend, SimClock
+from api_client.emulator.fleet.backend import FleetBackend
+from api_client.emulator.fleet.clock import SimClock
 from api_client.emulator.store.database import Database
 from api_client.models import JobStatus, QueueContext
 from api_client.models.logs import LogLine

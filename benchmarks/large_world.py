@@ -13,25 +13,20 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from api_client.emulator.__main__ import main
-from api_client.emulator.fleet.cache_trees import CacheTree
-from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.demo_jobs import (
-    GRACE,
-    H100X8,
-    HOUR_S,
-    KAI,
-    MINUTE_S,
-    PAST_JOBS,
-    RUNNING_JOBS,
-)
-from api_client.emulator.fleet.log_lines import LineSource, periodic_lines
-from api_client.emulator.fleet.logs import TORCHTITAN
-from api_client.emulator.fleet.plans import JobPlan, Load, Saves, Scenario, SimRun
-from api_client.emulator.fleet.scenarios import TITAN, curves
-from api_client.emulator.fleet.training import mix
+from api_client.emulator.fleet.files import CacheTree
+from api_client.emulator.fleet.logs import periodic_lines
+from api_client.emulator.fleet.plans import JobPlan, LineSource, Load, Saves, Scenario, SimRun
+from api_client.emulator.fleet.training import NS_PER_S, curves, mix
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan
 from api_client.emulator.processes import EmulatorChild
+from api_client.models import JobStatus
 
+MINUTE_S, HOUR_S = 60.0, 3600.0
+H100X8 = "h100-8-208x1872"
+KAI, GRACE = "kai@demo.example", "grace@demo.example"
+RUNNING_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since == JobStatus.RUNNING]
+PAST_JOBS = [plan for plan in DEMO_SCRIPT.plans if plan.since is None]
+TITAN = next(plan.scenario for plan in RUNNING_JOBS if plan.name == "qwen3-14b-titan")
 RUNNING_ONE_IN = 250
 """Share of running jobs: 40 of 10,000, as in an account that has been in use for a long time."""
 SUBMISSION_INTERVAL_S = 6 * MINUTE_S
@@ -104,9 +99,9 @@ def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
 MANY_NODES = Scenario(
     "pre-training on many nodes",
     curves(60000, 6.2, 240, pause=(500, 40), loss=(10.8, 1.9), half=800, noise=0.012, rate=3e-4),
-    TORCHTITAN,
+    TITAN.log,
     Load(gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
-    Saves("qwen3-14b-titan", 500, sync_s=240),
+    Saves(500, "qwen3-14b-titan", sync_s=240),
 )
 
 
@@ -134,7 +129,7 @@ def _said(node: int, run: SimRun, number: int) -> str:
 
 def _saving(checkpoints: int) -> JobPlan:
     """A finished run that saved a checkpoint after each of its steps."""
-    saves = Saves("qwen3-14b-titan", 1, write_s=1.0)
+    saves = Saves(1, "qwen3-14b-titan", write_s=1.0)
     scenario = replace(TITAN, key="many checkpoints", curves=curves(checkpoints, 30.0, 90), saves=saves)
     name = f"titan-{checkpoints}-saves"
     return JobPlan(name, "pretraining", GRACE, H100X8, scenario, HOUR_S, since=None)

@@ -14,7 +14,13 @@ from io import StringIO
 import click
 
 from api_client.version import __version__
-from tui.commands.support.catalogue import COMPLETION_VARIABLE, PROGRAM, LazyGroup, answer_completion
+from tui.commands.support.catalogue import (
+    COMPLETION_VARIABLE,
+    PROGRAM,
+    LazyGroup,
+    answer_completion,
+    described,
+)
 from tui.commands.support.exit_codes import ExitCode, explain, request_details, wants_details
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import Output, OutputClosed
@@ -35,8 +41,6 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 def _show_help_json(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from tui.commands.support.help_json import described
-
     Output().json(described(cli))
     context.exit()
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from api_client.emulator.data_folder import EmulatorStartError
 from api_client.emulator.fleet.world import DemoScript
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
-from api_client.emulator.server import EmulatorOptions, serve
-from api_client.emulator.world import WORLDS
+from api_client.emulator.server import WORLDS, EmulatorOptions, serve
 
 
-def main(words: Sequence[str] | None = None, script: DemoScript | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, script: DemoScript | None = None) -> int:
     """Serve with the command-line arguments; return 1 if the emulator cannot start.
 
     ``script`` replaces the jobs of the demo world.
@@ -28,7 +27,7 @@ def main(words: Sequence[str] | None = None, script: DemoScript | None = None) -
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S, dest="url_lifetime_s")
     try:
-        serve(EmulatorOptions(**vars(parser.parse_args(words)), script=script))
+        serve(EmulatorOptions(**vars(parser.parse_args(arguments)), script=script))
     except EmulatorStartError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1

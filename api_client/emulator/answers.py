@@ -14,11 +14,14 @@ from pydantic import ValidationError
 from pydantic_core import to_json, to_jsonable_python
 from starlette.responses import Response
 
-S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
-
-def xml_answer(root: str, fields: Mapping[str, str]) -> Response:
-    return _xml(f'{root} xmlns="{S3_NAMESPACE}"', fields, 200)
+def xml_answer(
+    root: str, fields: Mapping[str, str], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
+    namespace = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"' if root != "Error" else ""
+    content = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root}{namespace}>{inner}</{root}>'
+    return Response(content, status_code=status, headers=headers, media_type="application/xml")
 
 
 def xml_fault(
@@ -30,15 +33,7 @@ def xml_fault(
     details: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an S3 error; ``details`` become additional elements."""
-    return _xml("Error", {"Code": code, "Message": message, **(details or {})}, status, headers)
-
-
-def _xml(
-    root: str, fields: Mapping[str, str], status: int, headers: Mapping[str, str] | None = None
-) -> Response:
-    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
-    content = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root}>{inner}</{root.partition(" ")[0]}>'
-    return Response(content, status_code=status, headers=headers, media_type="application/xml")
+    return xml_answer("Error", {"Code": code, "Message": message, **(details or {})}, status, headers)
 
 
 class JsonAnswer(Response):

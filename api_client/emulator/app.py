@@ -24,8 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.emulator.answers import ApiFault, fault_answer, xml_fault
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes import account, deployments, files, graphql, jobs, objects, sessions
-from api_client.emulator.routes.calls import served
+from api_client.emulator.routes import account, deploying, deployments, files, jobs
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 """The official command line turns ``http://localhost:8000`` into ``api.localhost``."""
@@ -33,7 +32,6 @@ LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
 """Paths that require the key. Uploads and presigned URLs carry their own credentials."""
 
-AUTH_SCHEMES = ("bearer", "api-key")
 
 Check = Callable[[str, Headers], Response | None]
 """Returns the refusal of a request with this path and these headers, or None."""
@@ -98,7 +96,7 @@ def require_key(key: str, path: str, headers: Headers) -> Response | None:
     scheme, _, sent_key = headers.get("authorization", "").partition(" ")
     if not scheme:
         problem = "an API key is required: Authorization: Bearer <key>"
-    elif scheme.lower() not in AUTH_SCHEMES:
+    elif scheme.lower() not in ("bearer", "api-key"):
         problem = "unknown authorization scheme; use Bearer or Api-Key"
     elif not hmac.compare_digest(sent_key.strip().encode(errors="replace"), key.encode()):
         problem = "invalid API key"
@@ -132,41 +130,28 @@ ErrorAnswer = Callable[[int, str], Response]
 
 
 def build_objects_app(platform: Platform) -> Starlette:
-    routes = [*files.FILES_ROUTES, *objects.READING_ROUTES]
-    return _app(platform, routes, [require_local_host, reject_second_credentials], _object_error)
-
-
-def _object_error(status: int, _message: str) -> Response:
-    return xml_fault(status, *OBJECT_ERRORS.get(status, OBJECT_ERRORS[405]))
+    return _app(
+        platform,
+        files.READING_ROUTES,
+        [require_local_host, reject_second_credentials],
+        lambda status, _: xml_fault(status, *OBJECT_ERRORS.get(status, OBJECT_ERRORS[405])),
+    )
 
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
     """Build the application for a platform. The caller starts and closes the platform."""
-    routes = [
-        *served(jobs.JOBS),
-        *served(sessions.SESSIONS),
-        *served(account.ACCOUNT),
-        *served(deployments.MODELS),
-        *served(graphql.GRAPHQL),
-        *served(objects.CREDENTIALS),
-        *jobs.DEPRECATED_ROUTES,
-        *account.OTHER_ROUTES,
-        *deployments.OTHER_ROUTES,
-        *graphql.OTHER_ROUTES,
-        *objects.OBJECTS_ROUTES,
-        *files.FILES_ROUTES,
-        *files.PAGES_ROUTES,
-    ]
-    return api_app(platform, routes, key=key)
+    modules = (account, deploying, deployments, files, jobs)
+    return api_app(platform, [route for module in modules for route in module.ROUTES], key=key)
 
 
 def api_app(platform: Platform, routes: list[Route], *, key: str) -> Starlette:
     """Build an application with these routes for clients that have the key."""
-    return _app(platform, routes, [require_local_host, partial(require_key, key)], _api_error)
-
-
-def _api_error(status: int, message: str) -> Response:
-    return fault_answer(ApiFault(status, FAULT_CODES.get(status, "ERROR"), message))
+    return _app(
+        platform,
+        routes,
+        [require_local_host, partial(require_key, key)],
+        lambda status, message: fault_answer(ApiFault(status, FAULT_CODES.get(status, "ERROR"), message)),
+    )
 
 
 def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answer: ErrorAnswer) -> Starlette:

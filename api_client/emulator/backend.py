@@ -96,7 +96,7 @@ class Backend(Protocol):
     def spec(self, job_id: str) -> Mapping[str, Any]:
         """Return the job spec as it was sent; a simulated job has none."""
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]: ...
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]: ...
 
     def log_is_complete(self, job_id: str) -> bool:
         """Return True if the job has ended and its last log line can be read."""

@@ -6,20 +6,9 @@ and limits are invented but realistic, so that the demo's costs add up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from api_client.models import InstanceType, InstanceTypePrice
 
 MIB_PER_GIB = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class GpuLimit:
-    """The organization's GPUs of one type: how many it owns (``baseline``) and may use (``limit``)."""
-
-    gpu_type: str
-    baseline: int
-    limit: int
 
 
 def _cpu_machine(cores: int, memory_gib: int) -> InstanceType:
@@ -71,12 +60,8 @@ PRICES: tuple[InstanceTypePrice, ...] = tuple(
 )
 """The same prices in the form of the prices route."""
 
-GPU_LIMITS: tuple[GpuLimit, ...] = (
-    GpuLimit("H100", baseline=64, limit=96),
-    GpuLimit("H200", baseline=32, limit=32),
-    GpuLimit("A10G", baseline=4, limit=8),
-    GpuLimit("L4", baseline=4, limit=8),
-)
+GPU_LIMITS = {"H100": (64, 96), "H200": (32, 32), "A10G": (4, 8), "L4": (4, 8)}
+"""The organization's GPUs by type: how many it owns (the baseline), and how many it may use."""
 
 
 def instance(name_or_id: str) -> InstanceType:

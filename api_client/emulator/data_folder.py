@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from api_client.errors import ApiClientError
 from api_client.files import (
     PRIVATE_FILE_MODE,
     PRIVATE_FOLDER_MODE,
@@ -38,11 +39,10 @@ def remove_tree(path: Path) -> None:
 LOCK_NAME = "lock"
 ADDRESS_NAME = "address.json"
 DATABASE_NAME = "emulator.db"
-KEY_BYTES = 24
 SIGNING_KEY_BYTES = 32
 
 
-class EmulatorStartError(Exception):
+class EmulatorStartError(ApiClientError):
     """The emulator cannot start here; the message says why and what to do."""
 
 
@@ -105,7 +105,7 @@ class DataFolder:
             self.key_path.read_bytes().strip().decode("ascii", "replace") if self.key_path.exists() else ""
         )
         usable_key = stored if stored.isascii() and stored.isprintable() else ""
-        key = given or usable_key or secrets.token_urlsafe(KEY_BYTES)
+        key = given or usable_key or secrets.token_urlsafe(24)
         if key != stored:
             write_private(self.key_path, f"{key}\n".encode())
         return key

@@ -16,9 +16,6 @@ from api_client.emulator.answers import first_problem, invalid
 from api_client.emulator.catalog import instance_for
 from api_client.models import InstanceType
 
-MAXIMUM_NODES = 64
-MILLICPU = 1000
-
 
 class _SpecPart(BaseModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
@@ -34,7 +31,7 @@ class _Accelerator(_SpecPart):
 
 
 class _Compute(_SpecPart):
-    node_count: int = Field(default=1, ge=1, le=MAXIMUM_NODES)
+    node_count: int = Field(default=1, ge=1, le=64)
     cpu_count: int = Field(default=1, ge=0)
     memory: str = "2Gi"
     accelerator: _Accelerator | None = None
@@ -94,7 +91,7 @@ def requested_instance(fields: Mapping[str, Any]) -> InstanceType:
     return InstanceType(
         id=f"local-{machine.lower().replace(':', '-')}-{request.cpu_count}",
         name=f"{machine} {request.cpu_count}x{request.memory}",
-        millicpu_limit=request.cpu_count * MILLICPU,
+        millicpu_limit=request.cpu_count * 1000,
         gpu_count=request.gpu_count,
         gpu_type=gpu_type,
     )

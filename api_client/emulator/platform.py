@@ -11,10 +11,9 @@ from api_client.clock import Clock
 from api_client.emulator.answers import invalid, not_found
 from api_client.emulator.backend import Backend
 from api_client.emulator.formats import new_id
-from api_client.emulator.job_spec import check_job_spec
+from api_client.emulator.job_spec import CheckedJobSpec, check_job_spec
 from api_client.emulator.presign import Signer
-from api_client.emulator.store.jobs import StoredProject
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredProject, Stores, new_sessions
 from api_client.models import (
     WAITING_STATUSES,
     JobStatus,
@@ -46,9 +45,6 @@ class JobRunner(Backend, Protocol):
 
     async def forget_project(self, project_id: str) -> None: ...
 
-    def limits_changed(self) -> None:
-        """Check again which jobs may start."""
-
 
 class Platform:
     """The object that all routes use. Reads are plain calls, safe from any thread; actions are coroutines.
@@ -73,14 +69,8 @@ class Platform:
         self.signer = signer
         self.clock = clock
         self.workspace_name = workspace_name
-        self._local = local
+        self.local = local
         self.backends: tuple[Backend, ...] = (local, *backends)
-
-    async def start(self) -> None:
-        await self._local.start()
-
-    async def close(self) -> None:
-        await self._local.close()
 
     # Reads
 
@@ -159,14 +149,14 @@ class Platform:
         for job in self.project_jobs(project_id):
             await self.delete_job(project_id, job.id)
         self.stores.projects.delete(project_id)
-        await self._local.forget_project(project_id)
+        await self.local.forget_project(project_id)
 
     async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
         project = self.stored_project(project_id)
         spec = check_job_spec(fields)
         job_id = new_id()
-        self.stores.sessions.open(job_id, spec, self.now())
-        job = await self._local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
+        self._open_sessions(job_id, spec)
+        job = await self.local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
         self.stores.projects.touch(project_id, self.now())
         return job
 
@@ -180,7 +170,7 @@ class Platform:
         new_job_id = new_id()
         backend = self.backend_of(job_id)
         if spec := backend.spec(job_id):
-            self.stores.sessions.open(new_job_id, check_job_spec(spec), self.now())
+            self._open_sessions(new_job_id, check_job_spec(spec))
         job = await backend.recreate(job_id, new_job_id)
         self.stores.projects.touch(project_id, self.now())
         return job
@@ -188,7 +178,7 @@ class Platform:
     async def delete_job(self, project_id: str, job_id: str) -> None:
         self.job(project_id, job_id)
         await self.backend_of(job_id).delete(job_id)
-        self.stores.sessions.forget(job_id)
+        self.stores.sessions.delete(job_id)
 
     async def update_job(self, project_id: str, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change priority or availability model; only waiting jobs can be changed."""
@@ -202,18 +192,17 @@ class Platform:
     async def preempt_job(self, job_id: str) -> TrainingJob:
         """Take the machine away from a local spot job; raise a 400 for any other job."""
         job = self.job_by_id(job_id)
-        if not self._local.owns(job_id):
+        if not self.local.owns(job_id):
             raise invalid("only jobs that run on this machine can be preempted; this one is simulated")
         if (job.availability_model or "").lower() != SPOT:
             raise invalid("only spot jobs can be preempted; this one is dedicated")
         if job.current_status not in HOLDING_STATUSES:
             raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
-        return await self._local.preempt(job_id)
+        return await self.local.preempt(job_id)
 
-    def set_gpu_limit(self, team: Team, gpu_type: str, max_gpus: int) -> None:
-        """Limit a team's GPUs of one type and start the jobs that now fit."""
-        self.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, self.now())
-        self._local.limits_changed()
+    def _open_sessions(self, job_id: str, spec: CheckedJobSpec) -> None:
+        if sessions := new_sessions(job_id, spec, self.now()):
+            self.stores.sessions.put(job_id, sessions)
 
     def _project(self, stored: StoredProject, latest: TrainingJob | None) -> TrainingProject:
         team = self.stores.teams.get(stored.team_id)

@@ -10,10 +10,6 @@ from urllib.parse import urlencode
 PRESIGNED_LIFETIME_S = 900
 """Lifetime of a presigned URL. The platform publishes no figure ("short-lived")."""
 
-UPLOAD_LIFETIME_S = 6 * 3600
-"""Lifetime of upload credentials: long enough for the largest archive."""
-
-LONGEST_TIME_DIGITS = 18
 
 EXPIRES_PARAMETER = "X-Emulator-Expires"
 SIGNATURE_PARAMETER = "X-Emulator-Signature"
@@ -32,26 +28,23 @@ class Signer:
         query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
         return f"{quoted_path}?{urlencode(query)}"
 
-    def presigned_is_ours(self, quoted_path: str, expires: str, signature: str) -> bool:
-        """Return True if the signature is ours and covers this path, even if it has expired."""
-        return self._holds("GET", quoted_path, expires, signature)
-
     def upload_token(self, object_name: str, *, now_s: float) -> str:
         """Return a session token that lets its holder read and write one object until it expires."""
-        expires = int(now_s) + UPLOAD_LIFETIME_S
+        expires = int(now_s) + 6 * 3600  # long enough for the largest archive
         return f"{expires}.{self._sign('PUT', object_name, expires)}"
 
     def upload_token_is_valid(self, object_name: str, token: str, *, now_s: float) -> bool:
         """Return True if the token is ours, covers this object and has not expired."""
         expires, _, signature = token.partition(".")
-        return self._holds("PUT", object_name, expires, signature) and int(expires) >= now_s
+        return self.is_ours("PUT", object_name, expires, signature) and int(expires) >= now_s
 
     def _sign(self, purpose: str, subject: str, expires: int) -> str:
         text = f"{purpose}\n{subject}\n{expires}".encode(errors="surrogateescape")
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
 
-    def _holds(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
-        if not (expires.isascii() and expires.isdigit() and len(expires) <= LONGEST_TIME_DIGITS):
+    def is_ours(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
+        """Return True if the signature is ours and covers this purpose and path, even if it has expired."""
+        if not (expires.isascii() and expires.isdigit() and len(expires) <= 18):
             return False
         expected = self._sign(purpose, subject, int(expires))
         return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))

@@ -18,16 +18,10 @@ from typing import Any, Self
 import psutil
 
 from api_client.emulator.data_folder import published_address, remove_tree, running_address
-
-READY_TIMEOUT_S = 30.0
-TERM_TIMEOUT_S = 6.0
-STOP_TIMEOUT_S = 15.0
-POLL_EVERY_S, READY_POLL_S = 0.1, 0.02
-OWN_VARIABLES_PREFIX = "BASETEN_"
-LARGEST_REASON = 2000
+from api_client.errors import ApiClientError
 
 
-class EmulatorFailed(Exception):
+class EmulatorFailed(ApiClientError):
     """The child process failed to start; the message includes its own error output."""
 
 
@@ -111,7 +105,7 @@ class EmulatorChild:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            process.wait(TERM_TIMEOUT_S)
+            process.wait(6.0)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -150,15 +144,15 @@ class _Process:
 
     def address(self) -> dict[str, Any]:
         """Wait for the address; raise ``EmulatorFailed`` with the emulator's own error output."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        deadline = time.monotonic() + 30.0
         while self.popen.poll() is None and time.monotonic() < deadline:
             address = published_address(self._data_dir)
             if address is not None and address["pid"] == self.popen.pid:
                 return address
-            time.sleep(READY_POLL_S)
+            time.sleep(0.02)
         self._errors.seek(0)
         if message := self._errors.read().decode(errors="replace").strip():
-            raise EmulatorFailed(f"the emulator did not start: {message[-LARGEST_REASON:]}")
+            raise EmulatorFailed(f"the emulator did not start: {message[-2000:]}")
         if self.popen.returncode is None:
             raise EmulatorFailed("the emulator did not respond in time")
         raise EmulatorFailed(f"the emulator exited with code {self.popen.returncode} during startup")
@@ -173,9 +167,7 @@ def child_environment() -> dict[str, str]:
     Jobs must not find an API key there. ``PYTHONPATH`` makes the child import this very package, however
     this process found it. Together with ``-P`` nothing is imported from the working directory.
     """
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES_PREFIX)
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BASETEN_")}
     root = str(Path(__file__).resolve().parents[2])
     inherited = environment.get("PYTHONPATH")
     environment["PYTHONPATH"] = root if not inherited else root + os.pathsep + inherited
@@ -218,12 +210,12 @@ def stop_running(data_dir: Path) -> bool:
     try:
         process = psutil.Process(int(address["pid"]))
         process.terminate()
-        deadline = time.monotonic() + STOP_TIMEOUT_S
+        deadline = time.monotonic() + 15.0
         # A zombie has exited: it stays in the list as long as the dashboard that started it runs.
         while process.status() != psutil.STATUS_ZOMBIE:
             if time.monotonic() > deadline:
                 raise EmulatorFailed(f"the emulator (process {process.pid}) does not stop")
-            time.sleep(POLL_EVERY_S)
+            time.sleep(0.1)
     except psutil.NoSuchProcess:
         pass
     except psutil.AccessDenied:

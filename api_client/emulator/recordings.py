@@ -28,12 +28,11 @@ from api_client.emulator.backend import LogQuery, StoredFile, default_step_s
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import Signer
 from api_client.emulator.routes.calls import MS_PER_S, Call, read_log_query, served
-from api_client.emulator.routes.files import FILES_ROUTES
+from api_client.emulator.routes.files import READING_ROUTES
 from api_client.emulator.routes.jobs import JOBS
 from api_client.emulator.server import LOOPBACK, EmulatorServer, listen
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.jobs import StoredProject
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredProject, Stores
 from api_client.errors import NOT_RECORDED
 from api_client.models import (
     CachedFile,
@@ -50,10 +49,6 @@ from api_client.recordings.playback import MEMORY_BYTES, Playback
 from api_client.recordings.processes import start
 from api_client.recordings.reading import CHECKPOINTS, Recording
 from api_client.routes import JOB_LOGS, JOB_QUEUE
-
-DEFAULT_METRICS_S = 3_600
-START_S = 10.0
-"""Maximum time for the server to start."""
 
 
 class RecordedJobs:
@@ -78,19 +73,19 @@ class RecordedJobs:
     def spec(self, job_id: str) -> Mapping[str, Any]:
         return {}
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        return self.log_page(job_id, wanted)[0]
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
+        return self.log_page(job_id, query)[0]
 
-    def log_page(self, job_id: str, wanted: LogQuery) -> tuple[list[LogRecord], list[LogGap]]:
+    def log_page(self, job_id: str, query: LogQuery) -> tuple[list[LogRecord], list[LogGap]]:
         recording = self._recordings[job_id]
         now_ns = recording.now_ns(self._clock.now())
         return recording.log.select(
-            wanted.start_ns,
-            wanted.end_ns,
+            query.start_ns,
+            query.end_ns,
             now_ns=now_ns,
-            limit=wanted.limit,
-            newest_first=wanted.direction == "desc",
-            levels=wanted.levels,
+            limit=query.limit,
+            newest_first=query.direction == "desc",
+            levels=query.levels,
         )
 
     def log_is_complete(self, job_id: str) -> bool:
@@ -104,7 +99,7 @@ class RecordedJobs:
         now_s, begin_s = self._clock.now().timestamp(), recording.begin.timestamp()
         end_s = now_s if end_s is None else min(end_s, now_s)
         if start_s is None:
-            start_s = begin_s if job.is_finished else end_s - DEFAULT_METRICS_S
+            start_s = begin_s if job.is_finished else end_s - 3_600
         start_s = max(start_s, begin_s)
         step_s = step_s or default_step_s(max(end_s - start_s, 0.0))
         return recording.metrics.select(
@@ -140,9 +135,6 @@ class RecordedJobs:
     async def close(self) -> None:
         """The caller closes the recordings."""
 
-    def limits_changed(self) -> None:
-        """No job waits."""
-
 
 def _refuse(_: object = None) -> NoReturn:
     raise ApiFault(403, "READ_ONLY", "this is a recording: nothing in it can be changed")
@@ -174,7 +166,7 @@ def recording_app(
 ) -> Starlette:
     """Return the application; the projects are in the database, and nothing is written to the folder."""
     jobs = RecordedJobs(recordings, clock)
-    stores = Stores.open(database, folder)
+    stores = Stores(database, folder)
     for recording in recordings:
         project = recording.project
         team = stores.teams.ensure(project.team_name or "Recording", recording.begin)
@@ -206,7 +198,7 @@ def recording_app(
     reads = {route: answer for route, answer in JOBS.items() if not route.is_change}
     routes = [
         *served(reads | {JOB_LOGS: logs, JOB_QUEUE: queue_context}),
-        *FILES_ROUTES,
+        *READING_ROUTES,
         Route("/{path:path}", _refuse, methods=["POST", "PUT", "PATCH", "DELETE"]),
         Route("/{path:path}", _not_recorded),
     ]
@@ -234,7 +226,7 @@ def serve_recordings(recordings: Sequence[Recording], clock: Playback) -> Iterat
             target=lambda: asyncio.run(server.serve(sockets=[listener])), name="recording", daemon=True
         )
         thread.start()
-        started.wait(START_S)
+        started.wait(10.0)
         try:
             yield ServedRecordings(f"http://{LOOPBACK}:{listener.getsockname()[1]}", key, clock)
         finally:

@@ -1,4 +1,7 @@
-"""The emulator's server process: it serves until it is stopped or its parent process ends."""
+"""The emulator's server process: it serves a world until it is stopped or its parent process ends.
+
+There are two worlds: the demo (simulated jobs and a real one) and an empty workspace.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,28 +21,73 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from api_client.clock import SystemClock
+from api_client.clock import Clock, SystemClock
 from api_client.emulator.app import build_app, build_objects_app
+from api_client.emulator.backend import Backend
 from api_client.emulator.data_folder import DataFolder, EmulatorStartError, remove_tree, usable
-from api_client.emulator.fleet.world import DemoScript
+from api_client.emulator.demo_job import demo_job_spec
+from api_client.emulator.fleet.backend import FleetBackend
+from api_client.emulator.fleet.clock import open_sim_clock
+from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript
+from api_client.emulator.platform import Platform
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
+from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.database import Database
-from api_client.emulator.world import create_world, start_real_job
+from api_client.emulator.store.stores import Stores
 from api_client.listening import ConnectionLimit
 
 LOOPBACK = "127.0.0.1"
-DEFAULT_PORT = 8765
 KEEP_ALIVE_S = 75.0
 """Time for the head of the next request, and for a client to read of its response.
 
 Longer than the poll interval of any client, so that a poll never meets a closing connection.
 """
 
-GRACE_FOR_REQUESTS_S = 1
-SHUTDOWN_DEADLINE_S = 10.0
-"""A shutdown that hangs is aborted after this long; the supervisors then end the jobs."""
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+WORLDS = ("demo", "empty")
+"""``demo``: simulated jobs of a whole team and one real job. ``empty``: only submitted jobs."""
+
+
+async def start_real_job(platform: Platform) -> None:
+    """Start the demo's real job when this world is first served; a deleted one is not recreated."""
+    team = platform.stores.teams.default()
+    if not platform.stores.projects.was_named("digits", team.id):
+        project = platform.upsert_project("digits", team)
+        await platform.create_job(project.id, demo_job_spec())
+
+
+def create_world(
+    kind: str,
+    *,
+    database: Database,
+    data_dir: Path,
+    signer: Signer,
+    clock: Clock,
+    speed: float,
+    script: DemoScript | None = None,
+) -> Platform:
+    """Create the world of this kind from the data folder.
+
+    ``speed`` applies to the simulated jobs; ``script`` replaces those of the demo world.
+    """
+    stores = Stores(database, data_dir)
+    team = stores.teams.ensure("Research", clock.now())
+    simulated: list[Backend] = []
+    if kind == "demo":
+        sim_clock = open_sim_clock(database, now=clock.now(), speed=speed)
+        fleet = FleetBackend(database, sim_clock=sim_clock, now=clock.now, script=script or DEMO_SCRIPT)
+        for project in fleet.stored_projects(team.id):
+            stores.projects.add(project)
+        simulated.append(fleet)
+    return Platform(
+        stores=stores,
+        data_dir=data_dir,
+        signer=signer,
+        clock=clock,
+        local=LocalBackend(stores, data_dir, clock),
+        backends=simulated,
+        workspace_name={"demo": "Demo (emulator)", "empty": "Emulator"}[kind],
+    )
 
 
 @dataclass(frozen=True)
@@ -81,7 +129,7 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
     """
     folder = DataFolder(options.data_dir)
     try:
-        listener = listen(DEFAULT_PORT if options.port is None else options.port)
+        listener = listen(8765 if options.port is None else options.port)
         with listener, listen(0) as objects_listener, _logging_to(folder.log_path):
             asyncio.run(_serve(options, folder, listener, objects_listener, on_ready))
     finally:
@@ -117,7 +165,7 @@ async def _serve(
     with usable(folder.path):
         key, signing_key = folder.api_key(options.key), folder.signing_key()
         database = Database(folder.database_path)
-    try:
+    with closing(database):
         with usable(folder.path):
             platform = create_world(
                 options.world,
@@ -145,20 +193,17 @@ async def _serve(
         server = EmulatorServer(build_app(platform, key=key), on_started=announce)
         objects_server = EmulatorServer(build_objects_app(platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
-            with usable(folder.path):
-                await platform.start()
             try:
-                if options.world == "demo":
-                    with usable(folder.path):
+                with usable(folder.path):
+                    await platform.local.start()
+                    if options.world == "demo":
                         await start_real_job(platform)
                 objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
                 await server.serve(sockets=[listener])
                 objects_server.should_exit = True
                 await objects
             finally:
-                await platform.close()
-    finally:
-        database.close()
+                await platform.local.close()
 
 
 class HeadTimedProtocol(H11Protocol):
@@ -200,7 +245,7 @@ class EmulatorServer(uvicorn.Server):
                 server_header=False,
                 backlog=limit.connections,
                 timeout_keep_alive=keep_alive_s,  # type: ignore[arg-type]  # seconds may be a fraction
-                timeout_graceful_shutdown=GRACE_FOR_REQUESTS_S,
+                timeout_graceful_shutdown=1,
             )
         )
         self._on_started = on_started
@@ -220,7 +265,8 @@ class EmulatorServer(uvicorn.Server):
 def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
     """Stop the server on a signal or at the end of the lifeline, within the ``with`` block."""
     loop = asyncio.get_running_loop()
-    deadline = threading.Timer(SHUTDOWN_DEADLINE_S, os._exit, args=(1,))
+    # A shutdown that hangs is aborted after this long; the supervisors then end the jobs.
+    deadline = threading.Timer(10.0, os._exit, args=(1,))
     deadline.daemon = True
 
     def end() -> None:
@@ -257,7 +303,7 @@ def _logging_to(path: Path) -> Iterator[None]:
     """
     with usable(path.parent):
         handler = LogFile(path)
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     handler.setLevel(logging.WARNING)
     root = logging.getLogger()
     root.addHandler(handler)

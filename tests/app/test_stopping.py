@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 
 import pytest
+from textual.widgets import Input
 
 from support.dashboard import job_view, opened, text_of
 from support.deploying_server import DeployingServer, listed_checkpoint
 from support.fake_baseten import Answer, ReceivedRequest
-from support.fake_runs import iso, live_run
+from support.fake_runs import STEADY, iso, live_run
 from support.remotes import remote_of
 from support.waiting import to_screen, until
 from support.worlds import run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import HealthFinding
 from tui.app import BtTuiApp
-from tui.screens.dialogs import ConfirmScreen, StopScreen
+from tui.screens.dialogs import ConfirmScreen, StopRulesScreen, StopScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
@@ -34,7 +35,7 @@ async def test_a_stalled_run_may_never_save_again() -> None:
 async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.app.job_changes.LIST_TIMEOUT_S", 60.0)
+    monkeypatch.setattr("tui.readers.unsaved.PATIENCE_S", 60.0)
     with DeployingServer() as server:
         server.jobs, now_s = [], time.time()
         live_run(server, "job1")
@@ -62,22 +63,52 @@ async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
             assert "since checkpoint-6, ≈ $" in text_of(app)
             assert "due in about" in text_of(app)
             await pilot.press("c")
-            await until(pilot, lambda: "stops after next checkpoint" in text_of(app))
+            await until(pilot, lambda: "■ stops after next checkpoint" in text_of(app))
             await to_screen(pilot, HomeScreen, "escape")
             await until(pilot, lambda: "●■ job1" in text_of(app))
             await to_screen(pilot, JobScreen, "enter")
 
             await to_screen(pilot, ConfirmScreen, "q")
-            assert "1 job stops after the next checkpoint" in text_of(app)
+            assert "1 job is to be stopped later" in text_of(app)
             await to_screen(pilot, JobScreen, "n")
             await to_screen(pilot, StopScreen, "s")
-            assert "After next checkpoint" not in text_of(app)
+            assert "After checkpoint" not in text_of(app)
             await to_screen(pilot, JobScreen, "escape")
-            assert "stops after next checkpoint" in text_of(app)
+            assert "■ stops after next checkpoint" in text_of(app)
             await to_screen(pilot, StopScreen, "s")
             await to_screen(pilot, JobScreen, "n")
-            assert "stops after next checkpoint" not in text_of(app)
+            assert "■ stops after next checkpoint" not in text_of(app)
 
             await to_screen(pilot, StopScreen, "s")
             await pilot.press("y")
             await until(pilot, lambda: "STOPPED" in text_of(app))
+
+
+@pytest.mark.proves("docs/guard.md", "In the dashboard")
+async def test_job_is_stopped_on_conditions_while_the_dashboard_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.guard.watch.POLL_EVERY_S", 0.2)
+    with DeployingServer() as server:
+        server.jobs, stops = [], list[int]()
+        live_run(server, "job1", [*STEADY, *["nan"] * 60])
+
+        def stop(_asked: ReceivedRequest) -> Answer:
+            stops.append(1)
+            server.jobs[0] |= {"current_status": "TRAINING_JOB_STOPPED"}
+            return Answer(body={"training_job": server.jobs[0]})
+
+        server.on("POST", ".*/jobs/job1/stop", stop)
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=(120, 30), notifications=True) as pilot:
+            await until(pilot, lambda: "job1" in text_of(app))
+            await to_screen(pilot, StopScreen, "s")
+            await to_screen(pilot, StopRulesScreen, "w")
+            await pilot.press(*"later", "enter")
+            await until(pilot, lambda: "no finding of docs/health.md" in " ".join(text_of(app).split()))
+            app.screen.query_one(Input).value = "stalled loss-not-finite 900usd"
+            await to_screen(pilot, HomeScreen, "enter")
+            await until(pilot, lambda: "stops on loss-not-finite, stalled" in text_of(app))
+            await until(pilot, lambda: any("loss is NaN" in each.message for each in app._notifications))
+            await until(pilot, lambda: "stopped" in text_of(app) and not app.stopping)
+    assert len(stops) == 1

@@ -114,7 +114,7 @@ async def test_keys_wait_for_a_dialog_and_are_dropped_when_it_takes_too_long(
     view: Callable[[], Dashboard], key: str, in_time: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr("tui.app.job_changes.JobStopper._unsaved", lambda *_of: lost)
+    monkeypatch.setattr("tui.app.stopping.JobStopper._unsaved", lambda *_of: lost)
     monkeypatch.setattr("tui.app.typed_keys.LONGEST_WAIT_S", 60.0)
     app, asked = view(), Heard(BatchRequested)
     async with opened(app, SIZE, message_hook=asked) as pilot:

@@ -64,7 +64,7 @@ def pipe_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 @pytest.fixture
 def typed(pipe_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Make a line what somebody at a terminal answers."""
-    for module in ("support.terminal", "jobs.push"):
+    for module in ("support.terminal", "jobs.push", "jobs.stop"):
         monkeypatch.setattr(f"tui.commands.{module}.can_ask", lambda: True)
     return lambda answer: pipe_in(f"{answer}\n")
 

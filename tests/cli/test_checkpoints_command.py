@@ -197,7 +197,7 @@ def test_urls_are_written_as_the_official_file(cli: RunCli, saved: FakeBaseten, 
     assert result.code == 0
     (path,) = tmp_path.glob("*.json")
     assert result.out.strip() == str(path)
-    assert path.name == "_my-project_job1_checkpoints.json"
+    assert path.name == "%2Fmy-project_job1_checkpoints.json"
     assert path.stat().st_mode & 0o077 == 0
     document = json.loads(path.read_text())
     assert set(document) == {"timestamp", "job", "checkpoint_artifacts"}

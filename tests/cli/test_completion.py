@@ -64,7 +64,7 @@ def test_jobs_and_projects_are_those_of_the_server_and_none_twice(tab: Tab, base
         "bt-tui compare abc1 ab",
         "bt-tui jobs --project ",
         "bt-tui view --project-id ",
-    ) == [["abc1", "abd2", "xyz3"], ["abd2"], ["abd2"], ["llama-sft", "p2"], ["p1", "p2"]]
+    ) == [["abc1", "abd2", "xyz3"], ["abd2"], ["abd2"], ["llama-sft", "p2"], ["llama-sft", "p2"]]
     assert len(baseten.asked) == 2  # the rest is remembered
 
 
@@ -80,9 +80,9 @@ def test_a_server_that_does_not_answer_is_not_waited_for(tab: Tab, baseten: Any,
     (kept,) = tmp_path.rglob("completion-*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     tables = json.loads(kept.read_text())
-    assert tables["jobs"]["words"] == [["abc1", "llama"]]
+    assert tables["answers"]["jobs"]["words"] == [["abc1", "llama"]]
     assert baseten.key not in kept.read_text()
-    tables["jobs"]["asked_s"] -= 3600
+    tables["answers"]["jobs"]["asked_s"] -= 3600
     kept.write_text(json.dumps(tables))
     baseten.on("POST", ".*", Answer(hangs=True))
     assert tab("bt-tui job ") == [["abc1"]]

@@ -1,4 +1,4 @@
-"""``bt-tui delete``: what it asks, what it deletes, and what it leaves alone."""
+"""``bt-tui delete`` and ``stop``: what they ask, what they change, and what they leave alone."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import pytest
 
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, project
+from support.fake_runs import live_run
 
 NO_TERMINAL = "no terminal to ask on; give --yes"
 
@@ -75,5 +76,26 @@ def test_one_that_cannot_be_deleted_does_not_keep_the_others(cli: RunCli, accoun
     account.on("DELETE", ".*/jobs/ended", Answer({"message": "bad gateway"}, status=502))
     result = cli("delete", "ended", "stopped", "--yes", "-o", "json")
     assert result.code == 8
-    assert "job ended may not have been deleted: " in result.err
+    assert "job ended (day) may not have been deleted: " in result.err
     assert [each["id"] for each in result.json] == ["stopped"]
+
+
+def test_stop_shows_what_is_lost_and_asks_only_at_a_terminal(
+    cli: RunCli, baseten: FakeBaseten, typed: Callable[[str], None]
+) -> None:
+    live_run(baseten, "runs")
+    baseten.on("GET", ".*/checkpoints", Answer({"checkpoints": []}))
+    stops: list[str] = []
+
+    def stop(request: ReceivedRequest) -> Answer:
+        stops.append(request.path)
+        return Answer({"training_job": baseten.jobs[-1] | {"current_status": "TRAINING_JOB_STOPPED"}})
+
+    baseten.on("POST", ".*/jobs/runs/stop", stop)
+    typed("n")
+    refused = cli("stop runs")
+    assert (refused.code, stops) == (130, [])
+    assert "Unsaved work: 1h" in refused.err and "stop runs? [y/N]: " in refused.err
+    assert (cli("stop runs --yes").code, len(stops)) == (0, 1)
+    typed("y")
+    assert (cli("stop runs").code, len(stops)) == (0, 2)

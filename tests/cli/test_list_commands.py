@@ -52,6 +52,29 @@ def test_job_names_the_state_of_its_checkpoint_upload(cli: RunCli, baseten: Fake
     ]
 
 
+def test_job_is_found_by_id_name_or_unique_beginning(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.jobs = [
+        job("abc1", name="llama-sft"),
+        job("abc2", "RUNNING", name="llama-dpo"),
+        job("llama-sft2", name="x"),
+    ]
+    for typed, job_id in (
+        ("abc1", "abc1"),
+        ("llama-sft", "abc1"),
+        ("llama-d", "abc2"),
+        ("llama-sft2", "llama-sft2"),
+    ):
+        assert cli(f"job {typed} -o json").json["id"] == job_id
+    several, none = cli("job abc"), cli("job bert")
+    assert (several.code, none.code) == (2, 7)
+    assert (
+        "2 jobs begin with 'abc'; give an id: " in several.err and "abc2 (llama-dpo, running)" in several.err
+    )
+    baseten.jobs.append(job("abc3", name="llama-sft"))
+    assert "2 jobs are named 'llama-sft'" in cli("stop llama-sft").err
+    assert cli("wait abc2 --until running -o json").json[0]["id"] == "abc2"
+
+
 def test_jobs_of_some_statuses_or_of_a_project(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.projects = [project(), project("proj2", "whisper")]
     of_other = {"training_project_id": "proj2"}

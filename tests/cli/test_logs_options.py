@@ -35,7 +35,7 @@ def filled(baseten: FakeBaseten) -> FakeBaseten:
 
 @pytest.fixture
 def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.commands.logs.waiting.INTERVAL_S", 0.01)
+    monkeypatch.setattr("tui.commands.logs.command.WAITING_INTERVAL_S", 0.01)
     for name in ("job_poller.JOB_INTERVAL_S", "follow.BUSY_INTERVAL_S", "follow.QUIET_INTERVAL_S"):
         monkeypatch.setattr(f"api_client.streams.{name}", 0.01)
 

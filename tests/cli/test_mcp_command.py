@@ -120,7 +120,7 @@ async def test_client_refuses_changes_whatever_a_tool_would_do(
     baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tui.cli import cli as program
-    from tui.commands.agents.tools import Tools
+    from tui.commands.agents.command import Tools
     from tui.commands.support.exit_codes import CommandFailed
     from tui.commands.support.options import CommandSettings
 

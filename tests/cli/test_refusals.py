@@ -79,7 +79,7 @@ def test_wrong_usage_asks_and_writes_nothing(cli: RunCli, tmp_path: Path, words:
     assert list(tmp_path.iterdir()) == []
 
 
-NODES = "job wide has no node {!r} (it has: node-0 to node-4)"
+NODES = "job wide has no node {!r} (it has: node-0, node-1, node-2, node-3, node-4)"
 PROJECTS = "no project 'nope' (known: llama-sft, whisper)"
 UNKNOWN = [
     ("job nope", "nope"),
@@ -91,7 +91,7 @@ UNKNOWN = [
     ("cache summarize nope", PROJECTS),
     (f"{GIVEN} L4 --yes --project-id nope", PROJECTS),
     ("logs wide --project whisper", "not in project 'whisper'"),
-    ("progress wide --stream node-7", "no stream 'node-7' (it has: node-0 to node-4)"),
+    ("progress wide --stream node-7", "no stream 'node-7' (it has: node-0, node-1, node-2, node-3, node-4)"),
 ]
 
 

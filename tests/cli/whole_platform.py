@@ -91,7 +91,7 @@ def furnish_deployments(served: Served, created: datetime) -> None:
     )
     (team,) = served.platform.stores.teams.all()
     model = StoredModel("model001", team.id, "tuned\x1b[31m\nmodel", created, deployments, 4)
-    served.platform.stores.deployments.put(model)
+    served.platform.stores.deployments.models.put(model.id, model)
 
 
 @contextmanager

@@ -278,7 +278,7 @@ def test_a_deployment_walks_through_its_stages(one: Deployment, served: Served) 
     assert one.status == "BUILDING"
 
 
-def test_the_log_by_window_direction_and_filters(one: Deployment, http: httpx.Client, served: Served) -> None:
+def test_the_log_by_window_and_direction(one: Deployment, http: httpx.Client, served: Served) -> None:
     later(served, 60)
 
     def read(**fields: Any) -> list[str]:
@@ -292,16 +292,12 @@ def test_the_log_by_window_direction_and_filters(one: Deployment, http: httpx.Cl
     seam_ms = NOW_MS + 4000
     assert seam_ms * 1_000_000 in stamps
     assert read(end_epoch_millis=seam_ms) + read(start_epoch_millis=seam_ms) == messages
-    (replica,) = {line.replica for line in one.logs()} - {None}
-    assert 0 < len(read(replica=replica)) < len(messages)
-    assert read(component="chainlet") == read(request_id="r") == read(min_level="ERROR") == []
-    assert read(search_pattern="^Build.*d$") == read(includes=["Build", "finished"]) == ["Build finished"]
-    assert "Build finished" not in read(excludes=["finished", "nothing"])
-    posted = one.ask("post_models_deployments_logs", includes=["Build", "finished"]).logs
-    assert [line.message for line in posted] == ["Build finished"]
-    for wrong in ({"search_pattern": "("}, {"search_pattern": "a" * 257}, {"limit": "0"}):
-        assert http.get(f"{one.path}/logs", params=wrong).status_code == 400
-    assert http.post(f"{one.path}/logs", json={"includes": ["a"] * 9}).status_code == 400
+    assert len({line.replica for line in one.logs()} - {None}) == 1
+    assert read(min_level="ERROR") == []
+    assert [line.message for line in one.ask("post_models_deployments_logs", limit=1).logs] == messages[-1:]
+    assert http.get(f"{one.path}/logs", params={"limit": "0"}).status_code == 400
+    refused = http.post(f"{one.path}/logs", json={"includes": ["Build"]})
+    assert (refused.status_code, refused.json()["code"]) == (501, "NOT_IMPLEMENTED"), "never the whole log"
 
 
 def test_a_missing_secret_is_in_the_log_by_name(make: Any, official: Any, served: Served) -> None:
@@ -351,10 +347,10 @@ def test_a_deployment_is_stopped_and_started_again(one: Deployment, served: Serv
     assert (stopped.success, stopped.no_op, one.status) == (True, False, "DEACTIVATING")
     later(served, 70)
     assert (one.status, one.act("deactivate").no_op) == ("INACTIVE", True)
-    assert (one.act("activate").no_op, one.status) == (False, "DEPLOYING")
+    assert (one.act("activate").no_op, one.status) == (False, "BUILDING")
     later(served, 90)
     assert one.status == "ACTIVE"
-    assert before < len(one.logs(end_epoch_millis=None)) < 2 * before  # the second start builds nothing
+    assert len(one.logs(end_epoch_millis=None)) == 2 * before
     assert not one.act("retry").retried
     newest, first = one.startups()
     assert newest.started_at_epoch_millis > first.started_at_epoch_millis

@@ -258,20 +258,17 @@ def test_a_spot_job_is_preempted_on_request(lab: EmulatorChild, client: httpx.Cl
 
 
 @pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
-def test_a_team_limit_makes_jobs_wait_and_raising_it_lets_them_start(client: httpx.Client) -> None:
-    team = client.get("/v1/teams").json()["teams"][0]
-    limit = {"team_id": team["id"], "gpu_type": "H100", "max_gpus": 1}
-    assert client.patch("/v1/training/capacity", json=limit).status_code == 200
-    gpu = {"accelerator": {"accelerator": "H100", "count": 1}}
-    first, second, third = (
-        submit(client, name, "sleep 1000", **gpu) for name in ("first", "second", "third")
-    )
-    eventually(has_status(client, first, "RUNNING"))
-    assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
-    assert client.patch(third, json={"priority": 7}).json()["training_job"]["priority"] == 7
-    assert client.patch(first, json={"priority": 7}).status_code == 400
-    client.patch("/v1/training/capacity", json={**limit, "max_gpus": 2})
-    eventually(has_status(client, third, "RUNNING"))
-    assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
-    context = client.get(f"/v1/training/jobs/{second.rpartition('/')[2]}/queue_context").json()
-    assert [job["training_job_name"] for job in context["active_at_submit"]] == ["first"]
+def test_jobs_wait_for_nodes_and_a_priority_reorders_them() -> None:
+    with EmulatorChild(world="empty") as child, client_of(child) as client:
+        first, second, third = (
+            submit(client, name, "sleep 1000", node_count=8) for name in ("first", "second", "third")
+        )
+        eventually(has_status(client, first, "RUNNING"))
+        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
+        assert client.patch(third, json={"priority": 7}).json()["training_job"]["priority"] == 7
+        assert client.patch(first, json={"priority": 7}).status_code == 400
+        assert client.post(f"{first}/stop").status_code == 200
+        eventually(has_status(client, third, "RUNNING"))
+        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
+        context = client.get(f"/v1/training/jobs/{second.rpartition('/')[2]}/queue_context").json()
+        assert [job["training_job_name"] for job in context["active_at_submit"]] == ["first"]

@@ -17,6 +17,7 @@ import unicodedata
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,14 @@ from tui.analysis.export import ExportTable
 from tui.app.downloads import quit_question
 from tui.forms.deployment import ALL_QUESTIONS
 from tui.forms.review import REVIEW
+from tui.guard.conditions import read_rules
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import (
     ConfirmScreen,
     DownloadFolderScreen,
     ExportScreen,
     FileConflictScreen,
+    StopRulesScreen,
     StopScreen,
 )
 from tui.screens.home.screen import HomeScreen
@@ -104,12 +107,14 @@ def question(step: str) -> Go:
     return go
 
 
+READ = partial(read_rules, now=datetime(2026, 3, 1, tzinfo=UTC))
 TABLE = ExportTable("jobs", ("name",), (("a",),))
 DIALOGS: dict[str, Go] = {
     "quit": pushed(partial(quit_question, 1, 1)),
     "confirm": pushed(partial(ConfirmScreen, "Stop it?", "It ends.", "Stop")),
-    "stop": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=False)),
-    "stop later": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=True)),
+    "stop": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=False, read=READ)),
+    "stop later": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=True, read=READ)),
+    "stop when": pushed(partial(StopRulesScreen, "Stop it?", READ)),
     "folder": pushed(partial(DownloadFolderScreen, "it", "1 KiB", Path("down"), lambda _folder: "")),
     "export": pushed(partial(ExportScreen, "jobs", [TABLE], Path("jobs.csv"))),
     "conflict": pushed(partial(FileConflictScreen, "down", ["a", "b"])),

@@ -98,15 +98,15 @@ class FakeBackend:
     def spec(self, job_id: str) -> Mapping[str, Any]:
         return self.spec_by_id.get(job_id, {})
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
         found = [
             line
             for line in self.lines.get(job_id, [])
-            if wanted.start_ns <= int(line["timestamp"]) < wanted.end_ns
-            and (wanted.levels is None or line.get("level") in wanted.levels)
+            if query.start_ns <= int(line["timestamp"]) < query.end_ns
+            and (query.levels is None or line.get("level") in query.levels)
         ]
-        ordered = sorted(found, key=lambda line: int(line["timestamp"]), reverse=wanted.direction == "desc")
-        return ordered[: wanted.limit]
+        ordered = sorted(found, key=lambda line: int(line["timestamp"]), reverse=query.direction == "desc")
+        return ordered[: query.limit]
 
     def log_is_complete(self, job_id: str) -> bool:
         return self.by_id[job_id].is_finished
@@ -174,9 +174,6 @@ class FakeBackend:
 
     async def forget_project(self, project_id: str) -> None:
         self.caches.pop(project_id, None)
-
-    def limits_changed(self) -> None:
-        """Nobody waits here."""
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         self.by_id[job_id] = self.by_id[job_id].model_copy(update=dict(changes))

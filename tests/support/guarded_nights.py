@@ -13,13 +13,12 @@ from typing import Any
 
 from api_client.client import TrainingClient
 from api_client.emulator.app import build_app
-from api_client.emulator.fleet.demo_jobs import RUNNING_JOBS
 from api_client.emulator.fleet.plans import End, JobPlan
-from api_client.emulator.fleet.world import DemoScript, ProjectPlan, demo_id
+from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan, demo_id
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import Signer
+from api_client.emulator.server import create_world
 from api_client.emulator.store.database import Database
-from api_client.emulator.world import create_world
 from api_client.errors import RequestError
 from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import JobStatus, TrainingJob
@@ -34,7 +33,7 @@ from tui.guard.watch import Guard, Reporting, note_delivered, sending
 
 EVENING = datetime(2026, 3, 1, 21, 0, tzinfo=UTC)
 HOUR_S = 3600.0
-PLANS = {plan.name: plan for plan in RUNNING_JOBS}
+PLANS = {plan.name: plan for plan in DEMO_SCRIPT.plans}
 
 
 def plan(name: str, like: str, *, hours: float, outcome: str = "COMPLETED", **changes: Any) -> JobPlan:

@@ -55,7 +55,7 @@ def served_platform(server: FaultyServer, folder: Path) -> Iterator[Served]:
     backend = FakeBackend()
     clock = FastClock(begin_s=NOW.timestamp())
     database = Database(folder / "emulator.db")
-    stores = Stores.open(database, folder)
+    stores = Stores(database, folder)
     team = stores.teams.ensure("Research", clock.now())
     platform = Platform(
         stores=stores, data_dir=folder, signer=Signer(b"signing secret"), clock=clock, local=backend

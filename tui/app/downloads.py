@@ -150,7 +150,7 @@ def quit_question(running: int, stops: int) -> ConfirmScreen:
 
 
 def stop_words(stops: int) -> str:
-    return f"{counted(stops, 'job stops', 'jobs stop')} after the next checkpoint"
+    return f"{counted(stops, 'job is', 'jobs are')} to be stopped later"
 
 
 def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:

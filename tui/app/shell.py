@@ -108,7 +108,7 @@ class BtTuiApp(App[WelcomeChoice]):
     connection: var[Connection] = var(Connection())
     transfers: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[frozenset[str]] = var(frozenset[str]())
+    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
     recording: var[frozenset[str]] = var(frozenset[str]())
 
     def __init__(

@@ -91,13 +91,18 @@ Answer = TypeVar("Answer")
 
 
 class GuardMemory:
-    """The state file. If it cannot be written, ``on_problem`` is called once, and the memory ends with us."""
+    """The state file. If it cannot be written, ``on_problem`` is called once, and the memory ends with us.
 
-    def __init__(self, path: Path, on_problem: Callable[[str], object]) -> None:
+    Without a file it does, too.
+    """
+
+    def __init__(
+        self, path: Path | None = None, on_problem: Callable[[str], object] = lambda _problem: None
+    ) -> None:
         self._path = path
         self._on_problem = on_problem
         self._has_problem = False
-        self.state = self._changed = read_state(path, GuardState)
+        self.state = self._changed = GuardState() if path is None else read_state(path, GuardState)
 
     def change(self, change: Callable[[GuardState], tuple[GuardState, Answer]]) -> Answer:
         """Replace the state by what ``change`` makes of it, and return what else it returns.
@@ -116,7 +121,10 @@ class GuardMemory:
             return self._changed
 
         try:
-            change_state(self._path, GuardState, changed)
+            if self._path is None:
+                changed(self.state)
+            else:
+                change_state(self._path, GuardState, changed)
         except OSError as error:
             if not self._has_problem:
                 self._has_problem = True

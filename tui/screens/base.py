@@ -94,7 +94,7 @@ class AppScreen(Screen[None]):
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[frozenset[str]] = var(frozenset[str]())
+    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
     """Ids of the jobs that will be stopped after their next checkpoint."""
     recording: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that are being recorded."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -24,6 +24,9 @@ from tui.system.saved_files import landing, save_tables, typed_path
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import counted
 from tui.widgets.text_panel import WrappedText
+
+if TYPE_CHECKING:
+    from tui.guard.rules import GuardRules
 
 Answer = TypeVar("Answer")
 
@@ -90,11 +93,12 @@ class ConfirmScreen(Dialog[bool]):
         self.dismiss(answer)
 
 
-StopAnswer = Literal["now", "after checkpoint", "keep", "as before"]
+StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'keep', 'as before'] | GuardRules"
+"""When to stop: now, later, on conditions, or not."""
 
 
 class StopScreen(Dialog[StopAnswer]):
-    """Asks when to stop a running job; ``waits`` is True if it stops after its next checkpoint already.
+    """Asks when to stop a running job; ``waits`` is True if it is stopped later already.
 
     Then escape changes nothing, so that opening the question does not cancel the stop.
     """
@@ -105,20 +109,25 @@ class StopScreen(Dialog[StopAnswer]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('now')", "stop now", show=False),
         Binding("c", "answer('after checkpoint')", "after checkpoint", show=False),
+        Binding("w", "when", "on conditions", show=False),
         Binding("n", "answer('keep')", "keep running", show=False),
         Binding("escape,q", "answer('as before')", "back", show=False),
         Binding("left", "app.focus_previous", "other", show=False),
         Binding("right,tab", "app.focus_next", "other", show=False),
     ]
 
-    def __init__(self, question: str, consequence: str, *, waits: bool) -> None:
+    def __init__(
+        self, question: str, consequence: str, *, waits: bool, read: Callable[[str], GuardRules]
+    ) -> None:
         buttons = [Button("Stop now (y)", variant="error", id="now", compact=True)]
         if not waits:
-            buttons.append(Button("After next checkpoint (c)", id="after", compact=True))
-        buttons.append(Button("Keep running (n)", id="keep", compact=True))
+            buttons.append(Button("After checkpoint (c)", id="after", compact=True))
+            buttons.append(Button("When… (w)", id="when", compact=True))
+        buttons.append(Button("Keep (n)", id="keep", compact=True))
         if waits:
             buttons.append(Button("Back (esc)", id="back", compact=True))
         super().__init__(question, consequence, buttons)
+        self._read = read
         self._safest = buttons[-1]
         self._answers: dict[str | None, StopAnswer] = {
             "now": "now",
@@ -131,10 +140,23 @@ class StopScreen(Dialog[StopAnswer]):
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(self._answers.get(event.button.id, "as before"))
+        if event.button.id == "when":
+            self.action_when()
+        else:
+            self.dismiss(self._answers.get(event.button.id, "as before"))
 
     def action_answer(self, answer: StopAnswer) -> None:
         self.dismiss(answer)
+
+    def action_when(self) -> None:
+        """Ask for the conditions above this question; without an answer, this one stays."""
+
+        def answer(rules: GuardRules | None) -> None:
+            if rules is not None:
+                self.call_later(self.action_answer, rules)  # once the other is closed
+
+        if any(button.id == "when" for button in self._buttons):
+            self.app.push_screen(StopRulesScreen(self._question, self._read), answer)
 
 
 class PathDialog(Dialog[Answer]):
@@ -173,6 +195,29 @@ class PathDialog(Dialog[Answer]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+class StopRulesScreen(PathDialog["GuardRules"]):
+    """Asks on which conditions a run is stopped; the result is None if the user cancels.
+
+    ``read`` raises ValueError for a line that it cannot read.
+    """
+
+    def __init__(self, question: str, read: Callable[[str], GuardRules]) -> None:
+        about = (
+            "A finding, an amount, a time, or several: the first that holds stops it. Add after-checkpoint "
+            "to wait for the next checkpoint then. Only as long as this dashboard stays open; bt-tui guard "
+            "needs none."
+        )
+        field = Input(placeholder="loss-not-finite stalled 200usd 06:00", id="rules", compact=True)
+        super().__init__(f"{question} When?", about, field, "Watch")
+        self._read = read
+
+    def take(self, typed: str) -> None:
+        try:
+            self.dismiss(self._read(typed))
+        except ValueError as problem:
+            self.show_problem(sanitize_multiline(str(problem)))
 
 
 class DownloadFolderScreen(PathDialog[Path]):

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from api_client.errors import ConfigurationError
 from api_client.files import read_small_file
 from api_client.words import command_line
 from tui.settings.model import Configuration
@@ -207,7 +208,7 @@ _FORBIDS = re.compile(rb"^[ \t]*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULT
 Tree = dict[str, Any]
 
 
-class ConfigurationBroken(Exception):
+class ConfigurationBroken(ConfigurationError):
     """The settings are invalid; ``problems`` has the places and reasons, the message all of them."""
 
     def __init__(self, problems: list[Problem]) -> None:

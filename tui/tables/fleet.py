@@ -121,7 +121,7 @@ _WEIGHTS = {Need.ATTENTION: "strong", Need.RUNNING: "plain", Need.WAITING: "plai
 
 def _note(row: JobRow) -> list[Span]:
     note = [(row.note, row.tone) if row.alarmed else (row.note or row.saved, "muted")]
-    return [*note, (" ■ stops after next checkpoint", "caution")] if row.stopping else note
+    return [*note, (f" ■ {row.stopping}", "caution")] if row.stopping else note
 
 
 def _note_or_loss(draw: Drawer, row: JobRow) -> list[Span]:

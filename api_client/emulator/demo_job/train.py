@@ -21,31 +21,24 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
-SEED = 20
-PIXELS, CLASSES, DARKEST = 64, 10, 16.0
-EVALUATION_SHARE = 5
-"""Keep 1/`EVALUATION_SHARE` of the images for evaluation."""
+PIXELS, CLASSES = 64, 10
 WEIGHTS = CLASSES * PIXELS
 PARAMETERS = WEIGHTS + CLASSES
 BATCH = 64
 """Images per rank and step."""
-PEAK_LEARNING_RATE, WARMUP_STEPS = 0.5, 60
-LOG_EVERY, EVALUATE_EVERY, CHECKPOINT_EVERY = 10, 100, 100
-TIMEOUT_S, RETRY_S = 120.0, 0.1
-FIRST_PORT, PORT_RANGE = 20_000, 12_000
-"""Below the ports that systems give to outgoing connections."""
+SEED = 20
 
 Example = tuple[list[float], int]
 """64 pixels from 0 to 1, row by row, and the digit."""
 
 
 def load_digits() -> tuple[list[Example], list[Example]]:
-    """Load the images that ship with the package (see DATA.md): for training and for evaluation."""
+    """Load the images that ship with the package (see DATA.md): for training, and a fifth for evaluation."""
     with gzip.open(Path(__file__).with_name("digits.csv.gz"), "rt") as lines:
         rows = [[int(number) for number in line.split(",")] for line in lines]
-    examples = [([pixel / DARKEST for pixel in row[:PIXELS]], row[PIXELS]) for row in rows]
+    examples = [([pixel / 16 for pixel in row[:PIXELS]], row[PIXELS]) for row in rows]
     random.Random(SEED).shuffle(examples)
-    held_out = len(examples) // EVALUATION_SHARE
+    held_out = len(examples) // 5
     return examples[held_out:], examples[:held_out]
 
 
@@ -82,7 +75,8 @@ class Group:
     def __init__(self, rank: int, ranks: int) -> None:
         self._rank = rank
         job_id = os.environ.get("BT_TRAINING_JOB_ID", "")
-        port = int(os.environ.get("MASTER_PORT") or FIRST_PORT + zlib.crc32(job_id.encode()) % PORT_RANGE)
+        # Below the ports that systems give to outgoing connections.
+        port = int(os.environ.get("MASTER_PORT") or 20_000 + zlib.crc32(job_id.encode()) % 12_000)
         address = (os.environ.get("BT_LEADER_ADDR", "127.0.0.1"), port)
         if rank:
             self._peers = [_connected(address)]
@@ -107,14 +101,14 @@ class Group:
 
 
 def _connected(address: tuple[str, int]) -> Connection:
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + 120
     while True:
         try:
             return Client(address)
         except ConnectionError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(RETRY_S)
+            time.sleep(0.1)
 
 
 def safetensors_bytes(parameters: array[float]) -> bytes:
@@ -130,11 +124,11 @@ def safetensors_bytes(parameters: array[float]) -> bytes:
 
 
 def learning_rate(step: int, steps: int) -> float:
-    """Return the learning rate: a short warm-up, then half a cosine down to a tenth of the peak."""
-    warmup = min(WARMUP_STEPS, max(1, steps // 10))
+    """Return the learning rate: a short warm-up, then half a cosine from 0.5 down to a tenth."""
+    warmup = min(60, max(1, steps // 10))
     if step <= warmup:
-        return PEAK_LEARNING_RATE * step / warmup
-    return PEAK_LEARNING_RATE * (0.55 + 0.45 * math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+        return 0.5 * step / warmup
+    return 0.275 + 0.225 * math.cos(math.pi * (step - warmup) / max(1, steps - warmup))
 
 
 class Trainer:
@@ -142,24 +136,23 @@ class Trainer:
 
     def __init__(self, rank: int, ranks: int, steps: int) -> None:
         self._rank = rank
-        self._ranks = ranks
         self._steps = steps
         self._group = Group(rank, ranks)
         self._training, self._evaluation = load_digits()
+        self._steps_per_epoch = len(self._training) / (ranks * BATCH)
         self._parameters = array("d", bytes(8 * PARAMETERS))
-        self._batches = len(self._training) // ranks // BATCH
         self._history: list[dict[str, float]] = []
         self._losses: list[float] = []
         self._began = time.monotonic()
+        say(f"INFO rank {rank}: {ranks} ranks, training on {len(self._training)} images")
 
     def run(self, pace_s: float, checkpoints: str | None) -> None:
-        steps, save_every = self._steps, min(CHECKPOINT_EVERY, max(1, self._steps // 4))
-        say(f"INFO rank {self._rank}: {self._ranks} ranks, training on {len(self._training)} images")
+        steps, save_every = self._steps, min(100, max(1, self._steps // 4))
         for step in range(1, steps + 1):
             norm = self._step(step)
-            if self._rank == 0 and (step % LOG_EVERY == 0 or step == steps):
+            if self._rank == 0 and (step % 10 == 0 or step == steps):
                 self._report(step, norm)
-            if self._rank == 0 and (step % EVALUATE_EVERY == 0 or step == steps):
+            if self._rank == 0 and (step % 100 == 0 or step == steps):
                 self._evaluate(step)
             if checkpoints and (step % save_every == 0 or step == steps):
                 self._save(Path(checkpoints, f"checkpoint-{step}"), step)
@@ -169,13 +162,8 @@ class Trainer:
             say({"train_runtime": runtime_s, "train_loss": self._history[-1]["loss"]})
 
     def _step(self, step: int) -> float:
-        epoch, batch = divmod(step - 1, self._batches)
-        order = list(range(len(self._training)))
-        random.Random(SEED * 1_000_003 + epoch).shuffle(order)
-        if batch == 0 and self._rank:
-            say(f"INFO rank {self._rank}: {self._batches * BATCH} images shuffled for epoch {epoch + 1}")
-        first = (self._rank * self._batches + batch) * BATCH
-        images = [self._training[index] for index in order[first : first + BATCH]]
+        """Update the parameters; return the norm of the gradient."""
+        images = random.Random(f"{SEED} {step} {self._rank}").sample(self._training, BATCH)
         loss, gradient = loss_and_gradient(self._parameters, images)
         gradient.append(loss)  # travels with the gradient, so that rank 0 reports the mean over all ranks
         mean = self._group.average(gradient)
@@ -187,15 +175,14 @@ class Trainer:
 
     def _report(self, step: int, norm: float) -> None:
         steps, elapsed_s = self._steps, time.monotonic() - self._began
-        bar = ("█" * round(10 * step / steps)).ljust(10)
-        left_s, rate = elapsed_s / step * (steps - step), step / max(elapsed_s, 1e-9)
-        times = f"{clock(elapsed_s)}<{clock(left_s)}, {rate:.2f}it/s"
-        say(f"{step / steps:4.0%}|{bar}| {step}/{steps} [{times}]")
+        bar, left_s = "█" * round(10 * step / steps), elapsed_s / step * (steps - step)
+        times = f"{clock(elapsed_s)}<{clock(left_s)}, {step / max(elapsed_s, 1e-9):.2f}it/s"
+        say(f"{step / steps:4.0%}|{bar:10}| {step}/{steps} [{times}]")
         entry = {
             "loss": round(sum(self._losses) / len(self._losses), 4),
             "grad_norm": round(norm, 4),
             "learning_rate": float(f"{learning_rate(step, steps):.4g}"),
-            "epoch": round(step / self._batches, 2),
+            "epoch": round(step / self._steps_per_epoch, 2),
         }
         self._losses.clear()
         self._history.append({**entry, "step": step})
@@ -205,7 +192,7 @@ class Trainer:
         answers = [(probabilities(self._parameters, image), digit) for image, digit in self._evaluation]
         loss = -sum(math.log(max(answer[digit], 1e-12)) for answer, digit in answers) / len(answers)
         right = sum(answer.index(max(answer)) == digit for answer, digit in answers) / len(answers)
-        epoch = round(step / self._batches, 2)
+        epoch = round(step / self._steps_per_epoch, 2)
         say({"eval_loss": round(loss, 4), "eval_accuracy": round(right, 4), "epoch": epoch})
 
     def _save(self, final: Path, step: int) -> None:

@@ -15,7 +15,6 @@ from datetime import datetime
 from api_client.emulator.formats import epoch_ns, moment_at
 from api_client.emulator.store.database import Database, Records
 
-NS_PER_S = 1_000_000_000
 MILLI = 1_000
 """Speeds are rounded to a thousandth."""
 

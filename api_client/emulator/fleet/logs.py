@@ -1,23 +1,101 @@
-"""Logs of the simulated runs: the trainers' formats as templates, what all runs log, and incidents."""
+"""Logs of the simulated runs: the trainers' formats as templates, what all runs log, and incidents.
+
+Lines come from sources that can be read at any time range. A source can count its lines before a moment
+without iterating over them, so the cost of a page of logs does not depend on the length of the run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import islice
 from typing import Any
 
-from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.log_lines import LineSource, fixed_lines, periodic_lines, step_lines
-from api_client.emulator.fleet.plans import SimRun
-from api_client.emulator.fleet.training import mix, smooth, uniform
+from api_client.emulator.fleet.plans import LineSource, SimRun
+from api_client.emulator.fleet.training import NS_PER_S, StepSchedule, mix, smooth, uniform
 from api_client.models import JobStatus
 
-DEMO_MARK = "[demo data]"
-FIRST_DELAY_NS, DELAY_NS = 40_000_000, 15_000_000
-"""Delays of the lines after their step: of the first format, and of each further one."""
-SAVE_DELAY_NS, EVALUATION_DELAY_NS = 300_000_000, 900_000_000
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-_BAR_CELLS = 10
+
+def fixed_lines(
+    node: int, level: str | None, start_ns: int, lines: Iterable[tuple[float, str]]
+) -> LineSource:
+    """Build a source from lines given in ascending order, as seconds after ``start_ns``."""
+    placed = [(start_ns + int(after_s * NS_PER_S), text) for after_s, text in lines]
+    stamps = [at_ns for at_ns, _ in placed]
+    return LineSource(
+        f"node-{node}",
+        level,
+        lambda at_ns: bisect_left(stamps, at_ns),
+        stamps.__getitem__,
+        lambda index: placed[index][1],
+    )
+
+
+def step_lines(
+    level: str | None,
+    run_ns: int,
+    pace: StepSchedule,
+    message_of: Callable[[int], str],
+    every: int = 1,
+    delay_ns: int = 0,
+) -> LineSource:
+    """Build a line of node-0 ``delay_ns`` after every ``every``-th step of a run; ``message_of`` gets it."""
+    return LineSource(
+        "node-0",
+        level,
+        lambda at_ns: pace.steps_done(at_ns - 1 - delay_ns - run_ns) // every,
+        lambda index: run_ns + pace.finished_ns((index + 1) * every) + delay_ns,
+        lambda index: message_of((index + 1) * every),
+    )
+
+
+def periodic_lines(
+    node: int,
+    level: str | None,
+    start_ns: int,
+    until_ns: int | None,
+    period_ns: int,
+    seed: int,
+    message_of: Callable[[int], str],
+) -> LineSource:
+    """Build a line about every ``period_ns`` from ``start_ns`` on; ``message_of`` gets the line's number."""
+
+    def stamp(index: int) -> int:
+        return start_ns + index * period_ns + mix(seed, index) % period_ns
+
+    def count_before(at_ns: int) -> int:
+        at_ns = at_ns if until_ns is None else min(at_ns, until_ns)
+        index = (at_ns - start_ns) // period_ns
+        return 0 if index < 0 else index + (stamp(index) < at_ns)
+
+    return LineSource(f"node-{node}", level, count_before, stamp, message_of)
+
+
+def window(
+    sources: Sequence[LineSource],
+    *,
+    start_ns: int,
+    end_ns: int,
+    newest_first: bool,
+    limit: int,
+    levels: frozenset[str] | None = None,
+) -> list[tuple[int, LineSource, int]]:
+    """Return up to ``limit`` lines with ``start_ns <= stamp < end_ns``: stamp, source and index of each."""
+    runs: list[Iterator[tuple[int, int, int]]] = []
+    for number, source in enumerate(sources):
+        if levels is None or source.level in levels:
+            indexes = range(source.count_before(start_ns), source.count_before(end_ns))
+            runs.append(_keys(source, number, indexes[::-1] if newest_first else indexes))
+    keys = islice(merge(*runs, reverse=newest_first), limit)
+    return [(stamp_ns, sources[number], index) for stamp_ns, number, index in keys]
+
+
+def _keys(source: LineSource, number: int, indexes: range) -> Iterator[tuple[int, int, int]]:
+    for index in indexes:
+        yield source.stamp(index), number, index
+
 
 RunLog = Callable[[SimRun], Sequence[LineSource]]
 """Lines of a run: those of its trainer, or of an incident."""
@@ -52,8 +130,8 @@ def _elapsed_s(of: Values) -> float:
 def _bar(of: Values) -> str:
     """Return a bar like tqdm's, without its end: `` 46%|████▌  | 4120/9000 [6:12:03<7:10:44, 5.30s/it``."""
     step, total, elapsed_s = of.step, of.pace.total_steps, _elapsed_s(of)
-    full, part = divmod(int(step / total * _BAR_CELLS * 8), 8)
-    cells = ("█" * full + (_EIGHTHS[part] if part else "")).ljust(_BAR_CELLS)
+    full, part = divmod(int(step / total * 80), 8)
+    cells = ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(10)
     step_s = elapsed_s / step
     rate = f"{step_s:5.2f}s/it" if step_s >= 1 else f"{1 / step_s:5.2f}it/s"
     times = f"{_duration(elapsed_s)}<{_duration(step_s * (total - step))}, {rate}"
@@ -97,20 +175,18 @@ VALUES: Mapping[str, Callable[[Values], Any]] = {
 }
 
 
-Background = tuple[str, float, tuple[str, ...]]
-"""Level, period in seconds, and templates of the lines that every node logs beside the training."""
-
-
 @dataclass(frozen=True, slots=True)
 class TrainerLog:
     """The log format of a trainer as templates (see ``VALUES``); calling it gives the lines of a run."""
 
-    opening: tuple[tuple[float, str], ...]
+    opening: Sequence[tuple[float, str]]
     """First lines, each with its share of the warm-up."""
-    steps: tuple[str, ...]
+    steps: Sequence[str]
     """Lines after every ``every``-th step."""
-    background: tuple[Background, ...]
+    background: Sequence[tuple[str, float, Sequence[str]]]
+    """Level, period in seconds, and templates of the lines that every node logs beside the training."""
     every: int = 1
+    model: str = ""
     level: str | None = None
     saving: str | None = None
     """Line after a checkpoint."""
@@ -127,19 +203,22 @@ class TrainerLog:
 
             return step_lines(level, start_ns, pace, text, every, delay_ns)
 
-        opening = [(share * pace.warmup_s, text.format_map(Values(run, 0))) for share, text in self.opening]
+        values = Values(run, 0)
+        values["model"] = self.model
+        opening = [(share * pace.warmup_s, text.format_map(values)) for share, text in self.opening]
         sources = [fixed_lines(0, self.level or "INFO", start_ns, opening)]
         for number, template in enumerate(self.steps):
-            delay_ns = FIRST_DELAY_NS + number * DELAY_NS
+            # Delays of the lines after their step: of the first format, and of each further one.
+            delay_ns = 40_000_000 + number * 15_000_000
             sources.append(after_steps(template, self.level, self.every, delay_ns))
         if saves is not None and self.saving is not None:
-            source = after_steps(self.saving, "INFO", saves.every, SAVE_DELAY_NS)
+            source = after_steps(self.saving, "INFO", saves.every, 300_000_000)
             until_s = saves.until_s
             sources.append(source if until_s is None else source.until(start_ns + int(until_s * NS_PER_S)))
         if saves is not None and self.evaluation is not None:
-            sources.append(after_steps(self.evaluation, None, saves.every, EVALUATION_DELAY_NS))
+            sources.append(after_steps(self.evaluation, None, saves.every, 900_000_000))
         for salt, (level, period_s, templates) in enumerate(self.background):
-            sources += [noise(run, node, level, period_s, templates, salt) for node in run.nodes]
+            sources += [noise_lines(run, node, level, period_s, templates, salt) for node in run.nodes]
         if self.closing is not None and run.outcome == JobStatus.COMPLETED and run.end_ns is not None:
             summary = self.closing.format_map(Values(run, pace.total_steps))
             sources.append(
@@ -148,141 +227,7 @@ class TrainerLog:
         return sources
 
 
-_NCCL: Background = (
-    "INFO",
-    7.0,
-    (
-        "NCCL INFO comm 0x7f3a{count} rank {rank} nranks 8 - collective {n} ok",
-        "[rank{rank}]: data loader at sample {n}, {ms} ms behind the step",
-        "[rank{rank}]: garbage collection took {x:.2f} s",
-    ),
-)
-_TITAN = "[rank0]:[titan] {time:%Y-%m-%d %H:%M:%S},{ms:03} - root - INFO - "
-TORCHTITAN = TrainerLog(
-    opening=(
-        (0.01, "[titan] - root - INFO - Starting job"),
-        (0.3, "[titan] - root - INFO - Applied FSDP to the model, torch.compile on"),
-        (0.9, "[titan] - root - INFO - Training starts, {total} steps"),
-    ),
-    steps=(
-        _TITAN + "step: {step:2}  loss: {loss:7.4f}  grad_norm: {grad_norm:7.4f}  "
-        "memory: 62.30GiB(78.68%)  tps: {tokens_per_s:,.0f}  tflops: {tflops:,.2f}  mfu: {mfu:.2%}",
-    ),
-    level="INFO",
-    saving=_TITAN + "Saving the checkpoint at step {step} (async).",
-    background=(_NCCL,),
-)
-MEGATRON = TrainerLog(
-    opening=(
-        (0.01, "using world size: 8, data-parallel size: 2, tensor-model-parallel size: 4"),
-        (0.5, "> building train, validation, and test datasets ..."),
-        (0.9, "training ..."),
-    ),
-    steps=(
-        " [{time:%Y-%m-%d %H:%M:%S}] iteration {step:8}/{total:8} | consumed samples: {samples:12} | "
-        "elapsed time per iteration (ms): {step_ms:.1f} | learning rate: {lr:.6E} | "
-        "global batch size:   256 | lm loss: {loss:.6E} | loss scale: 1.0 | "
-        "grad norm: {grad_norm:.3f} | "
-        "number of skipped iterations:   0 | number of nan iterations:   0 |",
-    ),
-    saving="saving checkpoint at iteration {step:7} to /mnt/ckpts in torch_dist format",
-    background=(_NCCL,),
-)
-_RAY = (
-    "(WorkerDict pid={count}) rollout batch {n}: {ms} sequences generated",
-    "(WorkerDict pid={count}) vLLM: KV cache usage {x:.1%}, running 64 reqs",
-    "(TaskRunner pid=2114) reward worker {rank} scored {ms} answers",
-)
-VERL = TrainerLog(
-    opening=(
-        (0.02, "Started a local Ray instance. View the dashboard at 127.0.0.1:8265"),
-        (0.6, "(WorkerDict pid=2301) vLLM engine is up, 0.55 of GPU memory"),
-        (0.95, "(TaskRunner pid=2114) Training Progress:   0%"),
-    ),
-    steps=(
-        "step:{step} - actor/entropy_loss:{entropy:.4f} - actor/pg_loss:{drift:.4f} - "
-        "actor/kl_loss:{kl:.4f} - actor/grad_norm:{grad_norm:.4f} - actor/lr:{lr:.1e} - "
-        "critic/rewards/mean:{reward:.4f} - response_length/mean:{length:.1f} - "
-        "timing_s/step:{step_s:.2f} - perf/throughput:{throughput:.1f}",
-        "Training Progress: {bar}]",
-    ),
-    saving="(TaskRunner pid=2114) local_global_step_folder: /mnt/ckpts/global_step_{step}",
-    background=(("INFO", 4.0, _RAY),),
-)
-
-_PLAIN = ("worker {rank}: {count} items in the last minute", "heartbeat {n} ok")
-
-
-def progress_bar(
-    label: str, opening: str, *templates: str, every: int = 1, has_loss: bool = False
-) -> TrainerLog:
-    """A single tqdm bar: ``Steps:  31%|███▏      | 310/1000 [12:03<26:50,  2.33s/it, loss=0.0912]``."""
-    end = ", loss={loss:.4f}, lr={lr:.3g}]" if has_loss else "]"
-    return TrainerLog(
-        opening=((0.02, opening), (0.9, "Ready")),
-        steps=(f"{label}: {{bar}}{end}",),
-        every=every,
-        saving="Saved state to /mnt/ckpts/checkpoint-{step}",
-        background=(("INFO", 5.0, templates or _PLAIN),),
-    )
-
-
-def json_lines(every: int) -> TrainerLog:
-    """JSON lines: ``{"step": 310, "total_steps": 1000, "loss": 0.41, "lr": 1e-05}``."""
-    return TrainerLog(
-        opening=((0.03, "contrastive training, in-batch negatives, batch 2048"),),
-        steps=(
-            '{{"step": {step}, "total_steps": {total}, "loss": {loss:.4f}, "lr": {lr:.4g}, '
-            '"grad_norm": {grad_norm:.3f}}}',
-        ),
-        every=every,
-        background=(("INFO", 5.0, _PLAIN),),
-    )
-
-
-_RANKS = (
-    "[rank{rank}] dataloader: prefetched {n} batches, queue depth 8",
-    "NCCL INFO Channel 0{local}/0 : {rank}[{local}] -> 0[0] [send] via NET/IBext/{local}/GDRDMA",
-    "[rank{rank}] all_gather 2.1 GB in {ms} ms",
-    "[rank{rank}] reduce_scatter 2.1 GB in {ms} ms",
-    "[rank{rank}] allocator: {count} MiB reserved, 0 retries",
-)
-_WARNINGS = (
-    "WARNING: token sequence longer than the maximum (131072), truncated: sample {count}",
-    "WARNING: dataloader waited {ms} ms for /app/data/shard-0{local}.parquet",
-)
-_HEARTBEATS = ("DEBUG heartbeat {n}: all ranks answered within {ms} ms",)
-
-
-def transformers(
-    model: str, *, every: int = 1, evaluates: bool = False, metric: str = "", noise_s: float = 8.0
-) -> TrainerLog:
-    """The Trainer's log: a bar and a dict every few steps, with evaluations and saves in between."""
-    extra = f"'{metric}': {{word_errors:.3f}}, " if metric else ""
-    rates = "'eval_runtime': 41.7, 'eval_samples_per_second': 96.1, 'epoch': {epoch:.2f}}}"
-    return TrainerLog(
-        opening=(
-            (0.01, "torchrun: {nodes} nodes, {ranks} ranks, rendezvous at node-0:29500"),
-            (0.12, f"Loading {model} from /app/models"),
-            (0.68, "Loading checkpoint shards: 100%|██████████| 30/30"),
-            (0.8, "***** Running training *****"),
-            (0.8, "  Num examples = {examples:,}"),
-            (0.8, "  Total optimization steps = {total:,}"),
-        ),
-        steps=(
-            "{bar}]",
-            "{{'loss': {loss:.4f}, 'grad_norm': {grad_norm:.4f}, 'learning_rate': {lr:.4g}, "
-            "'epoch': {epoch:.2f}}}",
-        ),
-        every=every,
-        saving="Saving model checkpoint to /mnt/ckpts/checkpoint-{step}",
-        evaluation="{{'eval_loss': {eval_loss:.4f}, " + extra + rates if evaluates else None,
-        closing="{{'train_runtime': {elapsed_s:.1f}, 'train_loss': {eval_loss:.4f}, 'epoch': {epoch}}}",
-        background=(("INFO", noise_s, _RANKS), ("WARNING", 260.0, _WARNINGS), ("DEBUG", 45.0, _HEARTBEATS)),
-    )
-
-
-def noise(
+def noise_lines(
     run: SimRun, node: int, level: str, period_s: float, templates: Sequence[str], salt: int = 0
 ) -> LineSource:
     """Build background log lines of one node while it trains, from the templates in ``templates``.
@@ -313,7 +258,7 @@ def deploy_lines(run: SimRun) -> list[LineSource]:
     """Return the first lines of every job: the demo notice and the start of its nodes."""
     plan, machine = run.plan, run.machine
     gpus = f"{machine.gpu_count}x {machine.gpu_type}" if machine.gpu_count else "CPU only"
-    mark = f"{DEMO_MARK} simulated run '{plan.scenario.key}' of {plan.name}: nothing is really computed"
+    mark = f"{'[demo data]'} simulated run '{plan.scenario.key}' of {plan.name}: nothing is really computed"
     ready_s = 0.25 if run.run_ns is None else (run.run_ns - run.deploy_ns) / NS_PER_S
     sources = [fixed_lines(0, "INFO", run.deploy_ns, [(0.0, mark)])]
     for node in run.nodes:
@@ -352,19 +297,19 @@ def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
     return [fixed_lines(node, "WARNING", stopped_ns, [(0.05 + 0.01 * node, SIGTERM)]) for node in run.nodes]
 
 
-def warns(period_s: float, *templates: str, node: int = 0) -> RunLog:
+def warns(period_s: float, lines: Sequence[str], node: int = 0) -> RunLog:
     """Return an incident: warnings of one node every few seconds while it trains."""
-    return lambda run: [noise(run, node, "WARNING", period_s, templates, salt=9)]
+    return lambda run: [noise_lines(run, node, "WARNING", period_s, lines, salt=9)]
 
 
-def fails(before_end_s: float, text: str, *, node: int = 0) -> RunLog:
+def fails(before_end_s: float, text: str, node: int = 0) -> RunLog:
     """Return an incident: an error shortly before the script ends the run."""
     return lambda run: (
         [] if run.end_ns is None else [fixed_lines(node, "ERROR", run.end_ns, [(-before_end_s, text)])]
     )
 
 
-def errs(*lines: tuple[float, str]) -> RunLog:
+def errs(lines: Sequence[tuple[float, str]]) -> RunLog:
     """Return an incident: errors of the leader, as seconds after the start."""
     return lambda run: [fixed_lines(0, "ERROR", run.start_ns, lines)]
 
@@ -397,26 +342,25 @@ def nan_loss(run: SimRun) -> list[LineSource]:
     return [step_lines("WARNING", run.start_ns, run.curves.pace, message_of, every=25, delay_ns=10**8)]
 
 
-MAX_RESTARTS_LOGGED = 12
-_CRASH = "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error"
-
-
 def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int) -> RunLog:
     """Return the log restarted every ``attempt_s`` seconds, from the last checkpoint of the attempt before.
 
     Each attempt fails ``break_s`` before the next one starts.
     """
+    crash = (
+        "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error"
+    )
 
     def lines(run: SimRun) -> Sequence[LineSource]:
         sources: list[LineSource] = []
         pace = run.curves.pace
-        for attempt in range(MAX_RESTARTS_LOGGED):
+        for attempt in range(12):
             start_ns = run.start_ns + int(attempt * attempt_s * NS_PER_S)
             until_ns = start_ns + int((attempt_s - break_s) * NS_PER_S)
             resumed = replace(run, run_ns=start_ns, curves=replace(run.curves, pace=pace))
             again = f"torchrun: worker group restarting, restart_count={attempt + 1}"
             sources += [source.until(until_ns) for source in log(resumed)]
-            sources.append(fixed_lines(0, "ERROR", until_ns, [(0.1, _CRASH)]))
+            sources.append(fixed_lines(0, "ERROR", until_ns, [(0.1, crash)]))
             sources.append(fixed_lines(0, "WARNING", until_ns, [(break_s / 2, again)]))
             reached = pace.steps_done(until_ns - start_ns)
             if reached >= pace.total_steps:

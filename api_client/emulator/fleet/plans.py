@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.log_lines import LineSource
-from api_client.emulator.fleet.training import TrainingCurves
-from api_client.models import InstanceType, JobStatus
+from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves
+from api_client.models import WAITING_STATUSES, InstanceType, JobStatus
 
-STOPPED_EXIT_CODE = 143
-"""Exit code of a stopped process group: 128 + SIGTERM."""
-CLOSING_S = 40.0
-"""Seconds between a run's last step and its exit, for the last saves and clean-up."""
-CREATED_S, DEPLOYING_S, FAILING_S = 22.0, 145.0, 95.0
-RECREATED_S = {
-    JobStatus.PENDING: 8.0,
-    JobStatus.QUEUED: 8.0,
-    JobStatus.CREATED: 30.0,
-    JobStatus.DEPLOYING: 30.0,
-}
-"""A recreated job starts sooner: the image and weights are already on the node."""
 _NOTHING: Mapping[int, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class LineSource:
+    """Numbered lines of one node and one level, in ascending order of time (script nanoseconds)."""
+
+    replica: str | None
+    level: str | None
+    count_before: Callable[[int], int]
+    stamp: Callable[[int], int]
+    text: Callable[[int], str]
+
+    def until(self, end_ns: int) -> LineSource:
+        return replace(self, count_before=lambda at_ns: self.count_before(min(at_ns, end_ns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Saves:
     to write one, ``sync_s`` the time to upload it.
     """
 
-    family: str | None
     every: int
+    family: str | None = None
     write_s: float = 20.0
     sync_s: float = 75.0
     until_s: float | None = None
@@ -86,7 +86,7 @@ class End:
     outcome: JobStatus = JobStatus.COMPLETED
     after_s: float = 0.0
     message: str | None = None
-    exit_code: int | None = 0
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +144,25 @@ class JobPlan:
             phases.append(Phase(status, at_ns, message))
             if lasts_s is None:
                 return phases
-            most_s = RECREATED_S.get(status, lasts_s) if again else lasts_s
+            most_s = lasts_s
+            if again and status != JobStatus.RUNNING:  # the image and weights are already on the node
+                most_s = 8.0 if status in WAITING_STATUSES else 30.0
             at_ns += int(min(lasts_s, most_s) * NS_PER_S)
-        return phases if end is None else [*phases, Phase(end.outcome, at_ns, end.message, end.exit_code)]
+        if end is None:
+            return phases
+        exit_code = 0 if end.outcome == JobStatus.COMPLETED else end.exit_code
+        return [*phases, Phase(end.outcome, at_ns, end.message, exit_code)]
 
     def _stages(self, end: End | None) -> Iterator[Stage]:
         if self.wait is not None:
             yield self.wait
         if self.wait is None or self.wait[0] != JobStatus.CREATED:
-            yield JobStatus.CREATED, CREATED_S, "Released; weights are mirrored"
+            yield JobStatus.CREATED, 22.0, "Released; weights are mirrored"
         if end is not None and end.outcome == JobStatus.DEPLOY_FAILED:
-            yield JobStatus.DEPLOYING, FAILING_S, "Pulling the image"
+            yield JobStatus.DEPLOYING, 95.0, "Pulling the image"
             return
-        yield JobStatus.DEPLOYING, DEPLOYING_S, "Compute is provisioned, the image pulled"
-        whole_s = self.scenario.curves.pace.duration_s + CLOSING_S
+        yield JobStatus.DEPLOYING, 145.0, "Compute is provisioned, the image pulled"
+        whole_s = self.scenario.curves.pace.duration_s + 40.0  # for the last saves and clean-up
         yield JobStatus.RUNNING, None if end is None else end.after_s or whole_s, "start_commands run"
 
 

@@ -13,29 +13,23 @@ from dataclasses import dataclass
 from functools import cache
 from math import cos, inf, nan, pi
 
-from api_client.emulator.fleet.clock import NS_PER_S
-
+NS_PER_S = 1_000_000_000
 _MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
-_MIX_1 = 0xBF58476D1CE4E5B9
-_MIX_2 = 0x94D049BB133111EB
-_UNIT_BITS = 53
 
 TABLE_SIZE = 4096
 # Odd and far from a power of two, so that neighboring seeds read different parts of the table.
-_SEED_STRIDE = 1_297
 
 
 def mix(seed: int, index: int = 0) -> int:
     """Hash ``(seed, index)`` to a 64-bit number with SplitMix64, a pseudorandom generator."""
-    value = (seed + (index + 1) * _GOLDEN) & _MASK
-    value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
-    value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
+    value = (seed + (index + 1) * 0x9E3779B97F4A7C15) & _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
     return value ^ (value >> 31)
 
 
 def uniform(seed: int, index: int = 0) -> float:
-    return (mix(seed, index) >> (64 - _UNIT_BITS)) / (1 << _UNIT_BITS)
+    return (mix(seed, index) >> 11) / 2**53
 
 
 def centered(seed: int, index: int = 0) -> float:
@@ -55,7 +49,7 @@ def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
     repeats after ``TABLE_SIZE`` cells.
     """
     table, last = _table(), TABLE_SIZE - 1
-    offset = seed * _SEED_STRIDE
+    offset = seed * 1_297
     values = []
     for time_s in times_s:
         cell, part = divmod(time_s / cell_s, 1)
@@ -69,16 +63,13 @@ def smooth(seed: int, position: float) -> float:
     return track(seed, [position], 1.0)[0]
 
 
-JITTER_SHARE = 0.2
-"""A step may take up to this share of ``step_s`` longer; the next step catches up."""
-
-
 @dataclass(frozen=True, slots=True)
 class StepSchedule:
     """Steps of about ``step_s``, with a pause (save, evaluation) after every ``pause_every`` of them.
 
     Times are nanoseconds since the run started. A hanging run takes no step after ``halts_after_s``
-    seconds. A resumed run starts after ``first_step`` steps.
+    seconds. A step may take up to a fifth longer; the next one catches up. A resumed run starts after
+    ``first_step`` steps.
     """
 
     total_steps: int
@@ -95,7 +86,7 @@ class StepSchedule:
         step -= self.first_step
         step_ns = int(self.step_s * NS_PER_S)
         pauses_ns = max(0, step - 1) // self.pause_every * int(self.pause_s * NS_PER_S)
-        jitter_ns = mix(self.seed, step) % max(1, int(step_ns * JITTER_SHARE))
+        jitter_ns = mix(self.seed, step) % max(1, int(step_ns * 0.2))
         return int(self.warmup_s * NS_PER_S) + step * step_ns + pauses_ns + jitter_ns
 
     def steps_done(self, since_start_ns: int) -> int:
@@ -118,11 +109,7 @@ class StepSchedule:
         return self.warmup_s + self.total_steps * self.step_s + pauses * self.pause_s
 
 
-WARMUP_SHARE = 0.03
-"""Share of the steps in which the learning rate rises; after it the rate falls along a cosine."""
 _DRIFT_STEPS = 40.0
-BLOW_UP_STEPS = 6
-"""Steps in which the loss blows up before it becomes NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +142,8 @@ class TrainingCurves:
     def _explosion(self, step: int) -> float:
         if step >= self.nan_from:
             return nan
-        blown_up, exploded = step - self.nan_from + BLOW_UP_STEPS, min(step - self.explodes_from, 1000)
+        # In the last 6 steps before it becomes NaN, the loss blows up.
+        blown_up, exploded = step - self.nan_from + 6, min(step - self.explodes_from, 1000)
         return float(1.9 ** (blown_up + 1) if blown_up >= 0 else min(60.0, 1.05 ** max(0, exploded)))
 
     def eval_loss(self, step: int) -> float:
@@ -165,7 +153,7 @@ class TrainingCurves:
     def learning_rate(self, step: int) -> float:
         """Return the learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""
         total = self.pace.total_steps
-        rise = max(1, int(total * WARMUP_SHARE))
+        rise = max(1, int(total * 0.03))
         if step < rise:
             return self.peak_learning_rate * step / rise
         done = min(1.0, (step - rise) / max(1, total - rise))
@@ -177,3 +165,34 @@ class TrainingCurves:
 
     def epoch(self, step: int) -> float:
         return step / self.steps_per_epoch
+
+
+def curves(
+    steps: int,
+    step_s: float,
+    warmup_s: float,
+    *,
+    pause: tuple[int, float] = (sys.maxsize, 0.0),
+    loss: tuple[float, float] = (2.1, 0.82),
+    half: float = 300,
+    noise: float = 0.04,
+    rate: float = 2e-5,
+    epoch: int = 3000,
+    explodes_from: int = sys.maxsize,
+    nan_from: int = sys.maxsize,
+    halts_after_s: float = inf,
+) -> TrainingCurves:
+    """Build curves: ``pause`` is (every so many steps, seconds), ``loss`` (start, floor)."""
+    every, pause_s = pause
+    seed = steps + int(half)
+    return TrainingCurves(
+        StepSchedule(steps, step_s, warmup_s, every, pause_s, halts_after_s, seed),
+        *loss,
+        half,
+        noise,
+        rate,
+        epoch,
+        explodes_from=explodes_from,
+        nan_from=nan_from,
+        seed=seed,
+    )

@@ -1,19 +1,31 @@
-"""The demo world: its projects and all of its jobs."""
+"""The demo world, read from ``demo.toml``: its projects and all of its jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
-from api_client.emulator.fleet.cache_trees import CACHES, CacheTree
-from api_client.emulator.fleet.clock import NS_PER_S
-from api_client.emulator.fleet.demo_jobs import PAST_JOBS, RUNNING_JOBS, WAITING_JOBS
-from api_client.emulator.fleet.plans import JobPlan
+from pydantic import TypeAdapter
+
+from api_client.emulator.fleet.files import CACHES, CacheTree
+from api_client.emulator.fleet.logs import (
+    RunLog,
+    TrainerLog,
+    errs,
+    fails,
+    nan_loss,
+    out_of_memory,
+    restarting,
+    warns,
+)
+from api_client.emulator.fleet.plans import End, JobPlan, Load, Saves, Scenario, Stage
+from api_client.emulator.fleet.training import NS_PER_S, curves
 from api_client.emulator.formats import ID_ALPHABET, ID_LENGTH
-
-TEAM_NAME = "Research"
-_DAY_S = 86_400
+from api_client.models import JobStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +42,13 @@ class ProjectPlan:
 
     @property
     def age_ns(self) -> int:
-        return self.age_days * _DAY_S * NS_PER_S
+        return self.age_days * 86_400 * NS_PER_S
 
 
 def demo_id(kind: str, name: str) -> str:
     """Return a platform-style short id, always the same for the same object."""
     number = int.from_bytes(sha256(f"{kind}:{name}".encode()).digest()[:8])
     return "".join(ID_ALPHABET[number // 30**digit % len(ID_ALPHABET)] for digit in range(ID_LENGTH))
-
-
-PROJECTS: tuple[ProjectPlan, ...] = (
-    ProjectPlan("llama-sft", 48),
-    ProjectPlan("qwen3-grpo", 33),
-    ProjectPlan("whisper-asr", 61),
-    ProjectPlan("flux-lora", 27),
-    ProjectPlan("retrieval-embed", 74),
-    ProjectPlan("pretraining", 19),
-    ProjectPlan("evals", 90),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +63,83 @@ class DemoScript:
     caches: Mapping[str, CacheTree]
 
 
-DEMO_SCRIPT = DemoScript(PROJECTS, (*RUNNING_JOBS, *WAITING_JOBS, *PAST_JOBS), CACHES)
+def _merged(base: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields, with those of the base that they lack, table by table."""
+    both = {
+        name: _merged(base.get(name) or {}, part) for name, part in fields.items() if isinstance(part, dict)
+    }
+    return {**base, **fields, **both}
+
+
+def _resolved(tables: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields, with those of the table that they are like."""
+    if "like" not in fields:
+        return dict(fields)
+    resolved = _merged(_resolved(tables, tables[fields["like"]]), fields)
+    return {name: value for name, value in resolved.items() if name != "like"}
+
+
+def _incident(kind: str, **fields: Any) -> RunLog:
+    kinds: dict[str, Callable[..., RunLog]] = {
+        "warns": warns,
+        "fails": fails,
+        "errs": errs,
+        "nan_loss": lambda: nan_loss,
+        "out_of_memory": lambda: out_of_memory,
+    }
+    return kinds[kind](**fields)
+
+
+def _scenario(data: Mapping[str, Any], name: str) -> Scenario:
+    fields = _resolved(data["scenarios"], data["scenarios"][name])
+    trainer = _resolved(data["trainers"], fields.pop("log"))
+    background = [(level, period_s, data["noise"][lines]) for level, period_s, lines in trainer["background"]]
+    log: RunLog = TrainerLog(**trainer | {"background": background})
+    if restarts := fields.pop("restarts", None):
+        log = restarting(log, **restarts)
+    saves, incidents = fields.pop("saves", None), fields.pop("incidents", ())
+    return Scenario(
+        curves=curves(**fields.pop("curves")),
+        log=log,
+        load=TypeAdapter(Load).validate_python(fields.pop("load", {})),
+        saves=Saves(**saves) if saves else None,
+        incidents=tuple(_incident(**incident) for incident in incidents),
+        **fields,
+    )
+
+
+def _plan(
+    scenarios: Mapping[str, Scenario],
+    *,
+    user: str,
+    scenario: str,
+    since: str = "RUNNING",
+    wait: Mapping[str, Any] | None = None,
+    end: Any = None,
+    **fields: Any,
+) -> JobPlan:
+    """Read a job; ``end`` False is none."""
+    if wait is not None:
+        stage: Stage = JobStatus[wait["status"]], wait.get("lasts_s"), wait["message"]
+        fields["wait"] = stage
+    if end is not None:
+        fields["end"] = End(**end | {"outcome": JobStatus[end["outcome"]]}) if end else None
+    return JobPlan(
+        user=f"{user}@demo.example",
+        scenario=scenarios[scenario],
+        since=None if since == "ENDED" else JobStatus[since],
+        **fields,
+    )
+
+
+def _demo_script() -> DemoScript:
+    data = tomllib.loads(Path(__file__).with_name("demo.toml").read_text(encoding="utf-8"))
+    scenarios = {name: _scenario(data, name) for name in data["scenarios"]}
+    return DemoScript(
+        projects=tuple(ProjectPlan(name, age_days) for name, age_days in data["projects"].items()),
+        plans=tuple(_plan(scenarios, **job) for job in data["jobs"]),
+        caches=CACHES,
+    )
+
+
+DEMO_SCRIPT = _demo_script()

@@ -1,29 +1,54 @@
-"""Routes of the account: teams, secrets, instance types, prices, the bill, the key's owner, GPU capacity."""
+"""Routes of the account: teams, secrets, instance types, prices, the bill, the key's owner, GPU capacity.
+
+A node is billed by the minute while its job runs. The bill is updated hourly, as in the official dashboard,
+so it lacks the current hour.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found
-from api_client.emulator.billing import usage_summary
-from api_client.emulator.capacity import queue_context, training_capacity
-from api_client.emulator.catalog import INSTANCE_TYPES, PRICES
-from api_client.emulator.routes.calls import Answers, Call, api_route
+from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE
+from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
+from api_client.emulator.routes.calls import MOMENT, TEXT, Call, api_route, served
+from api_client.emulator.store.stores import TeamGpuLimit
+from api_client.models import (
+    ActiveJobAtSubmit,
+    BillableResource,
+    BilledItem,
+    CapacityAtSubmit,
+    DailyUsage,
+    GpuCapacity,
+    JobStatus,
+    PendingJobAhead,
+    QueueContext,
+    QueueEvent,
+    Team,
+    TeamGpuCapacity,
+    TrainingCapacity,
+    TrainingJob,
+    TrainingUsage,
+    UsageSummary,
+)
 from api_client.models.account import EMULATOR_USER_EMAIL
-
-EMULATOR_USER_ID = "emulator"
+from api_client.models.billing import TRAINING_JOB
 
 
 def _teams(call: Call) -> Any:
-    name = call.parameters.text("name")
+    name = call.parameters.get("name", TEXT)
     return {"teams": [team for team in call.platform.stores.teams.all() if name in (None, "", team.name)]}
 
 
 async def _upsert_secret(call: Call) -> Any:
-    team, name, value = call.team, call.parameters.required_text("name"), call.parameters.text("value")
-    if value is None:
-        raise invalid("value is required")
+    team, name, value = call.team, call.parameters.required("name", TEXT), call.parameters.values.get("value")
+    if not isinstance(value, str):  # an empty one is valid
+        raise invalid("value must be a string")
     return call.platform.stores.secrets.upsert(team, name, value, call.platform.now())
 
 
@@ -34,27 +59,21 @@ def _delete_secret(call: Call) -> Any:
     return {"name": name}
 
 
-def _me(call: Call) -> Any:
-    return {
-        "user_id": EMULATOR_USER_ID,
-        "email": EMULATOR_USER_EMAIL,
-        "name": "You",
-        "workspace_name": call.platform.workspace_name,
-    }
-
-
-MAXIMUM_GPUS = 100_000
+def _bill(call: Call) -> Any:
+    """Return the bill of a range; a time without a timezone is UTC."""
+    dates = (call.parameters.required(name, MOMENT) for name in ("start_date", "end_date"))
+    start, end = (date if date.tzinfo else date.replace(tzinfo=UTC) for date in dates)
+    return usage_summary(call.platform, start, end)
 
 
 async def _set_limit(call: Call) -> Any:
-    team = call.platform.team(call.parameters.required_text("team_id"))
-    gpu_type = call.parameters.required_text("gpu_type")
-    max_gpus = call.parameters.integer("max_gpus", maximum=MAXIMUM_GPUS)
-    gpu_types = {item.gpu_type for item in training_capacity(call.platform).gpu_capacities}
-    if gpu_type not in gpu_types:
+    team = call.platform.team(call.parameters.required("team_id", TEXT))
+    gpu_type = call.parameters.required("gpu_type", TEXT)
+    max_gpus = call.parameters.integer("max_gpus", maximum=100_000)
+    if gpu_type not in GPU_LIMITS:
         raise not_found("GPU type", gpu_type)
     if max_gpus is not None:
-        call.platform.set_gpu_limit(team, gpu_type, max_gpus)
+        call.platform.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, call.platform.now())
     changed = next(
         item
         for item in training_capacity(call.platform).team_gpu_capacities
@@ -67,23 +86,199 @@ async def _preempt(call: Call) -> Any:
     return {"training_job": await call.platform.preempt_job(call.path["job_id"])}
 
 
-ACCOUNT: Answers = {
-    routes.TEAMS: _teams,
-    routes.SECRETS: lambda call: {"secrets": call.platform.stores.secrets.names(call.team)},
-    routes.SET_SECRET: _upsert_secret,
-    routes.DELETE_SECRET: _delete_secret,
-    routes.INSTANCE_TYPES: lambda _: {"instance_types": INSTANCE_TYPES},
-    routes.PRICES: lambda _: {"instance_types": PRICES},
-    routes.BILL: lambda call: usage_summary(
-        call.platform, call.parameters.moment("start_date"), call.parameters.moment("end_date")
+def training_capacity(platform: Platform) -> TrainingCapacity:
+    used: Counter[tuple[str, str, bool]] = Counter()
+    for job in platform.jobs():
+        if job.current_status in HOLDING_STATUSES:
+            team_id = platform.stores.team_of(job.project_id)
+            is_spot = (job.availability_model or "").lower() == SPOT
+            used[team_id, job.instance_type.gpu_type or "", is_spot] += job.total_gpus
+    teams = platform.stores.teams.all()
+
+    def limit_of(team: Team, gpu_type: str) -> int:
+        own = platform.stores.teams.gpu_limit(team.id, gpu_type)
+        return GPU_LIMITS[gpu_type][1] if own is None else own.max_gpus
+
+    def usage(gpu_type: str, *among: Team) -> dict[str, int]:
+        dedicated, spot = (sum(used[team.id, gpu_type, kind] for team in among) for kind in (False, True))
+        counts = {"dedicated_usage_count": dedicated, "spot_usage_count": spot}
+        return {**counts, "usage_count": dedicated + spot}
+
+    return TrainingCapacity(
+        gpu_capacities=[
+            GpuCapacity(
+                gpu_type=gpu_type,
+                baseline=baseline,
+                limit=limit,
+                **usage(gpu_type, *teams),
+            )
+            for gpu_type, (baseline, limit) in GPU_LIMITS.items()
+        ],
+        team_gpu_capacities=[
+            TeamGpuCapacity(
+                team_id=team.id,
+                team_name=team.name,
+                gpu_type=gpu_type,
+                baseline=0,
+                limit=limit_of(team, gpu_type),
+                **usage(gpu_type, team),
+            )
+            for team in teams
+            for gpu_type in GPU_LIMITS
+        ],
+    )
+
+
+def queue_context(platform: Platform, job_id: str) -> QueueContext:
+    """Build the queue context: jobs active and pending ahead at submission, and their status changes.
+
+    The changes of other jobs are limited to the time from the submission to the release of this one.
+    """
+    target = platform.job_by_id(job_id)
+    now = platform.now()
+    submitted_at = target.created_at or now
+    gpu_type = target.instance_type.gpu_type
+    histories = {
+        job.id: (job, platform.backend_of(job.id).events(job.id))
+        for job in platform.jobs()
+        if job.instance_type.gpu_type == gpu_type or job.id == job_id
+    }
+    own_events = histories[job_id][1]
+    released_at = next((event.created for event in own_events if event.status == JobStatus.CREATED), None)
+    window_end = released_at or now
+    active, ahead = [], []
+    for other, events in histories.values():
+        past = [event for event in events if event.created is not None and event.created <= submitted_at]
+        if other.id == job_id or not past:
+            continue
+        fields: dict[str, Any] = {
+            "training_job_id": other.id,
+            "training_job_name": other.name,
+            "instance_type_name": other.instance_type.name,
+        }
+        if past[-1].status in HOLDING_STATUSES:
+            fields |= {"status_at_submit": past[-1].status, "status_set_at": past[-1].created}
+            fields |= {"total_gpus": other.total_gpus, "workload_plane_name": "emulator"}
+            active.append(ActiveJobAtSubmit(**fields))
+        elif past[-1].status == JobStatus.PENDING and _is_ahead(other, target):
+            fields |= {"requested_gpus": other.total_gpus, "priority": other.priority or 0}
+            ahead.append(PendingJobAhead(**fields, submitted_at=other.created_at or submitted_at))
+    shown = {job_id, *(job.training_job_id for job in active), *(job.training_job_id for job in ahead)}
+    # Return the target's whole history: it is the only source of exit codes.
+    events = [
+        event
+        for shown_id in shown
+        for event in histories[shown_id][1]
+        if shown_id == job_id or (event.created and submitted_at <= event.created <= window_end)
+    ]
+    pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
+    limit = TeamGpuLimit(GPU_LIMITS[gpu_type][1], submitted_at) if gpu_type in GPU_LIMITS else None
+    team_limit = platform.stores.teams.gpu_limit(platform.stores.team_of(target.project_id), gpu_type or "")
+    return QueueContext(
+        target_job_id=job_id,
+        target_job_name=target.name,
+        gpu_type=gpu_type or "",
+        requested_gpus=target.total_gpus,
+        submitted_at=submitted_at,
+        released_at=released_at,
+        pending_seconds=pending_s,
+        org_capacity=limit and _at_submit(gpu_type or "", limit),
+        team_capacity=team_limit and _at_submit(gpu_type or "", team_limit),
+        active_at_submit=active,
+        pending_ahead_at_submit=sorted(ahead, key=lambda job: -job.priority),
+        events=sorted(events, key=lambda event: event.created or submitted_at),
+        events_window_end=window_end,
+    )
+
+
+def _is_ahead(other: TrainingJob, target: TrainingJob) -> bool:
+    """Compare by priority, then by age (the published order)."""
+    theirs, ours = other.priority or 0, target.priority or 0
+    older = bool(other.created_at and target.created_at and other.created_at < target.created_at)
+    return theirs > ours or (theirs == ours and older)
+
+
+def _at_submit(gpu_type: str, limit: TeamGpuLimit) -> CapacityAtSubmit:
+    return CapacityAtSubmit(gpu_type=gpu_type, max_gpus=limit.max_gpus, last_modified=limit.modified_at)
+
+
+def usage_summary(platform: Platform, start: datetime, end: datetime) -> UsageSummary:
+    """Return the bill of a range; raise a 400 for a range that the API refuses."""
+    if start < datetime(2026, 1, 1, tzinfo=UTC):
+        raise invalid("start_date must not be before 2026-01-01")
+    if not start <= end <= start + timedelta(days=31):
+        raise invalid("the date range from start_date to end_date must be 0 to 31 days")
+    billed_until = platform.now().replace(minute=0, second=0, microsecond=0)
+    items = [
+        item
+        for job in platform.jobs()
+        if (item := _item(job, platform.backend_of(job.id).events(job.id), (start, min(end, billed_until))))
+    ]
+    total = round(sum(item.subtotal for item in items), 4)
+    minutes = sum(item.minutes for item in items)
+    return UsageSummary(
+        training_usage=TrainingUsage(subtotal=total, total=total, minutes=minutes, breakdown=items)
+    )
+
+
+def _item(
+    job: TrainingJob, events: Sequence[QueueEvent], within: tuple[datetime, datetime]
+) -> BilledItem | None:
+    """Return what is billed for one job; None if it did not run within the range."""
+    machine, (start, end) = job.instance_type, within
+    price = PRICES_USD_PER_MINUTE.get(machine.id, 0.0)
+    changes = [(event.status, event.created) for event in events if event.created is not None]
+    runs = [
+        (began, ended)
+        for (status, began), (_, ended) in pairwise([*changes, ("", end)])
+        if status == JobStatus.RUNNING
+    ]
+    daily, day = [], start.replace(hour=0, minute=0, second=0, microsecond=0)
+    while day < end:
+        first, last = max(start, day), min(end, day + timedelta(days=1))
+        shares_s = ((min(ended, last) - max(began, first)).total_seconds() for began, ended in runs)
+        if minutes := int(sum(max(0.0, share_s) for share_s in shares_s) // 60) * (job.node_count or 1):
+            daily.append(DailyUsage(date=day.date(), subtotal=round(minutes * price, 4), minutes=minutes))
+        day += timedelta(days=1)
+    if not daily:
+        return None
+    resource = BillableResource(
+        id=job.id,
+        kind=TRAINING_JOB,
+        name=job.name,
+        model_name=job.project_name,
+        instance_type=machine.name,
+    )
+    return BilledItem(
+        billable_resource=resource,
+        subtotal=round(sum(usage.subtotal for usage in daily), 4),
+        minutes=sum(usage.minutes for usage in daily),
+        daily=daily,
+    )
+
+
+ROUTES = [
+    *served(
+        {
+            routes.TEAMS: _teams,
+            routes.SECRETS: lambda call: {"secrets": call.platform.stores.secrets.names(call.team)},
+            routes.SET_SECRET: _upsert_secret,
+            routes.DELETE_SECRET: _delete_secret,
+            routes.INSTANCE_TYPES: lambda _: {"instance_types": INSTANCE_TYPES},
+            routes.PRICES: lambda _: {"instance_types": PRICES},
+            routes.BILL: _bill,
+            routes.ME: lambda call: {
+                "user_id": "emulator",
+                "email": EMULATOR_USER_EMAIL,
+                "name": "You",
+                "workspace_name": call.platform.workspace_name,
+            },
+            routes.LOG_OUT: lambda _: {},  # there is no login to end
+            routes.CAPACITY: lambda call: training_capacity(call.platform),
+            routes.UPDATE_CAPACITY: _set_limit,
+            routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),
+        }
     ),
-    routes.ME: _me,
-    routes.LOG_OUT: lambda _: {},  # there is no login to end
-    routes.CAPACITY: lambda call: training_capacity(call.platform),
-    routes.UPDATE_CAPACITY: _set_limit,
-    routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),
-}
-OTHER_ROUTES = [
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),
     api_route("POST", "/emulator/jobs/{job_id}/preempt", _preempt),
 ]

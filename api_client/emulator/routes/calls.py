@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+from pydantic import Strict, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as ServedRoute
 
-from api_client.emulator.answers import ApiFault, JsonAnswer, invalid
-from api_client.emulator.backend import LogQuery
+from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, invalid
+from api_client.emulator.backend import Backend, LogQuery
 from api_client.emulator.platform import Platform
 from api_client.models import Team, TrainingJob
 from api_client.routes import Route
@@ -46,6 +47,11 @@ class Call:
         return self.platform.job(*self.ids)
 
     @property
+    def backend(self) -> Backend:
+        """Source of the job in the path; raises a 404 if its project does not have it."""
+        return self.platform.backend_of(self.job.id)
+
+    @property
     def team(self) -> Team:
         """Team in the path, else the default team."""
         team_id = self.path.get("team_id")
@@ -56,9 +62,7 @@ class Call:
         """Parameters in the body, or in the query of a GET request."""
         if self._request.method != "GET":
             return Parameters(_json_object(self._body))
-        query = self._request.query_params
-        lists = {name: query.getlist(name) for name in LIST_PARAMETERS if name in query}
-        return Parameters({**query, **lists})
+        return Parameters(dict(self._request.query_params))
 
     @property
     def base_url(self) -> str:
@@ -118,22 +122,12 @@ def base_url_of(request: Request) -> str:
     return f"http://{host}"
 
 
-MAXIMUM_BODY_BYTES = 16 * 1024 * 1024
-"""Limit for JSON bodies, far above any real request of the API."""
-
-LIST_PARAMETERS = ("includes", "excludes")
-"""Parameters that may be repeated in a query."""
-
-MAXIMUM_EPOCH_MS = 253_402_300_799_999
-"""End of the year 9999."""
-
-
 async def body_of(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAXIMUM_BODY_BYTES:
-            raise ApiFault(413, "PAYLOAD_TOO_LARGE", f"the body is over {MAXIMUM_BODY_BYTES} bytes")
+        if len(body) > 16 * 2**20:  # far above any real request of the API
+            raise ApiFault(413, "PAYLOAD_TOO_LARGE", "the body is over 16 MiB")
     return bytes(body)
 
 
@@ -150,73 +144,52 @@ def _json_object(body: bytes) -> dict[str, Any]:
     return content
 
 
+Value = TypeVar("Value")
+TEXT = TypeAdapter(Annotated[str, Strict()])
+TEXTS = TypeAdapter(list[Annotated[str, Strict()]])
+OBJECT = TypeAdapter(dict[str, Any])
+MOMENT = TypeAdapter(datetime)
+INTEGER = TypeAdapter(int)
+
+
 class Parameters:
-    """The named values of a request; for most types null, empty and missing are the same.
+    """The named values of a request; null, empty and missing are the same.
 
     Methods raise a 400 for an invalid value.
     """
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
 
-    def integer(self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS) -> int | None:
+    def get(self, name: str, kind: TypeAdapter[Value]) -> Value | None:
         value = self.values.get(name)
         if value in (None, ""):
             return None
         try:
-            number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
-        except ValueError:
-            number = None
-        if number is None:
-            raise invalid(f"{name} must be an integer")
-        if not minimum <= number <= maximum:
+            return kind.validate_python(value)
+        except ValidationError as error:
+            raise invalid(first_problem(name, error)) from error
+
+    def required(self, name: str, kind: TypeAdapter[Value]) -> Value:
+        value = self.get(name, kind)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            raise invalid(f"{name} is required")
+        return value
+
+    def integer(self, name: str, *, minimum: int = 0, maximum: int = 253_402_300_799_999) -> int | None:
+        """Return a whole number; the default bounds are those of milliseconds up to the year 9999."""
+        number = self.get(name, INTEGER)
+        if number is not None and not minimum <= number <= maximum:
             raise invalid(f"{name} must be between {minimum} and {maximum}")
         return number
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        value = self.values.get(name)
-        if value in (None, ""):
-            return None
-        if value not in options:
+        value = self.get(name, TEXT)
+        if value and value not in options:
             raise invalid(f"{name} must be one of {', '.join(options)}")
-        return str(value)
-
-    def text(self, name: str) -> str | None:
-        value = self.values.get(name)
-        if not isinstance(value, str | None):
-            raise invalid(f"{name} must be a string")
-        return value
-
-    def required_text(self, name: str) -> str:
-        value = self.text(name)
-        if value is None or not value.strip():
-            raise invalid(f"{name} is required")
-        return value
-
-    def moment(self, name: str) -> datetime:
-        """Return a required ISO 8601 time; one without a timezone is UTC."""
-        try:
-            moment = datetime.fromisoformat(self.required_text(name))
-        except ValueError as error:
-            raise invalid(f"{name} must be an ISO 8601 time") from error
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-    def texts(self, name: str) -> list[str]:
-        values = self.values.get(name) or []
-        if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
-            raise invalid(f"{name} must be a list of strings")
-        return values
-
-    def object(self, name: str) -> dict[str, Any]:
-        value = self.values.get(name)
-        if not isinstance(value, dict):
-            raise invalid(f"{name} is required and must be an object")
         return value
 
 
-DEFAULT_LIMIT = 500
-MAXIMUM_LIMIT = 1000
-DEFAULT_WINDOW_MS = 30 * 60 * 1000
 MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
 NS_PER_MS = 1_000_000
 MS_PER_S = 1000
@@ -230,7 +203,7 @@ def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
     if end_ms is None:
         end_ms = now_ms + 1  # rounded up, to include lines already written in the current millisecond
     if start_ms is None:
-        start_ms = max(0, end_ms - DEFAULT_WINDOW_MS)
+        start_ms = max(0, end_ms - 30 * 60 * MS_PER_S)
     if not start_ms <= end_ms <= start_ms + MAXIMUM_WINDOW_MS:
         raise invalid("the window from start_epoch_millis to end_epoch_millis must be 0 to 7 days")
     lowest = parameters.choice("min_level", LEVELS)
@@ -238,7 +211,7 @@ def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
         start_ns=start_ms * NS_PER_MS,
         end_ns=end_ms * NS_PER_MS,
         direction="asc" if parameters.choice("direction", ("asc", "desc")) == "asc" else "desc",
-        limit=parameters.integer("limit", minimum=1, maximum=MAXIMUM_LIMIT) or DEFAULT_LIMIT,
+        limit=parameters.integer("limit", minimum=1, maximum=1000) or 500,
         levels=None if lowest is None else frozenset(LEVELS[LEVELS.index(lowest) :]),
     )
 

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import Any, Literal
 
 from api_client import routes
 from api_client.emulator.answers import invalid, not_found, not_served
+from api_client.emulator.formats import iso
 from api_client.emulator.routes.calls import (
     MS_PER_S,
     NS_PER_MS,
-    Answers,
+    TEXT,
     Call,
-    Parameters,
     api_route,
     read_log_query,
     read_time_range,
+    served,
 )
-from api_client.emulator.serving.lifecycle import (
-    PRODUCTION,
+from api_client.emulator.store.deployments import (
+    Change,
+    DeploymentStore,
+    StoredDeployment,
+    StoredModel,
     deployment_fields,
     log_lines,
-    model_fields,
     startup_fields,
     status_at,
 )
-from api_client.emulator.store.deployments import Change, DeploymentStore, StoredDeployment, StoredModel
 
 FAILED, STOPPED = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
@@ -38,7 +39,7 @@ def _store(call: Call) -> DeploymentStore:
 
 def _model_of(call: Call) -> StoredModel:
     model_id = call.path["model_id"]
-    model = _store(call).model(model_id)
+    model = _store(call).models.get(model_id)
     if model is None:
         raise not_found("Model", model_id)
     return model
@@ -48,17 +49,31 @@ def _deployment_of(call: Call) -> StoredDeployment:
     """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
     deployment_id = call.path["deployment_id"]
     for deployment in _model_of(call).deployments:
-        if deployment_id == deployment.id or (deployment_id == PRODUCTION and deployment.is_production):
+        if deployment_id == deployment.id or (deployment_id == "production" and deployment.is_production):
             return deployment
     raise not_found("Deployment", deployment_id)
 
 
+def _model_fields(call: Call, model: StoredModel) -> dict[str, Any]:
+    production, team = model.production, call.platform.stores.teams.get(model.team_id)
+    return {
+        "id": model.id,
+        "created_at": iso(model.created_at),
+        "name": model.name,
+        "deployments_count": len(model.deployments),
+        "production_deployment_id": production.id if production else None,
+        "development_deployment_id": None,
+        "instance_type_name": production.machine_name if production else "",
+        "team_name": team.name if team else "",
+    }
+
+
 def _models(call: Call) -> Any:
     team_id = call.team.id if "team_id" in call.path else None
-    name = call.parameters.text("name")
+    name = call.parameters.get("name", TEXT)
     models = [
-        model_fields(call.platform, model)
-        for model in _store(call).models()
+        _model_fields(call, model)
+        for model in reversed(_store(call).models.all())
         if team_id in (None, model.team_id) and (not name or name == model.name)
     ]
     return {"models": models}
@@ -66,12 +81,12 @@ def _models(call: Call) -> Any:
 
 def _delete_model(call: Call) -> Any:
     model = _model_of(call)
-    _store(call).delete_model(model.id)
+    _store(call).models.delete(model.id)
     return {"id": model.id, "deleted": True}
 
 
 def _deployments(call: Call) -> Any:
-    name, now = call.parameters.text("name"), call.platform.now()
+    name, now = call.parameters.get("name", TEXT), call.platform.now()
     deployments = [
         deployment for deployment in _model_of(call).deployments if name in (None, "", deployment.name)
     ]
@@ -80,7 +95,7 @@ def _deployments(call: Call) -> Any:
 
 def _delete_deployment(call: Call) -> Any:
     deployment = _deployment_of(call)
-    _store(call).change(deployment.model_id, lambda each: None if each.id == deployment.id else each)
+    _store(call).change(deployment.model_id, lambda other: None if other.id == deployment.id else other)
     return {"id": deployment.id, "deleted": True, "model_id": deployment.model_id}
 
 
@@ -89,7 +104,7 @@ def _promote(call: Call) -> Any:
     if _status(call) == FAILED:
         raise invalid("a deployment that failed cannot be promoted")
     _store(call).change(
-        deployment.model_id, lambda each: replace(each, is_production=each.id == deployment.id)
+        deployment.model_id, lambda other: replace(other, is_production=other.id == deployment.id)
     )
     return deployment_fields(_deployment_of(call), call.platform.now())
 
@@ -123,7 +138,7 @@ def _change(call: Call, kind: Literal["retry", "activate", "deactivate"], is_pos
     deployment, change = _deployment_of(call), Change(call.platform.now(), kind)
     if is_possible:
         changed = replace(deployment, changes=(*deployment.changes, change))
-        _store(call).change(deployment.model_id, lambda each: changed if each.id == changed.id else each)
+        _store(call).change(deployment.model_id, lambda other: changed if other.id == changed.id else other)
     return is_possible
 
 
@@ -143,71 +158,42 @@ def _not_served(_: Call) -> Any:
     raise not_served("the emulator only serves models from training checkpoints")
 
 
-MAXIMUM_LISTED = 8
-MAXIMUM_PATTERN_LENGTH = 256
-
-
 def _logs(call: Call) -> Any:
     deployment, parameters = _deployment_of(call), call.parameters
+    filters = ("includes", "excludes", "search_pattern", "replica", "request_id", "component")
+    if not parameters.values.keys().isdisjoint(filters):
+        raise not_served("the emulator's logs of deployments can only be chosen by time and level")
     now_ms = int(call.platform.now_s() * MS_PER_S)
-    query, pattern, replica = (
-        read_log_query(parameters, now_ms),
-        _pattern(parameters),
-        parameters.text("replica"),
-    )
-    includes, excludes = _listed(parameters, "includes"), _listed(parameters, "excludes")
-    # No line here belongs to a request or a component.
-    is_elsewhere = parameters.text("request_id") or parameters.text("component")
+    query = read_log_query(parameters, now_ms)
     lines = [
         line
         for line in log_lines(deployment, until_ns=(now_ms + 1) * NS_PER_MS - 1)
         if query.start_ns <= int(line["timestamp"]) < query.end_ns
         and (query.levels is None or line.get("level") in query.levels)
-        and not is_elsewhere
-        and (not replica or line.get("replica") == replica)
-        and pattern.search(line["message"])
-        and all(part in line["message"] for part in includes)
-        and not any(part in line["message"] for part in excludes)
     ]
     return {"logs": (lines if query.direction == "asc" else lines[::-1])[: query.limit]}
 
 
-def _pattern(parameters: Parameters) -> re.Pattern[str]:
-    text = parameters.text("search_pattern") or ""
-    if len(text) > MAXIMUM_PATTERN_LENGTH:
-        raise invalid(f"search_pattern must not exceed {MAXIMUM_PATTERN_LENGTH} characters")
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise invalid(f"search_pattern: {error}") from error
-
-
-def _listed(parameters: Parameters, name: str) -> list[str]:
-    texts = parameters.texts(name)
-    if len(texts) > MAXIMUM_LISTED:
-        raise invalid(f"{name} must not hold more than {MAXIMUM_LISTED} texts")
-    return texts
-
-
-def _config(call: Call) -> Any:
-    """Return the parsed configuration; ``raw_config`` is null because nobody wrote it as text."""
-    return {"config": json.loads(_deployment_of(call).plan.truss_config), "raw_config": None}
-
-
-MODELS: Answers = {
-    routes.MODELS: _models,
-    routes.MODEL: lambda call: model_fields(call.platform, _model_of(call)),
-    routes.DEPLOYMENTS: _deployments,
-    routes.DEPLOYMENT: lambda call: deployment_fields(_deployment_of(call), call.platform.now()),
-    routes.DEPLOYMENT_CONFIG: _config,
-    routes.DEPLOYMENT_LOGS: _logs,
-    routes.STARTUPS: _startups,
-    routes.PROMOTE: _promote,
-    routes.ACTIVATE: _activate,
-    routes.DEACTIVATE: _deactivate,
-    routes.RETRY: _retry,
-}
-OTHER_ROUTES = [
+ROUTES = [
+    *served(
+        {
+            routes.MODELS: _models,
+            routes.MODEL: lambda call: _model_fields(call, _model_of(call)),
+            routes.DEPLOYMENTS: _deployments,
+            routes.DEPLOYMENT: lambda call: deployment_fields(_deployment_of(call), call.platform.now()),
+            # Nobody wrote the configuration as text.
+            routes.DEPLOYMENT_CONFIG: lambda call: {
+                "config": json.loads(_deployment_of(call).plan.truss_config),
+                "raw_config": None,
+            },
+            routes.DEPLOYMENT_LOGS: _logs,
+            routes.STARTUPS: _startups,
+            routes.PROMOTE: _promote,
+            routes.ACTIVATE: _activate,
+            routes.DEACTIVATE: _deactivate,
+            routes.RETRY: _retry,
+        }
+    ),
     api_route("POST", routes.MODELS.path, _not_served),
     api_route("POST", "/v1/prepare_model_upload", _not_served),
     api_route("GET", "/v1/teams/{team_id}/models", _models),

@@ -1,34 +1,167 @@
-"""The files behind presigned URLs, and the web pages that the answers link to.
+"""Bytes: checkpoint files, the object store for archives, and the web pages that the answers link to.
 
-Files need a valid signature in the URL instead of the key.
+Files need a valid signature in the URL instead of the key. The object store has S3's calls for one object or
+a multipart upload; S3 clients use ``aws-chunked`` framing over TLS only, so bodies come as they are.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import re
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from api_client.emulator.answers import ApiFault, xml_fault
+from api_client import routes
+from api_client.emulator.answers import ApiFault, xml_answer, xml_fault
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.formats import iso
+from api_client.emulator.formats import iso, new_id
 from api_client.emulator.platform import Platform
 from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
-from api_client.emulator.routes.calls import platform_of
-from api_client.emulator.stored_bytes import (
-    SINGLE_PART_BYTES,
-    StoredBytes,
-    answer_bytes,
-    bytes_of_file,
-    tag_of_content,
-    tag_of_parts,
-)
+from api_client.emulator.routes.calls import Call, base_url_of, body_of, platform_of, served
+from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
+from api_client.files import why_not_written
+
+_SINGLE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+
+
+class UnsatisfiableRange(Exception):
+    pass
+
+
+def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
+    """Parse ``Range`` into ``(start, end)``, end exclusive; return None to send the whole content.
+
+    None means that there is no header or that its form is not supported. Raises ``UnsatisfiableRange`` if
+    no byte of the content is in the range (RFC 9110, 14.1.2).
+    """
+    match = _SINGLE_RANGE.fullmatch((header or "").strip())
+    if match is None or match.group(0) == "bytes=-":
+        return None
+    first, last = match.groups()
+    if last and first and int(last) < int(first):
+        return None
+    start = int(first) if first else max(0, size_bytes - int(last))
+    end = min(size_bytes, int(last) + 1) if first and last else size_bytes
+    if start >= size_bytes or start >= end:
+        raise UnsatisfiableRange
+    return start, end
+
+
+SINGLE_PART_BYTES = 8 * 1024 * 1024
+"""Largest object whose entity tag is its MD5, as for single-part uploads to S3.
+
+Larger objects get a tag like multipart uploads, which is not a digest of the content.
+"""
+
+MEDIA_TYPE = "application/octet-stream"
+
+ReadBytes = Callable[[int, int], bytes]
+"""Returns the bytes from ``start`` to ``end`` (exclusive)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """An object's content: size, a function to read it, entity tag (without quotes), modification time."""
+
+    size_bytes: int
+    read: ReadBytes
+    etag: str
+    modified: datetime | None = None
+
+
+def answer_bytes(request: Request, content: StoredBytes) -> Response:
+    """Return the whole object or the requested range; for several ranges the whole object, as S3 does."""
+    size = content.size_bytes
+    headers = {"Accept-Ranges": "bytes", "ETag": f'"{content.etag}"'}
+    if content.modified is not None:
+        headers["Last-Modified"] = format_datetime(content.modified.astimezone(UTC), usegmt=True)
+    try:
+        requested = request.headers.get("range") if _range_holds(request, content) else None
+        span = parse_range(requested, size)
+    except UnsatisfiableRange:
+        headers["Content-Range"] = f"bytes */{size}"
+        return xml_fault(416, "InvalidRange", "The requested range is not satisfiable", headers=headers)
+    start, end = span or (0, size)
+    headers["Content-Length"] = str(end - start)
+    if span is not None:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    status = 200 if span is None else 206
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers, media_type=MEDIA_TYPE)
+    return StreamingResponse(
+        _chunks(content.read, start, end), status_code=status, headers=headers, media_type=MEDIA_TYPE
+    )
+
+
+def _range_holds(request: Request, content: StoredBytes) -> bool:
+    """Return True if the object is still the one that ``If-Range`` names (RFC 9110, 13.1.5)."""
+    condition = request.headers.get("if-range")
+    if condition is None:
+        return True
+    if condition.startswith('"'):
+        return condition == f'"{content.etag}"'
+    try:
+        moment = parsedate_to_datetime(condition)
+    except ValueError:
+        return False
+    return content.modified is not None and moment == content.modified.replace(microsecond=0)
+
+
+async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]:
+    for offset in range(start, end, 2**20):
+        chunk = await run_in_threadpool(read, offset, min(end, offset + 2**20))
+        if not chunk:
+            # The file was truncated: end early, which breaks the connection because the length was announced.
+            return
+        yield chunk
+
+
+def bytes_of_file(path: Path) -> StoredBytes:
+    """Return the content of a file on disk; raise OSError if it cannot be read."""
+    status = path.stat()
+
+    def read(start: int, end: int) -> bytes:
+        with path.open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), end - start, start)
+
+    return StoredBytes(
+        size_bytes=status.st_size,
+        read=read,
+        etag=_tag_of_file(path, status.st_size, status.st_mtime_ns),
+        modified=datetime.fromtimestamp(int(status.st_mtime), UTC),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _tag_of_file(path: Path, size_bytes: int, modified_ns: int) -> str:
+    if size_bytes <= SINGLE_PART_BYTES:
+        return tag_of_content(path.read_bytes())
+    return tag_of_parts(f"{path}:{size_bytes}:{modified_ns}", size_bytes)
+
+
+def tag_of_parts(identity: str, size_bytes: int) -> str:
+    """Return the tag of a large object: it depends on ``identity`` and ends with the number of parts."""
+    return (
+        f"{tag_of_content(identity.encode(errors='surrogateescape'))}-{-(-size_bytes // SINGLE_PART_BYTES)}"
+    )
+
+
+def tag_of_content(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def refusal(request: Request, platform: Platform) -> Response | None:
@@ -39,7 +172,7 @@ def refusal(request: Request, platform: Platform) -> Response | None:
     path = request.scope["raw_path"].decode("ascii", "replace")
     expires = request.query_params.get(EXPIRES_PARAMETER, "")
     signature = request.query_params.get(SIGNATURE_PARAMETER, "")
-    if platform.signer.presigned_is_ours(path, expires, signature):
+    if platform.signer.is_ours("GET", path, expires, signature):
         if int(expires) >= platform.now_s():
             return None
         details = {
@@ -67,7 +200,7 @@ def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
     return f"{PREFIX}/{job_id}/{node_rank}/{encoded}/{label}"
 
 
-def _get(request: Request) -> Response:
+def _get_file(request: Request) -> Response:
     platform = platform_of(request)
     refused = refusal(request, platform)
     if refused is not None:
@@ -108,7 +241,91 @@ def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
     return StoredBytes(file.size_bytes, file.generate, etag)
 
 
-FILES_ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]
+OBJECT = "/" + BUCKET + "/{key:path}"
+_PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
+
+
+def _credentials(call: Call) -> Any:
+    """Return new credentials for a new key.
+
+    boto3 takes the two extra fields as arguments.
+    """
+    platform = call.platform
+    key = f"training/{new_id()}/archive.tgz"
+    creds = {
+        "aws_access_key_id": f"EMULATOR{new_id().upper()}",
+        "aws_secret_access_key": f"emulator-{new_id()}{new_id()}",
+        "aws_session_token": platform.signer.upload_token(f"{BUCKET}/{key}", now_s=platform.now_s()),
+        "endpoint_url": call.base_url,
+        "region_name": "us-east-1",
+    }
+    return {"s3_bucket": BUCKET, "s3_key": key, "creds": creds}
+
+
+def _may_write(request: Request) -> bool:
+    platform = platform_of(request)
+    token = request.headers.get("x-amz-security-token", "")
+    name = f"{BUCKET}/{request.path_params['key']}"
+    return platform.signer.upload_token_is_valid(name, token, now_s=platform.now_s())
+
+
+def _get_object(request: Request) -> Response:
+    platform = platform_of(request)
+    refused = None if _may_write(request) else refusal(request, platform)
+    if refused is not None:
+        return refused
+    path = platform.stores.blobs.path(BUCKET, request.path_params["key"])
+    return _missing("NoSuchKey") if path is None else answer_bytes(request, bytes_of_file(path))
+
+
+def _missing(code: str) -> Response:
+    return xml_fault(404, code, "no such object, upload, or part of it")
+
+
+async def _change(request: Request) -> Response:
+    if not _may_write(request):
+        return xml_fault(403, "AccessDenied", "these credentials do not grant access to this object")
+    blobs, key, query = platform_of(request).stores.blobs, request.path_params["key"], request.query_params
+    upload_id = query.get("uploadId")
+    try:
+        if request.method == "PUT" and upload_id is None:
+            return await _receive(request, blobs.receive(BUCKET, key))
+        if request.method == "PUT":
+            number = query.get("partNumber", "")
+            if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= MAXIMUM_PARTS):
+                return xml_fault(400, "InvalidArgument", f"partNumber must be between 1 and {MAXIMUM_PARTS}")
+            part = blobs.receive_part(upload_id or "", int(number))
+            return _missing("NoSuchUpload") if part is None else await _receive(request, part)
+        if request.method == "DELETE":
+            is_known = blobs.abort_upload(upload_id or "")
+            return Response(status_code=204) if is_known else _missing("NoSuchUpload")
+        if "uploads" in query:
+            fields = {"Bucket": BUCKET, "Key": key, "UploadId": blobs.start_upload()}
+            return xml_answer("InitiateMultipartUploadResult", fields)
+        numbers = [int(number) for number in _PART_NUMBER.findall(await body_of(request))]
+        if not numbers or numbers != sorted(set(numbers)):
+            return xml_fault(400, "InvalidPartOrder", "the parts must be listed once each, in rising order")
+        etag = await run_in_threadpool(blobs.complete_upload, upload_id or "", numbers, BUCKET, key)
+        if etag is None:
+            return _missing("NoSuchUpload")
+        location = f"{base_url_of(request)}/{BUCKET}/{quote(key)}"
+        fields = {"Bucket": BUCKET, "Key": key, "ETag": f'"{etag}"', "Location": location}
+        return xml_answer("CompleteMultipartUploadResult", fields)
+    except ObjectTooLarge as error:
+        return xml_fault(400, "EntityTooLarge", str(error))
+    except OSError as error:  # such as on a full disk; 400, because S3 clients repeat all of 5xx, for minutes
+        reason = why_not_written(error)
+        return xml_fault(400, "StorageFailed", f"the emulator can't store the object: {reason}")
+
+
+async def _receive(request: Request, incoming: IncomingObject) -> Response:
+    with incoming:
+        if "aws-chunked" in request.headers.get("content-encoding", ""):
+            return xml_fault(501, "NotImplemented", "the emulator does not accept aws-chunked bodies")
+        async for chunk in request.stream():
+            await run_in_threadpool(incoming.write, chunk)
+        incoming.keep()
+    return Response(headers={"ETag": f'"{incoming.md5}"'})
 
 
 WELCOME = """This is the bt-tui emulator: Baseten Training's REST API on this machine.
@@ -116,11 +333,20 @@ It has no web pages: watch its jobs in the dashboard.
 """
 
 
-PAGES_ROUTES = [
-    Route(path, lambda _: PlainTextResponse(WELCOME), methods=["GET"])
-    for path in (
-        "/",
-        "/training/{project_id}/logs/{job_id}",
-        "/models/{model_id}/logs/{deployment_id}",
-    )
+READING_ROUTES = [
+    Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get_file, methods=["GET"]),
+    Route(OBJECT, _get_object, methods=["GET"]),
+]
+ROUTES = [
+    *served({routes.UPLOAD_CREDENTIALS: _credentials}),
+    *READING_ROUTES,
+    Route(OBJECT, _change, methods=["PUT", "POST", "DELETE"]),
+    *(
+        Route(path, lambda _: PlainTextResponse(WELCOME), methods=["GET"])
+        for path in (
+            "/",
+            "/training/{project_id}/logs/{job_id}",
+            "/models/{model_id}/logs/{deployment_id}",
+        )
+    ),
 ]

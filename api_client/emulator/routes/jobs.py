@@ -1,9 +1,17 @@
-"""Routes of projects and their caches, and of jobs: actions, logs, metrics and checkpoints."""
+"""Routes of projects and their caches, and of jobs: actions, logs, metrics, checkpoints, sessions.
+
+SSH certificates are fake and accepted nowhere: the emulator has no SSH proxy, only the answer's format.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from datetime import timedelta
+from typing import Any, Literal
 from urllib.parse import quote
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from api_client import routes
 from api_client.definitions.job_request import read_job_request
@@ -12,20 +20,24 @@ from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import AVAILABILITY_MODELS
 from api_client.emulator.routes.calls import (
     MS_PER_S,
+    OBJECT,
+    TEXT,
+    TEXTS,
     Answers,
     Call,
     Parameters,
     api_route,
     read_log_query,
     read_time_range,
+    served,
 )
 from api_client.emulator.routes.files import file_path
 
 
 async def _upsert_project(call: Call) -> Any:
     """Upsert in the team in the path, else in the one named in the body, as truss does."""
-    fields = Parameters(call.parameters.object("training_project"))
-    name, team, team_name = fields.required_text("name"), call.team, fields.text("team_name")
+    fields = Parameters(call.parameters.required("training_project", OBJECT))
+    name, team, team_name = fields.required("name", TEXT), call.team, fields.get("team_name", TEXT)
     if team_name is not None and "team_id" not in call.path:
         named = call.platform.stores.teams.named(team_name)
         if named is None:
@@ -50,21 +62,12 @@ def _project_cache(call: Call) -> Any:
     return {"timestamp": call.platform.now(), "project_id": project_id, "file_summaries": files}
 
 
-DEFAULT_PAGE_SIZE = 1000
-MAXIMUM_OFFSET = 2**53
-
-
-def _list_checkpoints(call: Call) -> Any:
-    job = call.job
-    return {"training_job": job, "checkpoints": call.platform.backend_of(job.id).checkpoints(job.id)}
-
-
 def _files(call: Call) -> Any:
     """Return a page of files; the page token is an offset, null at the end."""
     job, integer = call.job, call.parameters.integer
-    size = integer("page_size", minimum=1, maximum=MAXIMUM_OFFSET) or DEFAULT_PAGE_SIZE
-    offset = integer("page_token", maximum=MAXIMUM_OFFSET) or 0
-    files, end = call.platform.backend_of(job.id).checkpoint_files(job.id), offset + size
+    size = integer("page_size", minimum=1, maximum=2**53) or 1000
+    offset = integer("page_token", maximum=2**53) or 0
+    files, end = call.backend.checkpoint_files(job.id), offset + size
 
     def fields(file: StoredFile) -> dict[str, Any]:
         return {
@@ -82,24 +85,20 @@ def _files(call: Call) -> Any:
     }
 
 
-LOWEST_PRIORITY = -(2**31)
-HIGHEST_PRIORITY = 2**31 - 1
+class Order(TypedDict):
+    """A field to sort by; the default is newest first."""
+
+    field: Literal["created_at"]
+    order: Literal["asc", "desc"]
 
 
-def _list(call: Call) -> Any:
-    project = call.platform.project(call.path["project_id"])
-    return {"training_project": project, "training_jobs": call.platform.project_jobs(project.id)}
-
-
-def _get(call: Call) -> Any:
-    job = call.job
-    return {"training_project": call.platform.project(job.project_id), "training_job": job}
+ORDERS = TypeAdapter(list[Order])
 
 
 def _search(call: Call) -> Any:
-    project_id, job_id = call.parameters.text("project_id"), call.parameters.text("job_id")
-    statuses = call.parameters.texts("statuses")
-    ascending = _is_ascending(call.parameters.values.get("order_by"))
+    project_id, job_id = call.parameters.get("project_id", TEXT), call.parameters.get("job_id", TEXT)
+    statuses = call.parameters.get("statuses", TEXTS) or []
+    orders = call.parameters.get("order_by", ORDERS) or [Order(field="created_at", order="desc")]
     jobs = [
         job
         for job in call.platform.jobs()
@@ -107,35 +106,20 @@ def _search(call: Call) -> Any:
         and job_id in (None, job.id)
         and (not statuses or job.current_status in statuses)
     ]
-    return {"training_jobs": jobs[::-1] if ascending else jobs}
-
-
-def _is_ascending(order_by: Any) -> bool:
-    """Return True for ascending order; the default is newest first.
-
-    Only ``created_at`` is sortable.
-    """
-    if not order_by:
-        return False
-    first = order_by[0] if isinstance(order_by, list) else None
-    if not isinstance(first, dict) or first.get("field") != "created_at":
-        raise invalid("order_by: only created_at can be sorted by")
-    if first.get("order") not in ("asc", "desc"):
-        raise invalid("order_by: order must be asc or desc")
-    return bool(first["order"] == "asc")
+    return {"training_jobs": jobs[::-1] if orders[0]["order"] == "asc" else jobs}
 
 
 async def _create(call: Call) -> Any:
-    fields = call.parameters.object("training_job")
+    fields = call.parameters.required("training_job", OBJECT)
     return {"training_job": await call.platform.create_job(call.path["project_id"], fields)}
 
 
 async def _update(call: Call) -> Any:
     changes: dict[str, Any] = {}
-    priority = call.parameters.integer("priority", minimum=LOWEST_PRIORITY, maximum=HIGHEST_PRIORITY)
+    priority = call.parameters.integer("priority", minimum=-(2**31), maximum=2**31 - 1)
     if priority is not None:
         changes["priority"] = priority
-    model = call.parameters.text("availability_model")
+    model = call.parameters.get("availability_model", TEXT)
     if model is not None:
         if model.lower() not in AVAILABILITY_MODELS:
             raise invalid(f"availability_model must be one of {', '.join(AVAILABILITY_MODELS)}")
@@ -172,26 +156,87 @@ def _download(call: Call) -> Any:
 def _logs(call: Call) -> Any:
     job = call.job
     query = read_log_query(call.parameters, int(call.platform.now_s() * MS_PER_S))
-    backend = call.platform.backend_of(job.id)
+    backend = call.backend
     # Checked before reading the lines, so that it is true of them.
     is_complete = backend.log_is_complete(job.id)
     lines = backend.logs(job.id, query)
     return {"logs": lines, "complete": True} if is_complete else {"logs": lines}
 
 
-MAXIMUM_STEP_S = 7 * 24 * 3600
-
-
 def _metrics(call: Call) -> Any:
     """Return the samples. The backend chooses missing bounds, because it knows when the job ended."""
     job = call.job
     start_ms, end_ms = read_time_range(call.parameters)
-    return call.platform.backend_of(job.id).metrics(
+    return call.backend.metrics(
         job.id,
         start_s=None if start_ms is None else start_ms / MS_PER_S,
         end_s=None if end_ms is None else end_ms / MS_PER_S,
-        step_s=call.parameters.integer("step_seconds", minimum=1, maximum=MAXIMUM_STEP_S),
+        step_s=call.parameters.integer("step_seconds", minimum=1, maximum=7 * 24 * 3600),
     )
+
+
+PUBLIC_KEY = re.compile(r"\s*(sk-)?(ssh|ecdsa)-\S+\s+[A-Za-z0-9+/=]{16,}(\s.*)?", re.ASCII | re.DOTALL)
+FOREVER_MINUTES = 10 * 365 * 24 * 60
+"""Replacement for a timeout of -1."""
+
+
+def _auth_codes(call: Call) -> Any:
+    sessions = call.platform.stores.sessions.get(call.job.id) or ()
+    return {
+        "auth_codes": [
+            {
+                "session_id": session.id,
+                "replica_id": f"g{rank:02d}r0",
+                "auth_code": session.auth_code or "",
+                "auth_url": session.auth_url or "",
+                "generated_at": session.auth_code_generated_at,
+                "tunnel_name": session.tunnel_name,
+                "expires_at": session.expires_at,
+                "working_directory": session.working_directory,
+                "trigger": session.trigger,  # missing in the schema, but truss reads it
+            }
+            for rank, session in enumerate(sessions)
+        ]
+    }
+
+
+async def _update_session(call: Call) -> Any:
+    platform, job, parameters = call.platform, call.job, call.parameters
+    session_id = call.path["session_id"]
+    sessions = {session.id: session for session in platform.stores.sessions.get(job.id) or ()}
+    if (session := sessions.get(session_id)) is None:
+        raise not_found("Interactive session", session_id)
+    trigger = parameters.choice("trigger", ("on_startup", "on_failure", "on_demand")) or session.trigger
+    minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES) or 0
+    is_on_startup = session.trigger == "on_startup"
+    if is_on_startup and trigger != session.trigger:
+        raise invalid("the trigger of an on_startup session cannot be changed")
+    more = FOREVER_MINUTES if minutes == -1 else minutes
+    changes = {
+        "trigger": trigger,
+        "timeout_minutes": session.timeout_minutes + (0 if is_on_startup else more),
+        "expires_at": (session.expires_at or platform.now()) + timedelta(minutes=more),
+    }
+    changed = session.model_copy(update=changes)
+    platform.stores.sessions.put(job.id, tuple((sessions | {session_id: changed}).values()))
+    return {"interactive_session": changed, "message": "Interactive session updated"}
+
+
+async def _sign(call: Call) -> Any:
+    job, parameters = call.job, call.parameters
+    if PUBLIC_KEY.fullmatch(parameters.required("public_key", TEXT)) is None:
+        raise invalid("public_key is not an OpenSSH public key")
+    replica_id = parameters.required("replica_id", TEXT)
+    if replica_id not in {str(rank) for rank in range(job.node_count or 1)}:
+        raise not_found("Replica", replica_id)
+    if job.is_finished:
+        raise invalid(f"the job is not running: {job.current_status}")
+    return {
+        "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com bm90LXJlYWw= bt-tui-emulator",
+        "jwt": "e30.e30.ZW11bGF0b3I",
+        "proxy_address": "ssh-proxy.emulator.invalid:443",
+        "ssh_cert_expires_at": call.platform.now() + timedelta(minutes=5),
+    }
 
 
 JOBS: Answers = {
@@ -201,8 +246,14 @@ JOBS: Answers = {
     routes.DELETE_PROJECT: _delete_project,
     routes.PROJECT_CACHE: _project_cache,
     routes.SEARCH_JOBS: _search,
-    routes.JOBS: _list,
-    routes.JOB: _get,
+    routes.JOBS: lambda call: {
+        "training_project": call.platform.project(call.path["project_id"]),
+        "training_jobs": call.platform.project_jobs(call.path["project_id"]),
+    },
+    routes.JOB: lambda call: {
+        "training_project": call.platform.project(call.path["project_id"]),
+        "training_job": call.job,
+    },
     routes.CREATE_JOB: _create,
     routes.UPDATE_JOB: _update,
     routes.DELETE_JOB: _delete,
@@ -211,10 +262,21 @@ JOBS: Answers = {
     routes.JOB_CODE: _download,
     routes.JOB_LOGS: _logs,
     routes.JOB_METRICS: _metrics,
-    routes.CHECKPOINTS: _list_checkpoints,
+    routes.CHECKPOINTS: lambda call: {
+        "training_job": call.job,
+        "checkpoints": call.backend.checkpoints(call.path["job_id"]),
+    },
     routes.CHECKPOINT_FILES: _files,
 }
-DEPRECATED_ROUTES = [
+ROUTES = [
+    *served(JOBS),
+    *served(
+        {
+            routes.AUTH_CODES: _auth_codes,
+            routes.UPDATE_SESSION: _update_session,
+            routes.SIGN_SSH: _sign,
+        }
+    ),
     api_route("POST", routes.JOB_LOGS.path, _logs),
     api_route("POST", routes.JOB_METRICS.path, _metrics),
 ]

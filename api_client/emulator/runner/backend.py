@@ -6,7 +6,6 @@ import asyncio
 import os
 import stat
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,20 +14,15 @@ from threading import RLock
 from typing import Any
 
 from api_client.clock import Clock
-from api_client.definitions.job_request import JobRequest, read_job_request
+from api_client.definitions.job_request import read_job_request
 from api_client.emulator.backend import LogQuery, StoredFile, default_step_s, job_metrics
-from api_client.emulator.catalog import GPU_LIMITS
 from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.job_spec import requested_instance
-from api_client.emulator.platform import SPOT
 from api_client.emulator.runner.checkpoints import CheckpointStore
-from api_client.emulator.runner.environment import kill_orphans
-from api_client.emulator.runner.folders import PROJECT_CACHE, CannotStart, DataFolders
+from api_client.emulator.runner.environment import PROJECT_CACHE, DataFolders, kill_orphans, walk
 from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
-from api_client.emulator.runner.requests import check_request
 from api_client.emulator.runner.sampling import Gpus
-from api_client.emulator.store.jobs import StoredJob
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredJob, Stores
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -48,40 +42,21 @@ def list_cache(root: Path) -> list[CachedFile] | None:
     """List every file and directory below ``root`` by relative path; return None if there is no cache."""
     if not root.is_dir():
         return None
-    files = []
-    for parent, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted((*folders, *names)):
-            path = Path(parent) / name
-            try:
-                status = path.lstat()
-            except OSError:
-                continue  # deleted in the meantime
-            is_folder = stat.S_ISDIR(status.st_mode)
-            files.append(
-                CachedFile(
-                    path=path.relative_to(root).as_posix(),
-                    size_bytes=0 if is_folder else status.st_size,
-                    modified=datetime.fromtimestamp(status.st_mtime, UTC).isoformat(),
-                    file_type="directory" if is_folder else "file",
-                    permissions=stat.filemode(status.st_mode),
-                )
-            )
-    return files
+    return [
+        CachedFile(
+            path=path.relative_to(root).as_posix(),
+            size_bytes=0 if stat.S_ISDIR(status.st_mode) else status.st_size,
+            modified=datetime.fromtimestamp(status.st_mtime, UTC).isoformat(),
+            file_type="directory" if stat.S_ISDIR(status.st_mode) else "file",
+            permissions=stat.filemode(status.st_mode),
+        )
+        for path, status in walk(root)
+    ]
 
 
-SECOND_S = 1.0
-MAX_RUNNING_NODES = 8
-STOP_GRACE_S = 5.0
 STOP_ANSWER_S = 2.0
 """A stop is answered after this long, even if the job is still in its grace period."""
-CLOSE_TIMEOUT_S = 5.0
-SAMPLES_KEPT = timedelta(days=30)
-
 STOPPED = Outcome(JobStatus.STOPPED)
-PREEMPTED = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
-RESTARTED = Outcome(JobStatus.FAILED, "the emulator was restarted while this job ran")
-SHUT_DOWN = Outcome(JobStatus.FAILED, "the emulator was shut down while this job ran")
 
 
 class LocalBackend:
@@ -96,25 +71,22 @@ class LocalBackend:
         data_dir: Path,
         clock: Clock,
         *,
-        max_running_nodes: int = MAX_RUNNING_NODES,
-        stop_grace_s: float = STOP_GRACE_S,
+        max_running_nodes: int = 8,
+        stop_grace_s: float = 5.0,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         environ = dict(os.environ if environ is None else environ)
-        self._clock = clock
-        self._stores = stores
+        folders = DataFolders(data_dir.absolute(), stores.team_of)
         self._jobs = stores.jobs
-        self._folders = DataFolders(data_dir.absolute(), stores.team_of)
-        self._checkpoints = CheckpointStore(stores, self._folders, max_running_nodes, clock.monotonic)
-        self._services = RunServices(
+        self._shared = RunServices(
             stores=stores,
             clock=clock,
             gpus=Gpus(environ),
             environ=environ,
             stop_grace_s=stop_grace_s,
             max_nodes=max_running_nodes,
-            checkpoints=self._checkpoints,
-            folders=self._folders,
+            checkpoints=CheckpointStore(stores, folders, max_running_nodes, clock.monotonic),
+            folders=folders,
         )
         self._runs: dict[str, JobRun] = {}
         self._closing = False
@@ -127,11 +99,12 @@ class LocalBackend:
         """Recover jobs of an earlier emulator: waiting jobs stay queued, running ones become FAILED."""
         for row in self._jobs.all():
             if not row.job.is_finished and row.job.current_status != JobStatus.PENDING:
-                folders = self._folders.job(row.job.id)
+                folders = self._shared.folders.job(row.job.id)
                 await asyncio.to_thread(kill_orphans, folders.root)
                 await asyncio.to_thread(folders.wipe)
-                self._enter(row.job.id, RESTARTED)
-        self._stores.metrics.forget_before((self._clock.now() - SAMPLES_KEPT).timestamp())
+                restarted = "the emulator was restarted while this job ran"
+                self._enter(row.job.id, Outcome(JobStatus.FAILED, restarted))
+        self._shared.stores.metrics.forget_before((self._shared.clock.now() - timedelta(days=30)).timestamp())
         self._admit()
 
     async def close(self) -> None:
@@ -139,9 +112,10 @@ class LocalBackend:
         with self._lock:
             self._closing = True
             runs = list(self._runs.values())
+        shut_down = Outcome(JobStatus.FAILED, "the emulator was shut down while this job ran")
         for run in runs:
-            run.request_end(SHUT_DOWN, kill=True)
-        deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
+            run.request_end(shut_down, kill=True)
+        deadline_s = time.monotonic() + 5.0
         for run in runs:
             await asyncio.to_thread(run.join, max(0.0, deadline_s - time.monotonic()))
 
@@ -154,56 +128,60 @@ class LocalBackend:
         return [self._shown(row) for row in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
-        return self._shown(self._jobs.get(job_id))
+        return self._shown(self._jobs[job_id])
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
-        return self._jobs.get(job_id).spec
+        return self._jobs[job_id].spec
 
-    def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        return self._stores.logs.read(job_id, wanted)
+    def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:
+        return self._shared.stores.logs.read(job_id, query)
 
     def log_is_complete(self, job_id: str) -> bool:
-        return self._jobs.get(job_id).job.is_finished
+        return self._jobs[job_id].job.is_finished
 
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
         """Return means per step; an open range covers the whole run, up to its end or to now."""
-        job, now_s, store = self.job(job_id), self._clock.now().timestamp(), self._stores.metrics
+        job, now_s, store = (
+            self.job(job_id),
+            self._shared.clock.now().timestamp(),
+            self._shared.stores.metrics,
+        )
         first_s, last_s = store.span_s(job_id) or (now_s, now_s)
         if end_s is None:
-            end_s = last_s + SECOND_S if job.is_finished else now_s
+            end_s = last_s + 1 if job.is_finished else now_s
         if start_s is None:
             start_s = min(first_s, end_s)
         step = step_s if step_s and step_s > 0 else default_step_s(end_s - start_s)
         if start_s <= first_s:
             start_s = first_s - step  # the first step begins before the first sample
-        series = store.read(job_id, start_s=start_s, end_s=end_s, step_s=step)
-        return job_metrics(job, series.nodes, series.cache)
+        nodes, cache = store.read(job_id, start_s=start_s, end_s=end_s, step_s=step)
+        return job_metrics(job, nodes, cache)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        row, now = self._jobs.get(job_id), self._clock.now()
+        row, now = self._jobs[job_id], self._shared.clock.now()
         return [
             checkpoint.describe(job_id, is_settled=row.job.is_finished or checkpoint.is_settled(now))
-            for checkpoint in self._checkpoints.of(row)
+            for checkpoint in self._shared.checkpoints.of(row)
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        checkpoints = self._checkpoints.of(self._jobs.get(job_id))
+        checkpoints = self._shared.checkpoints.of(self._jobs[job_id])
         return [file for checkpoint in checkpoints for file in checkpoint.files]
 
     def events(self, job_id: str) -> list[QueueEvent]:
-        return list(self._jobs.get(job_id).events)
+        return list(self._jobs[job_id].events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        return list_cache(self._folders.cache(project_id) / PROJECT_CACHE)
+        return list_cache(self._shared.folders.cache(project_id) / PROJECT_CACHE)
 
     # Actions
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
         """Store a job; it starts now if there is room, otherwise it becomes PENDING."""
         parsed = read_job_request(spec)
-        now = self._clock.now()
+        now = self._shared.clock.now()
         job = TrainingJob(
             id=job_id,
             current_status=JobStatus.PENDING,
@@ -219,14 +197,14 @@ class LocalBackend:
             node_count=parsed.node_count,
         )
         with self._lock:
-            self._jobs.add(job, spec)
+            self._jobs.put(job_id, StoredJob(job, spec))
             self._admit()
-            if not self._jobs.get(job_id).events:
+            if not self._jobs[job_id].events:
                 self._enter(job_id, Outcome(JobStatus.PENDING))
         return self.job(job_id)
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        row = self._jobs.get(job_id)
+        row = self._jobs[job_id]
         project = row.job.training_project or ProjectSummary(id=row.job.training_project_id)
         return await self.create(new_job_id, project, row.spec)
 
@@ -237,34 +215,29 @@ class LocalBackend:
 
     async def preempt(self, job_id: str) -> TrainingJob:
         """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
-        await self._end(job_id, PREEMPTED, timeout_s=STOP_ANSWER_S)
+        reclaimed = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
+        await self._end(job_id, reclaimed, timeout_s=STOP_ANSWER_S)
         return self.job(job_id)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Change ``priority`` or ``availability_model`` of a waiting job; leave other jobs unchanged."""
         with self._lock:
-            if self._jobs.get(job_id).job.current_status == JobStatus.PENDING:
-                self._jobs.change(job_id, self._clock.now(), **changes)
+            if self._jobs[job_id].job.current_status == JobStatus.PENDING:
+                self._jobs.put(job_id, self._jobs[job_id].changed(self._shared.clock.now(), **changes))
                 self._admit()
         return self.job(job_id)
 
     async def forget_project(self, project_id: str) -> None:
         """Delete the project's cache, which lives as long as the project."""
-        await asyncio.to_thread(remove_tree, self._folders.cache(project_id))
-
-    def limits_changed(self) -> None:
-        self._admit()
+        await asyncio.to_thread(remove_tree, self._shared.folders.cache(project_id))
 
     async def delete(self, job_id: str) -> None:
         await self._end(job_id, STOPPED, timeout_s=None, kill=True)
         self._jobs.delete(job_id)
-        self._checkpoints.forget(job_id)
-        await asyncio.to_thread(self._forget, job_id)
-
-    def _forget(self, job_id: str) -> None:
-        self._stores.logs.delete(job_id)
-        self._stores.metrics.delete(job_id)
-        remove_tree(self._folders.job(job_id).root)
+        self._shared.checkpoints.forget(job_id)
+        self._shared.stores.metrics.delete(job_id)
+        await asyncio.to_thread(self._shared.stores.logs.delete, job_id)
+        await asyncio.to_thread(remove_tree, self._shared.folders.job(job_id).root)
 
     async def _end(
         self, job_id: str, outcome: Outcome, *, timeout_s: float | None, kill: bool = False
@@ -272,7 +245,7 @@ class LocalBackend:
         """End a waiting or running job; return when it has ended, or after the timeout."""
         with self._lock:
             run = self._runs.get(job_id)
-            if run is None and not self._jobs.get(job_id).job.is_finished:
+            if run is None and not self._jobs[job_id].job.is_finished:
                 self._enter(job_id, outcome)
                 self._admit()
         if run is not None:
@@ -282,48 +255,23 @@ class LocalBackend:
     def _admit(self) -> None:
         """Start the waiting jobs that fit, by priority and then by age.
 
-        Each takes its GPUs and then its nodes before later ones, also while it waits for them: none
-        overtakes, so that small jobs can't starve a large one. Only a job above a team's limit takes none
-        until that is raised. Spot jobs need no GPUs of a limit: they may push usage above it.
+        A job takes its nodes before later ones, also while it waits for them: none overtakes, so that small
+        jobs can't starve a large one. One that is too large for this machine starts, to report that.
         """
         with self._lock:
-            nodes, gpus = 0, Counter[str]()
+            nodes, most = 0, self._shared.max_nodes
             rows = [row for row in self._jobs.all() if not row.job.is_finished and not self._closing]
-            rows.sort(key=lambda row: (row.job.id not in self._runs, -(row.job.priority or 0), row.sequence))
+            rows.sort(key=lambda row: (row.job.id not in self._runs, -(row.job.priority or 0)))
             for row in rows:
-                spec, limits = read_job_request(row.spec), self._gpu_limits(row)
-                waits = row.job.id not in self._runs
-                if waits and self._is_hopeless(spec):
+                node_count = row.job.node_count or 1
+                nodes += node_count if node_count <= most else 0
+                if row.job.id not in self._runs and nodes <= most:
                     self._begin(row)
-                elif not (waits and any(spec.total_gpus > limit for limit in limits.values())):
-                    gpus.update(dict.fromkeys(limits, spec.total_gpus))
-                    has_gpus = all(gpus[pool] <= limit for pool, limit in limits.items())
-                    nodes += spec.node_count if has_gpus else 0
-                    if waits and has_gpus and nodes <= self._services.max_nodes:
-                        self._begin(row)
-
-    def _is_hopeless(self, spec: JobRequest) -> bool:
-        """Return True for a job that only starts to report why it can't run, and needs no room for that."""
-        try:
-            check_request(spec, self._services.max_nodes)
-        except CannotStart:
-            return True
-        return False
-
-    def _gpu_limits(self, row: StoredJob) -> dict[str, int]:
-        """Return the limits on GPUs of the job's type: the organization's and the team's."""
-        gpu_type = read_job_request(row.spec).gpu_type
-        if gpu_type is None or row.job.availability_model == SPOT:
-            return {}
-        team_id = self._stores.team_of(row.job.project_id)
-        own = self._stores.teams.gpu_limit(team_id, gpu_type)
-        limits = {limit.gpu_type: limit.limit for limit in GPU_LIMITS if limit.gpu_type == gpu_type}
-        return limits | ({} if own is None else {f"{gpu_type} of team {team_id}": own.max_gpus})
 
     def _begin(self, row: StoredJob) -> None:
         job_id = row.job.id
         self._enter(job_id, Outcome(JobStatus.CREATED))
-        run = JobRun(row.job, read_job_request(row.spec), self._services, partial(self._entered, job_id))
+        run = JobRun(row.job, read_job_request(row.spec), self._shared, partial(self._entered, job_id))
         self._runs[job_id] = run
         run.start()
 
@@ -332,18 +280,19 @@ class LocalBackend:
         with self._lock:
             self._enter(job_id, outcome)
             if is_finished(outcome.status):
-                self._checkpoints.forget(job_id)
+                self._shared.checkpoints.forget(job_id)
                 self._runs.pop(job_id)
                 self._admit()
 
     def _enter(self, job_id: str, outcome: Outcome) -> None:
-        self._jobs.set_status(
-            job_id, outcome.status, self._clock.now(), message=outcome.message, exit_code=outcome.exit_code
+        entered = self._jobs[job_id].entered(
+            outcome.status, self._shared.clock.now(), outcome.message, outcome.exit_code
         )
+        self._jobs.put(job_id, entered)
 
     def _shown(self, row: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which only the disk can tell."""
-        checkpoints, now = self._checkpoints.of(row) if row.has_run else [], self._clock.now()
+        checkpoints, now = self._shared.checkpoints.of(row) if row.has_run else [], self._shared.clock.now()
         if not checkpoints:
             return row.job
         is_synced = row.job.is_finished or all(checkpoint.is_settled(now) for checkpoint in checkpoints)

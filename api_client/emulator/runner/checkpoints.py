@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import shutil
 import stat
 import threading
@@ -22,20 +21,11 @@ from typing import Any
 
 from api_client.definitions.job_request import CheckpointSource, read_job_request
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.runner.folders import CHECKPOINTS, CannotStart, DataFolders, JobFolders
-from api_client.emulator.store.jobs import StoredJob
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.runner.environment import CHECKPOINTS, CannotStart, DataFolders, JobFolders, walk
+from api_client.emulator.store.stores import StoredJob, Stores
 from api_client.files import read_small_file
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT
-
-SETTLED = timedelta(seconds=2)
-"""A running job's checkpoint counts as complete once its newest file is this old."""
-FRESH_S = 1.0
-"""Time after which a running job's folders are scanned again."""
-
-_ADAPTER_CONFIG = "adapter_config.json"
-_MODEL_CONFIG = "config.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +40,13 @@ class DiskCheckpoint:
         return min(datetime.fromisoformat(file.modified) for file in self.files)
 
     def is_settled(self, now: datetime) -> bool:
-        return now - max(datetime.fromisoformat(file.modified) for file in self.files) >= SETTLED
+        """Return True if no file has changed for two seconds: a running job's checkpoint is complete then."""
+        return now - max(datetime.fromisoformat(file.modified) for file in self.files) >= timedelta(seconds=2)
 
     def describe(self, job_id: str, *, is_settled: bool) -> Checkpoint:
         """Return the checkpoint as the API does; ``is_settled`` means that it is completely written."""
-        adapter = self._json(_ADAPTER_CONFIG)
-        config = self._json(_MODEL_CONFIG) or {}
+        adapter = self._json("adapter_config.json")
+        config = self._json("config.json") or {}
         kind = "lora" if adapter is not None else "whisper" if _is_whisper(config) else "full"
         base = (adapter or {}).get("base_model_name_or_path") or config.get("_name_or_path")
         return Checkpoint(
@@ -85,19 +76,16 @@ def _checkpoints_below(folders: JobFolders, node_count: int) -> list[DiskCheckpo
     files: dict[str, list[StoredFile]] = {}
     for rank in range(node_count):
         root = folders.node(rank, CHECKPOINTS)
-        for parent, children, names in os.walk(root):
-            inside = Path(parent).relative_to(root)
-            children[:] = sorted(name for name in children if inside.parts or not name.startswith("."))
-            for name in sorted(names):
-                path = Path(parent) / name
-                try:
-                    status = path.lstat()
-                except OSError:
-                    continue  # deleted in the meantime
-                if stat.S_ISREG(status.st_mode):  # a symlink could point anywhere on this machine
-                    modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
-                    file = StoredFile((inside / name).as_posix(), rank, status.st_size, modified, path)
-                    files.setdefault(inside.parts[0] if inside.parts else ROOT_CHECKPOINT, []).append(file)
+        for path, status in walk(root):
+            inside = path.relative_to(root)
+            checkpoint = inside.parts[0] if len(inside.parts) > 1 else ROOT_CHECKPOINT
+            is_hidden = checkpoint.startswith(".") and checkpoint != ROOT_CHECKPOINT
+            if (
+                stat.S_ISREG(status.st_mode) and not is_hidden
+            ):  # a symlink could point anywhere on this machine
+                modified = datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
+                file = StoredFile(inside.as_posix(), rank, status.st_size, modified, path)
+                files.setdefault(checkpoint, []).append(file)
     checkpoints = [DiskCheckpoint(name, tuple(members)) for name, members in files.items()]
     return sorted(checkpoints, key=lambda checkpoint: (checkpoint.created_at, checkpoint.name))
 
@@ -122,7 +110,7 @@ class CheckpointStore:
         self._scans: dict[str, tuple[float, list[DiskCheckpoint]]] = {}
 
     def of(self, row: StoredJob) -> list[DiskCheckpoint]:
-        """Return a job's checkpoints, oldest first; for a running job up to ``FRESH_S`` old."""
+        """Return a job's checkpoints, oldest first; for a running job up to a second old."""
         request = read_job_request(row.spec)
         if not request.checkpointing or request.node_count > self._max_nodes:
             return []
@@ -131,7 +119,7 @@ class CheckpointStore:
             expires_s, checkpoints = self._scans.get(row.job.id, (0.0, []))
             if now_s >= expires_s:
                 checkpoints = _checkpoints_below(self._folders.job(row.job.id), request.node_count)
-                expires_s = math.inf if row.job.is_finished else now_s + FRESH_S
+                expires_s = math.inf if row.job.is_finished else now_s + 1.0
                 self._scans[row.job.id] = expires_s, checkpoints
             return checkpoints
 

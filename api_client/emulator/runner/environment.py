@@ -1,4 +1,4 @@
-"""Environment of a job's processes on this machine: the documented BT_ variables, and container paths.
+"""Folders and environment of a job on this machine: the documented BT_ variables, and container paths.
 
 The user's variables override inherited ones; the platform's override both. Nothing is created at absolute
 paths of this machine: every node has a ``mounts`` folder with links in place of the container's paths, and
@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,18 +19,81 @@ import psutil
 
 from api_client.definitions.job_request import JobRequest
 from api_client.definitions.jobs import WORKING_FOLDER
-from api_client.emulator.runner.folders import (
-    CHECKPOINTS,
-    HUGGING_FACE_CACHE,
-    MOUNTS,
-    PROJECT_CACHE,
-    SCRATCH,
-    TEAM_CACHE,
-    WORKSPACE,
-    CannotStart,
-    JobFolders,
-)
+from api_client.emulator.data_folder import remove_tree
 from api_client.models import TrainingJob
+
+PROJECT_CACHE, TEAM_CACHE, HUGGING_FACE_CACHE = "user_artifacts", "team_artifacts", "huggingface"
+"""Folders of the cache; the first two are also those in a container."""
+
+
+class CannotStart(Exception):
+    """The job can never start; the message explains why, in terms the user knows.
+
+    It becomes the job's ``error_message`` with the status DEPLOY_FAILED.
+    """
+
+
+WORKSPACE, SCRATCH, CHECKPOINTS, MOUNTS = "workspace", "scratch", "checkpoints", "mounts"
+"""Folders of a node; the last one has what a container has at absolute paths."""
+
+
+class JobFolders:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.script = root / "start.sh"
+        self.loaded_checkpoints = root / "loaded_checkpoints"
+        self.weights = root / "weights"
+
+    def node(self, rank: int, name: str = "") -> Path:
+        return self.root / f"node-{rank}" / name
+
+    def make(self, request: JobRequest) -> None:
+        names = [WORKSPACE, SCRATCH, MOUNTS, *([CHECKPOINTS] if request.checkpointing else [])]
+        for rank, name in product(range(request.node_count), names):
+            self.node(rank, name).mkdir(parents=True, exist_ok=True)
+
+    def wipe(self) -> None:
+        """Delete what a job does not keep: scratch space and delivered weights."""
+        for folder in (self.weights, *self.root.glob(f"node-*/{SCRATCH}")):
+            remove_tree(folder)
+
+
+@dataclass(frozen=True)
+class DataFolders:
+    """The runner's part of the data folder; ``team_of`` returns the team of a project."""
+
+    data_dir: Path
+    team_of: Callable[[str], str]
+
+    def job(self, job_id: str) -> JobFolders:
+        return JobFolders(self.data_dir / "jobs" / job_id)
+
+    def cache(self, project_id: str) -> Path:
+        """Return the folder of a project's caches: its own, the team's, and Hugging Face's."""
+        return self.data_dir / "caches" / project_id
+
+    def make_cache(self, project_id: str) -> None:
+        base, shared = self.cache(project_id), self.data_dir / "team_caches" / self.team_of(project_id)
+        for folder in (base / PROJECT_CACHE, base / HUGGING_FACE_CACHE, shared):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not (base / TEAM_CACHE).is_symlink():
+            (base / TEAM_CACHE).symlink_to(shared, target_is_directory=True)
+
+    @property
+    def weights(self) -> Path:
+        """Folder that keeps fetched weights for later jobs."""
+        return self.data_dir / "weights"
+
+
+def walk(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield all that is below a folder, with its status; skip what is deleted in the meantime."""
+    for parent, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            path = Path(parent, name)
+            with contextlib.suppress(OSError):
+                yield path, path.lstat()
+
 
 INHERITED = frozenset(
     {
@@ -41,7 +105,6 @@ INHERITED = frozenset(
 )  # fmt: skip
 """Variables that a job inherits from the emulator: never a key, never a proxy with a password."""
 
-LEADER_ADDRESS = "127.0.0.1"
 FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
 """Marks the processes of this emulator's job, wherever they escape to."""
 
@@ -51,7 +114,6 @@ MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
 It is unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model`` is correct in both places.
 """
 
-LEGACY_HUGGING_FACE_MOUNT = "/root/.cache/huggingface"
 
 SecretByName = Callable[[str, str], str]
 """Returns a secret's value by its name and what refers to it; raises ``CannotStart`` if there is none."""
@@ -87,7 +149,7 @@ def mounts_of(spec: JobRequest, folders: JobFolders, cache: Path, rank: int) -> 
         yield Mount(str(base / TEAM_CACHE), cache / TEAM_CACHE, "team cache", "BT_TEAM_CACHE_DIR")
     if spec.caching and spec.legacy_hf_mount:
         hub = cache / HUGGING_FACE_CACHE
-        yield Mount(LEGACY_HUGGING_FACE_MOUNT, hub, "Hugging Face cache", "HF_HOME")
+        yield Mount("/root/.cache/huggingface", hub, "Hugging Face cache", "HF_HOME")
 
 
 def node_environment(
@@ -120,7 +182,7 @@ def node_environment(
         "BT_RETRY_COUNT": "0",
         "BT_GROUP_SIZE": str(spec.node_count),
         "BT_NODE_RANK": str(rank),
-        "BT_LEADER_ADDR": LEADER_ADDRESS,
+        "BT_LEADER_ADDR": "127.0.0.1",
         "BT_SCRATCH_DIR": str(folders.node(rank, SCRATCH)),
         MOUNTS_VARIABLE: str(folders.node(rank, MOUNTS)),
     }

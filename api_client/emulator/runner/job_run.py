@@ -12,34 +12,38 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Event, Thread
+from typing import Any
+
+from pydantic import ValidationError
 
 from api_client.archives import BadArchive, Unpacker
 from api_client.clock import Clock
 from api_client.definitions.job_request import JobRequest
+from api_client.definitions.weights import WeightsAuthMethod, WeightsSource
+from api_client.emulator.answers import first_problem
 from api_client.emulator.runner import weights as weights_program
 from api_client.emulator.runner.checkpoints import CheckpointStore
 from api_client.emulator.runner.environment import (
+    MOUNTS,
+    WORKSPACE,
+    CannotStart,
+    DataFolders,
     Mount,
     kill_orphans,
     link_mounts,
     mounts_of,
     node_environment,
 )
-from api_client.emulator.runner.folders import MOUNTS, WORKSPACE, CannotStart, DataFolders
-from api_client.emulator.runner.lines import JobLog
-from api_client.emulator.runner.processes import Supervised, output_of
-from api_client.emulator.runner.requests import check_request, parse_weights, secret_name
+from api_client.emulator.runner.processes import JobLog, Supervised, output_of
 from api_client.emulator.runner.sampling import Gpus, SampledNode, sample_until, share_of
 from api_client.emulator.runner.supervisor import SIGNAL_EXIT_BASE
+from api_client.emulator.runner.weights import SCHEMES
 from api_client.emulator.store.stores import Stores
 from api_client.files import write_private
 from api_client.models import JobStatus, TrainingJob
 from api_client.words import counted
-
-FAILURE_GRACE_S = 2.0
-"""Time the other nodes get after one has failed, to log their own errors."""
 
 _logger = logging.getLogger(__name__)
 
@@ -94,10 +98,7 @@ class JobRun(Thread):
         if kill:
             self._job_log.give_up()
         for process in tuple(self._processes):
-            if kill:
-                process.kill()
-            else:
-                process.stop()
+            process.end(kill=kill)
 
     def run(self) -> None:
         """Run to the end. Every failure becomes an outcome, and no process is left behind."""
@@ -176,15 +177,19 @@ class JobRun(Thread):
 
     def _deliver_weights(self) -> None:
         """Deliver the weights one source at a time, before DEPLOYING."""
-        mirror = self._services.folders.weights
-        environ = dict(self._services.environ)
+        services, mirror = self._services, self._services.folders.weights
+        # No variable of the environment chooses an account.
+        ambient = {
+            name: value
+            for name, value in services.environ.items()
+            if not name.upper().startswith(("AWS_", "GOOGLE_"))
+        } | {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
         for index, weights in enumerate(parse_weights(self._spec.weights)):
             self._log(f"[emulator] INFO fetching weights {weights.source}")
             mirror.mkdir(parents=True, exist_ok=True)
-            name = secret_name(weights)
-            endpoint = environ.get(
-                "STORAGE_EMULATOR_HOST" if weights.scheme == "gs" else "AWS_ENDPOINT_URL", ""
-            )
+            name = (weights.auth and weights.auth.auth_secret_name) or weights.auth_secret_name
+            variable = "STORAGE_EMULATOR_HOST" if weights.scheme == "gs" else "AWS_ENDPOINT_URL"
+            endpoint = services.environ.get(variable, "")
             order = weights_program.WeightsOrder(
                 scheme=weights.scheme,
                 location=weights.source.partition("://")[2],
@@ -194,19 +199,9 @@ class JobRun(Thread):
                 destination=str(self._folders.weights / str(index)),
                 endpoint=endpoint if "://" in endpoint or not endpoint else f"http://{endpoint}",
             )
-            variables = {
-                # No variable of the environment chooses an account.
-                **{
-                    name: environ[name]
-                    for name in environ
-                    if not name.upper().startswith(("AWS_", "GOOGLE_"))
-                },
-                **{"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"},
-                weights_program.SECRET_VARIABLE: self._secret(name, f"weights {weights.source}")
-                if name
-                else "",
-            }
+            secret = self._secret(name, f"weights {weights.source}") if name else ""
             command = [sys.executable, "-P", weights_program.__file__, json.dumps(asdict(order))]
+            variables = {**ambient, weights_program.SECRET_VARIABLE: secret}
             process = self._start(command, mirror, variables, grace_s=0)
             reason = ""
             for _, lines, code in output_of([process]):
@@ -273,7 +268,7 @@ class JobRun(Thread):
             raise CannotStart(f"can't start a process: {error}") from error
         self._processes.append(process)
         if self._requested_end:
-            process.kill()  # the request arrived while it was starting
+            process.end(kill=True)  # the request arrived while it was starting
         return process
 
     def _watch(self) -> Outcome:
@@ -283,17 +278,18 @@ class JobRun(Thread):
             self._job_log.write(rank, lines)
             if code and outcome.exit_code == 0:
                 outcome = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
-                stop_s = time.monotonic() + FAILURE_GRACE_S
+                stop_s = time.monotonic() + 2.0  # the other nodes log their own errors until then
                 if self._requested_end is None:
                     self._log(f"[emulator] ERROR {outcome.message}", rank)
             if time.monotonic() > stop_s:
                 stop_s = inf
                 for process in self._processes:
-                    process.stop()
+                    process.end()
         return outcome
 
     def _secret(self, name: str, user: str) -> str:
-        value = self._services.stores.secret_of(self._job.project_id, name)
+        stores = self._services.stores
+        value = stores.secrets.value(stores.team_of(self._job.project_id), name)
         if value is None:
             raise CannotStart(f"{user} refers to the secret {name!r}, which does not exist")
         return value
@@ -324,3 +320,42 @@ def describe_exit(code: int) -> str:
     except ValueError:
         return f"exit code {code}"
     return f"exit code {code} ({name})"
+
+
+def check_request(spec: JobRequest, max_nodes: int) -> None:
+    """Raise ``CannotStart`` if the job can never run here."""
+    if not any(command.strip() for command in spec.start_commands):
+        raise CannotStart("runtime.start_commands is empty: nothing to run")
+    if not 1 <= spec.node_count <= max_nodes:
+        most = counted(max_nodes, "node")
+        raise CannotStart(f"compute.node_count is {spec.node_count}; this emulator runs at most {most}")
+    parse_weights(spec.weights)
+    for source in spec.load_from or ():
+        if source.is_loops:
+            raise CannotStart("load_checkpoint_config: there are no Loops checkpoints on this machine")
+        if source.is_nameless:
+            raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
+
+
+def parse_weights(items: Sequence[Any]) -> list[WeightsSource]:
+    """Parse all entries; raise ``CannotStart`` naming the first one that cannot be delivered."""
+    return [_parse(item, f"weights[{index}]") for index, item in enumerate(items)]
+
+
+def _parse(item: Any, field: str) -> WeightsSource:
+    try:
+        weights = WeightsSource.model_validate(item)
+    except ValidationError as error:
+        raise CannotStart(first_problem(field, error)) from error
+    if weights.scheme not in SCHEMES:
+        supported = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise CannotStart(f"{field}.source {weights.source!r}: the emulator delivers {supported}")
+    mount = weights.mount_location
+    if ".." in PurePosixPath(mount).parts or "\0" in mount:
+        raise CannotStart(f"{field}.mount_location must not contain '..' or NUL: {mount!r}")
+    method = weights.auth.auth_method if weights.auth is not None else WeightsAuthMethod.CUSTOM_SECRET
+    if method is not WeightsAuthMethod.CUSTOM_SECRET:
+        raise CannotStart(
+            f"{field}.auth: {method.value} needs the platform's identity; use CUSTOM_SECRET here"
+        )
+    return weights

@@ -1,24 +1,28 @@
-"""Supervised processes, and their output as lines."""
+"""Supervised processes, and their output as stored log lines, with levels.
+
+A progress bar that redraws itself with carriage returns is stored as one line from time to time.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
+import re
 import selectors
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from api_client.clock import Clock
+from api_client.emulator.formats import epoch_ns
 from api_client.emulator.runner import supervisor
-from api_client.emulator.runner.lines import LineSplitter
-
-TICK_S = 0.1
-READ_BYTES = 64 * 1024
-OUTPUT_DRAIN_S = 2.0
-"""Time for remaining output after the end: a process that escaped may keep the pipe open forever."""
+from api_client.emulator.store.job_streams import JobLogStore, LogRow
 
 
 class Supervised:
@@ -49,12 +53,9 @@ class Supervised:
         """Process id of the supervisor, the ancestor of all processes."""
         return self._supervisor.pid
 
-    def stop(self) -> None:
-        """Ask all processes to exit; kill those that remain after the grace period."""
-        self._send(supervisor.STOP)
-
-    def kill(self) -> None:
-        self._send(supervisor.KILL)
+    def end(self, *, kill: bool = False) -> None:
+        """Kill all processes, or ask them to exit and kill those that remain after the grace period."""
+        self._send(supervisor.KILL if kill else supervisor.STOP)
 
     def exit_code(self) -> int | None:
         """Return the exit code, 128 + N for signal N; None while it runs."""
@@ -82,8 +83,8 @@ def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str],
         for index, process in enumerate(processes):
             selector.register(process.output, selectors.EVENT_READ, index)
         while running:
-            for key, _ in selector.select(TICK_S):
-                if data := os.read(key.fd, READ_BYTES):
+            for key, _ in selector.select(0.1):
+                if data := os.read(key.fd, 65536):
                     yield key.data, running[key.data].feed(data, time.monotonic()), None
                 else:
                     selector.unregister(key.fileobj)
@@ -92,10 +93,120 @@ def output_of(processes: Sequence[Supervised]) -> Iterator[tuple[int, list[str],
                 now_s, code = time.monotonic(), processes[index].exit_code()
                 if code is not None and index in opened:
                     ended_s.setdefault(index, now_s)
-                if code is None or (index in opened and now_s < ended_s[index] + OUTPUT_DRAIN_S):
+                # After the end, 2 s for the rest: one that escaped may keep the pipe open forever.
+                if code is None or (index in opened and now_s < ended_s[index] + 2.0):
                     yield index, splitter.overdue(now_s), None
                     continue
                 if index in opened:
                     selector.unregister(processes[index].output)
                 del running[index]
                 yield index, splitter.finish(), code
+
+
+MAXIMUM_LINE_BYTES = 8 * 1024 * 1024
+"""Longer lines are split into several records, so that output without line breaks cannot fill memory."""
+
+_LEVEL = re.compile(
+    r"\b(?:"
+    r"(?P<ERROR>(?:ERROR|CRITICAL|FATAL)\b|Traceback \(most recent call last\)|[A-Z]\w*(?:Error|Exception):)"
+    r"|(?P<WARNING>(?:WARNING|WARN)\b|[A-Z]\w*Warning:)"
+    r"|(?P<INFO>INFO\b)"
+    r"|(?P<DEBUG>(?:DEBUG|TRACE)\b)"
+    r")"
+)
+
+
+def detect_level(message: str) -> str | None:
+    """Return DEBUG, INFO, WARNING or ERROR if the line begins with a level, more or less, else None."""
+    match = _LEVEL.search(message, 0, 256)
+    return match.lastgroup if match else None
+
+
+class LineSplitter:
+    """Splits a byte stream into lines at LF; carriage returns inside a line are kept.
+
+    ``feed`` and ``overdue`` take the time of a monotonic clock in seconds.
+    """
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._pending_since = 0.0
+        self._last_data = 0.0
+
+    def feed(self, data: bytes, now_s: float) -> list[str]:
+        """Add bytes; return the lines that they complete."""
+        self._last_data = now_s
+        if not self._pending or b"\n" in data:
+            self._pending_since = now_s
+        self._pending += data
+        lines: list[str] = []
+        if b"\n" in data:
+            *ended, self._pending = self._pending.split(b"\n")
+            lines = _decoded(ended)
+        return lines + (self.finish() if len(self._pending) >= MAXIMUM_LINE_BYTES else [])
+
+    def overdue(self, now_s: float) -> list[str]:
+        """Return the unfinished line after half a second of silence, or each second a bar that is redrawn."""
+        if now_s - self._last_data >= 0.5:
+            return self.finish()
+        shown, separator, rest = self._pending.rpartition(b"\r")
+        if not shown or now_s - self._pending_since < 1.0:
+            return []
+        self._pending, self._pending_since = separator + rest, now_s
+        return _decoded([shown])
+
+    def finish(self) -> list[str]:
+        rest, self._pending = self._pending, bytearray()
+        return _decoded([rest]) if rest else []
+
+
+def _decoded(lines: Iterable[bytearray]) -> list[str]:
+    """Decode lines as UTF-8, replacing invalid bytes and dropping the CR of a CRLF."""
+    return [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
+
+
+MINIMUM_SPACING_NS = 2_000
+"""Minimum interval between lines of a job: at most 500 share a millisecond.
+
+Readers page by milliseconds and get at most 1,000 lines per page.
+"""
+LINES_A_TRANSACTION = 2_000
+"""The database is locked for about ten milliseconds at a time, and others can write in between."""
+
+_logger = logging.getLogger(__name__)
+
+
+class JobLog:
+    """Writes the log of a job, from one thread: what prints faster than the disk writes has to wait."""
+
+    def __init__(self, store: JobLogStore, clock: Clock, job_id: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._job_id = job_id
+        self._next_ns = 0
+        self._closing = threading.Event()
+
+    def write(self, node_rank: int, messages: Sequence[str]) -> None:
+        for start in range(0, len(messages), LINES_A_TRANSACTION):
+            first_ns = max(epoch_ns(self._clock.now()), self._next_ns)
+            page = messages[start : start + LINES_A_TRANSACTION]
+            lines = [
+                (self._job_id, first_ns + number * MINIMUM_SPACING_NS, node_rank, detect_level(text), text)
+                for number, text in enumerate(page)
+            ]
+            self._next_ns = first_ns + len(lines) * MINIMUM_SPACING_NS
+            self._append(lines)
+
+    def give_up(self) -> None:
+        """Drop lines that can't be written, instead of trying again."""
+        self._closing.set()
+
+    def _append(self, lines: list[LogRow]) -> None:
+        while True:
+            try:
+                return self._store.append(lines)
+            except sqlite3.Error:
+                # Most likely the disk is full. Nothing is dropped while the emulator runs.
+                _logger.exception("log lines could not be written")
+                if self._closing.wait(0.2):
+                    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
-import os
 import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -17,26 +16,14 @@ from typing import Any
 import psutil
 
 from api_client.clock import Clock
-from api_client.emulator.store.job_streams import MetricStore, NodeReading
-
-_BLOCK_BYTES = 512
+from api_client.emulator.runner.environment import walk
+from api_client.emulator.store.job_streams import MetricStore, SampleRow
 
 
 def disk_usage(folder: Path) -> tuple[int, float]:
-    """Return the bytes that a folder's files use on disk and their share of the disk.
-
-    Symlinks are not followed.
-    """
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):  # deleted in the meantime
-                total += (Path(parent) / name).lstat().st_blocks * _BLOCK_BYTES
-    try:
-        size = shutil.disk_usage(folder).total
-    except OSError:
-        return total, 0.0
-    return total, total / size if size else 0.0
+    """Return the bytes that a folder uses on disk and their share of the disk."""
+    used_bytes = sum(status.st_blocks * 512 for _, status in walk(folder))
+    return used_bytes, used_bytes / shutil.disk_usage(folder).total
 
 
 class Gpus:
@@ -97,10 +84,6 @@ def share_of(names: Sequence[str], *, gpus_per_node: int, node_count: int, rank:
 
 
 SAMPLE_INTERVAL_S = 1.0
-DISK_INTERVAL_S = 10.0
-"""Minimum interval between disk scans, which are slower than a sample."""
-DISK_INTERVAL_FACTOR = 20
-"""Disk scans take at most one part in this many of the time."""
 
 _logger = logging.getLogger(__name__)
 
@@ -130,21 +113,23 @@ class SampledNode:
         self._next_disk_scan_s = 0.0
         self._storage: dict[str, float] = {}
 
-    def read(self, clock: Clock, gpus: Gpus) -> NodeReading | None:
-        """Take a sample; return None if the node's processes have ended."""
+    def read(self, clock: Clock, gpus: Gpus) -> list[SampleRow]:
+        """Take a sample; return nothing if the node's processes have ended."""
         now_s, at_ms = clock.monotonic(), int(clock.now().timestamp() * 1000)
         cores, resident_bytes = self._read_processes(now_s)
         if not self._cpu_s:
-            return None
+            return []
         if now_s >= self._next_disk_scan_s:
             for name, folder in self._volumes.items():
                 with contextlib.suppress(OSError):
                     used_bytes, share = disk_usage(folder)
                     self._storage |= {f"{name}.usage_bytes": used_bytes, f"{name}.utilization": share}
-            pause_s = DISK_INTERVAL_FACTOR * (clock.monotonic() - now_s)
-            self._next_disk_scan_s = now_s + max(DISK_INTERVAL_S, pause_s)
+            # Scans are slower than a sample: they take at most a twentieth of the time.
+            pause_s = 20 * (clock.monotonic() - now_s)
+            self._next_disk_scan_s = now_s + max(10.0, pause_s)
         values = {"cpu_usage": cores, "cpu_memory_usage_bytes": resident_bytes, **self._storage}
-        return NodeReading(self._job_id, at_ms, self._rank, values | gpus.read(self._gpu_names))
+        values |= gpus.read(self._gpu_names)
+        return [(self._job_id, at_ms, self._rank, metric, value) for metric, value in values.items()]
 
     def _read_processes(self, now_s: float) -> tuple[float, int]:
         """Return the mean cores used since the last call and the resident bytes now.
@@ -172,7 +157,7 @@ def sample_until(
     """Store a sample of each node every second."""
     while not ended.wait(SAMPLE_INTERVAL_S):
         try:
-            store.append(filter(None, [node.read(clock, gpus) for node in nodes]))
+            store.append([row for node in nodes for row in node.read(clock, gpus)])
         except (sqlite3.Error, psutil.Error, OSError):
             # A lost sample is only a gap in a chart; the next one is taken a second later.
             _logger.exception("a sample was lost")

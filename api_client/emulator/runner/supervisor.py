@@ -35,15 +35,9 @@ CANNOT_START = 126
 """Exit code if the node's first process could not be started."""
 SIGNAL_EXIT_BASE = 128
 
-_PR_SET_CHILD_SUBREAPER = 36
-_KILL_ROUNDS = 200
-_KILL_ROUND_S = 0.01
-_POLL_S = 0.1
-_READ_BYTES = 65536
-
 
 class Node:
-    """The processes of a node: all descendants, and the first process's group."""
+    """The processes of a node: all descendants."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.grace_s = float(order["grace_s"])
@@ -69,22 +63,20 @@ class Node:
                     code = os.waitstatus_to_exitcode(status)
                     self._first.returncode = code  # otherwise Popen would wait for it again
                     self.exit_code = code if code >= 0 else SIGNAL_EXIT_BASE - code
-        # Where orphans are not adopted, some may be left in the group.
-        return self._signal_group(0)
+        return False
 
     def send(self, number: int) -> None:
         for process in self._own.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
-        self._signal_group(number)
 
     def kill(self) -> None:
         """Kill until nothing is left; processes forked meanwhile are caught in the next round."""
-        for _ in range(_KILL_ROUNDS):
+        for _ in range(200):
             if not self.collect():
                 return
             self.send(signal.SIGKILL)
-            time.sleep(_KILL_ROUND_S)
+            time.sleep(0.01)
 
     def stop(self) -> None:
         """Ask all processes to exit; kill them after the grace period, or at once on a ``KILL`` request."""
@@ -94,24 +86,16 @@ class Node:
             pass
         self.kill()
 
-    def _signal_group(self, number: int) -> bool:
-        """Signal the first process's group; return False if it has no members."""
-        try:
-            os.killpg(self._first.pid, number)
-        except (ProcessLookupError, PermissionError):  # on macOS also if only zombies are left
-            return False
-        return True
-
 
 def next_request() -> bytes:
     """Return a request, empty if there is none for a moment; the end of the pipe is a ``KILL``."""
-    ready, _, _ = select.select([0], [], [], _POLL_S)
-    return (os.read(0, _READ_BYTES) or KILL) if ready else b""
+    ready, _, _ = select.select([0], [], [], 0.1)
+    return (os.read(0, 65536) or KILL) if ready else b""
 
 
 def main() -> int:
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     with open(0, "rb", buffering=0, closefd=False) as orders:  # unbuffered: later requests stay in the pipe
         line = orders.readline()
     if not line:

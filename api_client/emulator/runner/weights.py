@@ -22,9 +22,7 @@ import secrets
 import shlex
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -35,24 +33,10 @@ import obstore
 from obstore.store import GCSStore, LocalStore, S3Store
 
 SECRET_VARIABLE = "BT_EMULATOR_WEIGHTS_SECRET"
-NEED_AUTH = ("s3", "gs", "r2")
-"""Sources that the platform refuses without a secret, even if they are public."""
-SCHEMES = ("hf", *NEED_AUTH, "file")
+SCHEMES = ("hf", "s3", "gs", "r2", "file")
 
 PIECE_BYTES = 32 * 1024 * 1024
 """Bytes per request: short enough that no request takes long."""
-MAX_DOWNLOADS = 4
-REPORT_INTERVAL_S = 10.0
-"""Interval between progress lines in the log."""
-DEFAULT_REGION = "us-east-1"
-"""Region of a bucket whose secret names none, as on the platform."""
-MAXIMUM_REASON_CHARACTERS = 600
-SHORTEST_SECRET_CHARACTERS = 4
-"""Shorter values are not hidden, because they occur in any text."""
-
-Meta = Mapping[str, Any]
-"""Metadata of an object in a store: path, size, e_tag, last_modified."""
-Patterns = Iterable[str] | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +57,7 @@ class FetchFailed(Exception):
     """The weights cannot be fetched; the message says why."""
 
 
-def passes(name: str, allow: Patterns, ignore: Patterns) -> bool:
+def passes(name: str, allow: Iterable[str] | None, ignore: Iterable[str] | None) -> bool:
     """Return True if the patterns let a file through; ``name`` is its path below the source."""
     return (not allow or _matches(name, allow)) and not (ignore and _matches(name, ignore))
 
@@ -115,8 +99,6 @@ def _chosen(order: WeightsOrder, names: Iterable[str]) -> list[str]:
 
 def fetch(order: WeightsOrder, secret: str) -> None:
     """Fill the destination with write-protected hard links to files of the mirror."""
-    if not secret and order.scheme in NEED_AUTH:
-        _log(order, "WARNING", "without auth they can't be fetched on Baseten")
     start_s = time.monotonic()
     files = _from_hub(order, secret) if order.scheme == "hf" else _from_store(order, secret)
     size_bytes = 0
@@ -159,22 +141,13 @@ def _from_store(order: WeightsOrder, secret: str) -> dict[str, Path]:
     """Fetch all objects below the source's path, or the single object that it names."""
     store, prefix = _open_store(order, secret)
     objects = _list_objects(store, prefix)
-    chosen = {name: objects[name] for name in _chosen(order, objects)}
+    chosen = _chosen(order, objects)
     for name in chosen:
         path = PurePosixPath(name)
         if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
             raise FetchFailed(f"the source has a file with an unusable name: {name!r}")
-    done_bytes, reported_s = 0, time.monotonic()
-
-    def report(size_bytes: int) -> None:
-        nonlocal done_bytes, reported_s
-        done_bytes += size_bytes
-        if time.monotonic() - reported_s >= REPORT_INTERVAL_S:
-            reported_s, total_bytes = time.monotonic(), sum(meta["size"] for meta in chosen.values())
-            _log(order, "INFO", f"{done_bytes / 1e6:,.1f} MB of {total_bytes / 1e6:,.1f} MB fetched")
-
-    with ThreadPoolExecutor(MAX_DOWNLOADS) as threads:
-        paths = threads.map(lambda meta: _download(order, store, meta, report), chosen.values())
+    with ThreadPoolExecutor(4) as threads:
+        paths = threads.map(lambda name: _download(order, store, objects[name]), chosen)
         return dict(zip(chosen, paths, strict=True))
 
 
@@ -185,30 +158,25 @@ def _open_store(order: WeightsOrder, secret: str) -> tuple[Any, str]:
         if not path.exists():
             raise FetchFailed(f"{path} does not exist on this machine")
         return LocalStore(), str(path).strip("/")
+    if not secret:
+        raise FetchFailed(f"{order.scheme}:// needs auth with a secret, as on Baseten")
     bucket, _, prefix = order.location.partition("/")
-    endpoint, config = order.endpoint, dict[str, Any]()
+    client: Any = {"timeout": "120s", "connect_timeout": "10s", "allow_http": True}
+    if order.scheme == "gs":
+        if not _json_object(secret):
+            raise FetchFailed("the secret must be a service account key (a JSON object)")
+        other = {"base_url": order.endpoint, "skip_signature": True}
+        config: Any = other if order.endpoint else {"service_account_key": secret}
+        return GCSStore(bucket, config=config, client_options=client), prefix.strip("/")
+    config = _key_pair(secret)
+    if order.endpoint:
+        config["endpoint"] = order.endpoint
     if order.scheme == "r2":
         account, _, bucket = bucket.partition(".")
         if not account or not bucket:
             raise FetchFailed("an r2:// source must be r2://account_id.bucket/path")
-        endpoint = endpoint or f"https://{account}.r2.cloudflarestorage.com"
-    is_google = order.scheme == "gs"
-    if endpoint:
-        config["base_url" if is_google else "endpoint"] = endpoint
-    if not secret or (is_google and endpoint):
-        config["skip_signature"] = True
-    elif is_google:
-        if not _json_object(secret):
-            raise FetchFailed("the secret must be a service account key (a JSON object)")
-        config["service_account_key"] = secret
-    else:
-        config |= _key_pair(secret)
-    if not is_google and "aws_region" not in config:
-        is_amazon = not secret and not endpoint
-        config["aws_region"] = _region_of(bucket) if is_amazon else DEFAULT_REGION
-    timeouts = {"timeout": "120s", "connect_timeout": "10s", "allow_http": endpoint.startswith("http://")}
-    open_bucket: Any = GCSStore if is_google else S3Store
-    return open_bucket(bucket, config=config, client_options=timeouts), prefix.strip("/")
+        config.setdefault("endpoint", f"https://{account}.r2.cloudflarestorage.com")
+    return S3Store(bucket, config=config, client_options=client), prefix.strip("/")
 
 
 def _key_pair(secret: str) -> dict[str, str]:
@@ -220,7 +188,7 @@ def _key_pair(secret: str) -> dict[str, str]:
             ' "aws_region" and "aws_session_token" are optional'
         )
     fields = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_region")
-    return {field: str(content[field]) for field in fields if content.get(field)}
+    return {"aws_region": "us-east-1"} | {name: str(content[name]) for name in fields if content.get(name)}
 
 
 def _json_object(secret: str) -> Mapping[str, Any]:
@@ -231,23 +199,10 @@ def _json_object(secret: str) -> Mapping[str, Any]:
     return {}
 
 
-def _region_of(bucket: str) -> str:
-    """Return the region of an AWS bucket, which AWS reveals to anyone, also when it refuses."""
-    request = urllib.request.Request(f"https://s3.amazonaws.com/{bucket}", method="HEAD")
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            headers = answer.headers
-    except urllib.error.HTTPError as refusal:
-        headers = refusal.headers
-    except OSError:
-        return DEFAULT_REGION
-    return str(headers.get("x-amz-bucket-region") or DEFAULT_REGION)
-
-
-def _list_objects(store: Any, prefix: str) -> dict[str, Meta]:
+def _list_objects(store: Any, prefix: str) -> dict[str, Any]:
     """Return objects by their path below the prefix, without empty ones that stand for folders."""
     metas = [meta for batch in obstore.list(store, prefix=prefix or None) for meta in batch]
-    objects: dict[str, Meta] = {meta["path"].removeprefix(prefix).lstrip("/"): meta for meta in metas}
+    objects = {meta["path"].removeprefix(prefix).lstrip("/"): meta for meta in metas}
     folders = {str(folder) for name in objects for folder in PurePosixPath(name).parents}
     objects = {name: meta for name, meta in sorted(objects.items()) if meta["size"] or name not in folders}
     if objects or not prefix:
@@ -258,7 +213,7 @@ def _list_objects(store: Any, prefix: str) -> dict[str, Meta]:
         raise FetchFailed(f"there is nothing at {prefix!r}") from None
 
 
-def _download(order: WeightsOrder, store: Any, meta: Meta, report: Callable[[int], None]) -> Path:
+def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:
     """Return the object's file in the mirror, fetched piece by piece; fail if it changes meanwhile."""
     version = meta["e_tag"] or meta["last_modified"].isoformat()
     bucket = order.location.partition("/")[0]
@@ -272,9 +227,7 @@ def _download(order: WeightsOrder, store: Any, meta: Meta, report: Callable[[int
         with partial.open("xb") as file:
             for start in range(0, meta["size"], PIECE_BYTES):
                 span = (start, min(start + PIECE_BYTES, meta["size"]))
-                piece = obstore.get(store, meta["path"], options=options | {"range": span}).bytes()
-                file.write(piece)
-                report(len(piece))
+                file.write(obstore.get(store, meta["path"], options=options | {"range": span}).bytes())
         return partial.rename(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -287,9 +240,9 @@ def _reason(error: Exception, secret: str) -> str:
         text = f"{type(error).__name__}: {text}"
     parts = {secret, secret.strip(), *map(str, _json_object(secret).values())}
     for part in sorted(parts, key=len, reverse=True):
-        if len(part) >= SHORTEST_SECRET_CHARACTERS:
+        if len(part) > 3:  # shorter values occur in any text
             text = text.replace(part, "***")
-    return " ".join(text.split())[:MAXIMUM_REASON_CHARACTERS]
+    return " ".join(text.split())[:600]
 
 
 def main() -> int:

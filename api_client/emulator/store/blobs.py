@@ -17,7 +17,6 @@ BUCKET = "bt-emulator"
 MAXIMUM_OBJECT_BYTES = 5 * 1024**3
 """The platform's size limit for an archive."""
 
-_UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 MAXIMUM_PARTS = 10_000
 
 
@@ -77,7 +76,7 @@ class BlobStore:
 
     def _upload_folder(self, upload_id: str) -> Path | None:
         folder = self._uploads / upload_id
-        return folder if _UPLOAD_ID.fullmatch(upload_id) and folder.is_dir() else None
+        return folder if re.compile(r"[0-9a-f]{32}").fullmatch(upload_id) and folder.is_dir() else None
 
 
 class ObjectTooLarge(Exception):

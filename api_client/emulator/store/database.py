@@ -33,21 +33,16 @@ class Database:
         try:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._check_format(path)
+            if not self.rows("SELECT 1 FROM sqlite_master"):
+                self.write(f"PRAGMA user_version={FORMAT}")
+            elif self.rows("PRAGMA user_version")[0][0] != FORMAT:
+                raise EmulatorStartError(
+                    f"{path} was written by another version of the emulator; choose another data folder, or"
+                    f" move {path.parent} away"
+                )
         except BaseException:
             self.close()
             raise
-
-    def _check_format(self, path: Path) -> None:
-        """Mark a new file with the current format; refuse a file in another one."""
-        is_new = self.row("SELECT 1 FROM sqlite_master") is None
-        if is_new:
-            self._connection.execute(f"PRAGMA user_version={FORMAT}")
-        elif self._connection.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
-            raise EmulatorStartError(
-                f"{path} was written by another version of the emulator; choose another data folder, or move"
-                f" {path.parent} away"
-            )
 
     def create(self, schema: str) -> None:
         """Create tables and indexes; every statement must use IF NOT EXISTS."""
@@ -57,11 +52,6 @@ class Database:
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with self._lock:
             return self._connection.execute(sql, parameters).fetchall()
-
-    def row(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Row | None:
-        with self._lock:
-            row: sqlite3.Row | None = self._connection.execute(sql, parameters).fetchone()
-            return row
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         with self._lock:

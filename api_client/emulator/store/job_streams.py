@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +11,24 @@ from api_client.emulator.backend import LogQuery
 from api_client.emulator.store.database import Database
 from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetrics
 
-_LOGS_SCHEMA = """
+_SQLITE_INTEGER_LIMIT = 2**63 - 1
+
+
+LogRow = tuple[str, int, int, str | None, str]
+"""A line: job, nanoseconds since the epoch, node, level, text."""
+SampleRow = tuple[str, int, int, str, float]
+"""A value: job, milliseconds since the epoch, node, metric, value.
+
+Metrics have the names of series in the API: ``cpu_usage``, ``gpu_utilization.0``. Utilization is from 0 to 1.
+"""
+
+
+class JobLogStore:
+    """The table of log lines; a job's lines are ordered by timestamp."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create("""
 CREATE TABLE IF NOT EXISTS local_logs (
     sequence INTEGER PRIMARY KEY,
     job_id TEXT NOT NULL,
@@ -22,44 +38,23 @@ CREATE TABLE IF NOT EXISTS local_logs (
     message TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_ns, sequence);
-"""
+""")
 
-_SQLITE_INTEGER_LIMIT = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class StoredLine:
-    """A line of a node's log; ``timestamp_ns`` counts from the epoch."""
-
-    job_id: str
-    timestamp_ns: int
-    node_rank: int
-    level: str | None
-    message: str
-
-
-class JobLogStore:
-    """The table of log lines; a job's lines are ordered by timestamp."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        database.create(_LOGS_SCHEMA)
-
-    def append(self, lines: Iterable[StoredLine]) -> None:
+    def append(self, lines: Iterable[LogRow]) -> None:
         self._database.write_many(
             "INSERT INTO local_logs (job_id, timestamp_ns, node_rank, level, message) VALUES (?, ?, ?, ?, ?)",
-            [(line.job_id, line.timestamp_ns, line.node_rank, line.level, line.message) for line in lines],
+            lines,
         )
 
-    def read(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        order = "ASC" if wanted.direction == "asc" else "DESC"
-        levels: Sequence[str] = sorted(wanted.levels or ())
-        level_filter = f" AND level IN ({', '.join('?' * len(levels))})" if wanted.levels is not None else ""
+    def read(self, job_id: str, query: LogQuery) -> list[LogRecord]:
+        order = "ASC" if query.direction == "asc" else "DESC"
+        levels: Sequence[str] = sorted(query.levels or ())
+        level_filter = f" AND level IN ({', '.join('?' * len(levels))})" if query.levels is not None else ""
         rows = self._database.rows(
             "SELECT timestamp_ns, node_rank, level, message FROM local_logs"
             f" WHERE job_id = ? AND timestamp_ns >= ? AND timestamp_ns < ?{level_filter}"
             f" ORDER BY timestamp_ns {order}, sequence {order} LIMIT ?",
-            (job_id, _bounded(wanted.start_ns), _bounded(wanted.end_ns), *levels, wanted.limit),
+            (job_id, _bounded(query.start_ns), _bounded(query.end_ns), *levels, query.limit),
         )
         return [
             LogRecord(
@@ -81,52 +76,29 @@ def _bounded(number: int) -> int:
     return max(-_SQLITE_INTEGER_LIMIT, min(_SQLITE_INTEGER_LIMIT, number))
 
 
-_METRICS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS local_samples (
-    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, metric TEXT NOT NULL,
-    value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, metric)
-) WITHOUT ROWID;
-"""
 _MS_PER_S = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class NodeReading:
-    """A node's values by the names that series have in the API: ``cpu_usage``, ``gpu_utilization.0``.
-
-    Fractions and utilization are from 0 to 1.
-    """
-
-    job_id: str
-    at_ms: int
-    node_rank: int
-    values: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadSeries:
-    """A job's series by node rank, and those of its cache if it was ever measured."""
-
-    nodes: dict[int, NodeSeries]
-    cache: StorageMetrics | None
 
 
 class MetricStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        database.create(_METRICS_SCHEMA)
+        database.create("""
+CREATE TABLE IF NOT EXISTS local_samples (
+    job_id TEXT NOT NULL, at_ms INTEGER NOT NULL, node_rank INTEGER NOT NULL, metric TEXT NOT NULL,
+    value REAL NOT NULL, PRIMARY KEY (job_id, at_ms, node_rank, metric)
+) WITHOUT ROWID;
+""")
 
-    def append(self, readings: Iterable[NodeReading]) -> None:
-        """Add readings; a later one for the same node and moment replaces the earlier one."""
-        rows = [
-            (reading.job_id, reading.at_ms, reading.node_rank, metric, value)
-            for reading in readings
-            for metric, value in reading.values.items()
-        ]
-        self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", rows)
+    def append(self, samples: Iterable[SampleRow]) -> None:
+        """Add samples; a later one for the same node, metric and moment replaces the earlier one."""
+        self._database.write_many("INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?)", samples)
 
-    def read(self, job_id: str, *, start_s: float, end_s: float, step_s: int) -> ReadSeries:
-        """Return means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
+    def read(
+        self, job_id: str, *, start_s: float, end_s: float, step_s: int
+    ) -> tuple[dict[int, NodeSeries], StorageMetrics | None]:
+        """Return the nodes' series by rank, and those of the cache if it was ever measured.
+
+        They have means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
 
         Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in every
         time range.
@@ -152,7 +124,7 @@ class MetricStore:
             series["ephemeral_storage"] = StorageMetrics.model_construct(
                 **series.get("ephemeral_storage", {})
             )
-        return ReadSeries(
+        return (
             {rank: NodeSeries.model_construct(**series) for rank, series in nodes.items()},
             StorageMetrics.model_construct(**caches[0]) if caches else None,
         )
@@ -160,8 +132,8 @@ class MetricStore:
     def span_s(self, job_id: str) -> tuple[float, float] | None:
         """Return the epoch seconds of the first and the last sample, None if there is none."""
         sql = "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?"
-        row = self._database.row(sql, (job_id,))
-        return None if row is None or row[0] is None else (row[0] / _MS_PER_S, row[1] / _MS_PER_S)
+        ((first_ms, last_ms),) = self._database.rows(sql, (job_id,))
+        return None if first_ms is None else (first_ms / _MS_PER_S, last_ms / _MS_PER_S)
 
     def forget_before(self, moment_s: float) -> None:
         self._database.write("DELETE FROM local_samples WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))

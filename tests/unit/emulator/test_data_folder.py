@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "data"
     used = DataFolder(path)
     database = Database(used.database_path)
-    Stores.open(database, path).teams.ensure("Research", datetime(2026, 1, 1, tzinfo=UTC))
+    Stores(database, path).teams.ensure("Research", datetime(2026, 1, 1, tzinfo=UTC))
     database.close()
     used.close()
     return path

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from api_client.emulator.routes.files import UnsatisfiableRange, parse_range
 from api_client.emulator.store.blobs import BlobStore
-from api_client.emulator.stored_bytes import UnsatisfiableRange, parse_range
 
 
 @pytest.mark.parametrize(

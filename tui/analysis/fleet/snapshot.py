@@ -157,8 +157,8 @@ class JobRow:
     """True once the job has been checked for findings."""
     marked: bool = False
     bookmarked: bool = False
-    stopping: bool = False
-    """It will be stopped after its next checkpoint."""
+    stopping: str = ""
+    """On what it will be stopped, in words: ``stops after next checkpoint``."""
 
     @property
     def need(self) -> Need:

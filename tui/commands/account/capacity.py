@@ -8,10 +8,9 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.errors import NotFound
-from api_client.models import RUNNABLE_STATUSES
 from tui.analysis.export import csv_text, records
 from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, fold_capacity, gpu_allocations
-from tui.commands.support.lookups import team_named
+from tui.commands.support.lookups import active_jobs, team_named
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -23,12 +22,9 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import rows_of
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
 from tui.tables.column import chosen
-from tui.text.sanitize import sanitize
-
-VIEW = "view"
 
 
 class ViewGroup(click.Group):
@@ -38,7 +34,7 @@ class ViewGroup(click.Group):
         """Insert ``view`` if there are no arguments or if the first is an option other than ``--help``."""
         asks_for_help = bool(set(arguments[:1]) & set(context.help_option_names))
         if not arguments or (arguments[0].startswith("-") and not asks_for_help):
-            arguments = [VIEW, *arguments]
+            arguments = ["view", *arguments]
         return super().parse_args(context, arguments)
 
 
@@ -69,12 +65,10 @@ async def view(client: TrainingClient, output: Output, output_format: str) -> No
         return
     waiting, holding = await _holders(client, output)
     seen = CapacityView("known", rows, waiting, holding)
-    if output_format == JSON:
-        output.json(answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))})
-        return
     if not rows:
         output.remark("no GPU limits for training")
-    _print_tables(output, seen)
+    document = answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))}
+    output.answer(output_format, document, _tables(output, seen))
 
 
 @examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64")
@@ -108,11 +102,10 @@ async def update(
 
     own_team = await team_named(client, team)
     changed = await client.capacity.update(team_id=own_team.id, gpu_type=gpu_type, max_gpus=max_gpus)
-    if output_format == JSON:
-        output.json(changed)
-        return
-    name, kind = sanitize(changed.team_name or own_team.name), sanitize(changed.gpu_type)
-    output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
+    name = changed.team_name or own_team.name
+    output.answer(
+        output_format, changed, f"Updated {name}'s {changed.gpu_type} capacity to {changed.limit}.\n"
+    )
 
 
 async def _holders(
@@ -120,22 +113,21 @@ async def _holders(
 ) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
     """Return the queued jobs and those that hold GPUs; both are empty if the server has no search route."""
     try:
-        jobs = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+        jobs = await active_jobs(client)
     except NotFound:
         output.remark("this server cannot search jobs; the queue is unknown")
         return (), ()
     return gpu_allocations(jobs, datetime.now(UTC))
 
 
-def _print_tables(output: Output, seen: CapacityView) -> None:
+def _tables(output: Output, seen: CapacityView) -> str:
     figures = "baseline limit on_demand spot free share"
     own = [CapacityLine(row) for row in seen.rows if not row.team]
     teams = [CapacityLine(row) for row in seen.rows if row.team]
-    if own:
-        output.data(table_of(chosen(GPUS, f"gpu {figures}"), own, output) + "\n")
-    if teams:
-        output.data(table_of(chosen(GPUS, f"team gpu {figures}"), teams, output) + "\n")
-    jobs = [*seen.waiting, *seen.holding]
-    if jobs:
-        columns = chosen(QUEUE, "status gpus type age priority id name project")
-        output.data(table_of(columns, jobs, output))
+    queue = chosen(QUEUE, "status gpus type age priority id name project")
+    tables = (
+        rows_of(chosen(GPUS, f"gpu {figures}"), own, output),
+        rows_of(chosen(GPUS, f"team gpu {figures}"), teams, output),
+        rows_of(queue, [*seen.waiting, *seen.holding], output),
+    )
+    return "\n".join(filter(None, tables))

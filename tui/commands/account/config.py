@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,19 +11,16 @@ from urllib.parse import urlsplit
 import click
 
 from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import cannot_write
-from tui.commands.support.tables import print_rows
-from tui.settings.loading import ConfigurationBroken, Loaded, check_file, load
+from tui.commands.support.tables import rows_of
+from tui.settings.loading import Loaded, check_file, load
 from tui.settings.paths import config_path
 from tui.settings.problems import Problem
 from tui.settings.reference import entries, template, toml_value
-from tui.system.external_programs import scrubbed_environment
+from tui.system.external_programs import KEY_VARIABLES
 from tui.tables.column import Column, text_column
-
-EDITOR_VARIABLES = ("VISUAL", "EDITOR")
-EDITORS = ("nano", "vim", "vi")
 
 
 @examples("bt-tui config show", "bt-tui config edit", "bt-tui config validate ./team.toml")
@@ -50,14 +44,10 @@ def show(settings: CommandSettings, output_format: str, changed: bool) -> None:
     JSON is a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
     VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
     """
-    output = settings.output
-    loaded = _loaded(settings)
+    loaded = load(os.environ, {"remote": settings.remote_name})
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
-    if output_format == JSON:
-        output.json([{"setting": name, "value": value, "origin": origin} for name, value, origin in rows])
-        return
-
-    print_rows(output, COLUMNS, rows)
+    document = [{"setting": name, "value": value, "origin": origin} for name, value, origin in rows]
+    settings.output.answer(output_format, document, rows_of(COLUMNS, rows, settings.output))
 
 
 Row = tuple[str, Any, str]
@@ -105,20 +95,15 @@ def edit(settings: CommandSettings) -> ExitCode:
     A new file contains every setting as a comment.
     """
     chosen = config_path(os.environ)
-    editor = _editor()
-    try:
-        if not chosen.exists():
-            _create(chosen)
-    except OSError as error:
-        raise cannot_write(chosen, error) from None
-    try:
-        done = subprocess.run([*editor, str(chosen)], check=False, env=scrubbed_environment(os.environ))
-    except OSError as error:
-        raise CommandFailed(f"{error.filename or editor[0]}: {error.strerror}", ExitCode.USAGE) from None
-    if chosen.exists() and chosen.stat().st_mode & 0o077:
+    if not chosen.exists():
+        try:
+            chosen.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+            write_private(chosen, template().encode())
+        except OSError as error:
+            raise cannot_write(chosen, error) from None
+    click.edit(filename=str(chosen), env=dict.fromkeys(KEY_VARIABLES, ""))  # an editor needs no key
+    if chosen.exists():
         chosen.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
-    if done.returncode != 0:
-        raise CommandFailed(f"{editor[0]} exited with code {done.returncode}", ExitCode.UNEXPECTED)
     return _report(chosen, settings)
 
 
@@ -133,13 +118,6 @@ def _report(file: Path, settings: CommandSettings) -> ExitCode:
     return ExitCode.USAGE if problems else ExitCode.OK
 
 
-def _loaded(settings: CommandSettings) -> Loaded:
-    try:
-        return load(os.environ, {"remote": settings.remote_name})
-    except ConfigurationBroken as broken:
-        raise CommandFailed(str(broken), ExitCode.USAGE) from None
-
-
 def _rows(loaded: Loaded) -> list[Row]:
     values = asdict(loaded.configuration)
     rows = []
@@ -152,7 +130,8 @@ def _rows(loaded: Loaded) -> list[Row]:
             ]
             continue
         if entry.name == "notifications.webhook" and value:
-            value = _host_only(value)
+            parts = urlsplit(value)
+            value = f"{parts.scheme}://{parts.hostname}/…"  # the path is often its secret
         rows.append(
             (entry.name, sorted(value) if entry.name == "health.off" else value, loaded.origin(entry.name))
         )
@@ -160,30 +139,3 @@ def _rows(loaded: Loaded) -> list[Row]:
         origin = loaded.origin(f"patterns.{number}", "patterns")
         rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin))
     return rows
-
-
-def _host_only(url: str) -> str:
-    """Return only the host of a webhook's URL: its path is often its secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}/…"
-
-
-def _create(file: Path) -> None:
-    file.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
-    write_private(file, template().encode())
-
-
-def _editor() -> list[str]:
-    for variable in EDITOR_VARIABLES:
-        editor = os.environ.get(variable, "").strip()
-        if editor:
-            try:
-                return shlex.split(editor)
-            except ValueError:
-                raise CommandFailed(f"can't parse ${variable}: {editor}", ExitCode.USAGE) from None
-    for name in EDITORS:
-        if shutil.which(name):
-            return [name]
-    raise CommandFailed(
-        f"no editor found; set VISUAL or EDITOR, or edit {config_path(os.environ)}", ExitCode.USAGE
-    )

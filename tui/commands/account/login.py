@@ -35,14 +35,10 @@ from tui.commands.support.options import JSON, TABLE, CommandSettings, examples,
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import remote_name, run_with, with_own_emulator
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import can_ask, piped_text
 from tui.tables.column import Column, Span, text_column
-
-USED_SIGN = "▸"
-UNUSABLE = "unusable"
-API_KEY_KIND, OAUTH_KIND = "api_key", "oauth"
-KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
+from tui.text.times import DATE_AND_MINUTE, local_time
 
 
 @examples(
@@ -64,14 +60,10 @@ def remotes(settings: CommandSettings, output_format: str) -> ExitCode:
     name = remote_name(settings.remote_name)
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
-    if output_format == JSON:
-        output.json([_as_json(entry) for entry in listing.remotes])
-    else:
-        print_rows(output, COLUMNS, [row for entry in listing.remotes for row in _rows(entry)])
-        for entry in listing.remotes:
-            if entry.problem:
-                output.remark(f"{entry.name}: {entry.problem}")
-    for warning in listing.warnings:
+    rows = [row for entry in listing.remotes for row in _rows(entry)]
+    output.answer(output_format, list(map(_as_json, listing.remotes)), rows_of(COLUMNS, rows, output))
+    problems = (f"{entry.name}: {entry.problem}" for entry in listing.remotes if entry.problem)
+    for warning in (*problems, *listing.warnings):
         output.remark(warning)
     if listing.problem is None:
         return ExitCode.OK
@@ -92,7 +84,7 @@ def _as_json(listed: ListedRemote) -> dict[str, Any]:
         "api_url": remote and {"value": remote.api_url, "origin": remote.api_url_origin},
         "credential": remote
         and {
-            "kind": _kind(remote),
+            "kind": "oauth" if remote.login else "api_key",
             "origin": remote.key_origin,
             "expires_at": expires_at.isoformat() if expires_at else None,
         },
@@ -115,7 +107,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 
 def _rows(listed: ListedRemote) -> list[Row]:
     remote = listed.remote
-    facts: list[tuple[str, Span, str]] = [("key", (UNUSABLE, "bad"), "")]
+    facts: list[tuple[str, Span, str]] = [("key", ("unusable", "bad"), "")]
     if remote is None and listed.problem is None:
         facts = [("app", ("not running", "muted"), "start it with --remote local")]
     elif remote is not None:
@@ -126,22 +118,17 @@ def _rows(listed: ListedRemote) -> list[Row]:
         ]
         if remote.team:
             facts.append(("team", (remote.team, "plain"), remote.team_origin))
-    heads = [(USED_SIGN if listed.is_selected else "", listed.name)] + [("", "")] * (len(facts) - 1)
+    heads = [("▸" if listed.is_selected else "", listed.name)] + [("", "")] * (len(facts) - 1)
     return [((mark, "good"), name, *fact) for (mark, name), fact in zip(heads, facts, strict=True)]
 
 
-def _kind(remote: Remote) -> str:
-    return OAUTH_KIND if remote.login else API_KEY_KIND
-
-
 def _key_words(remote: Remote) -> str:
-    kind = KIND_WORDS[_kind(remote)]
-    expires_at = remote.login.tokens.expires_at if remote.login else None
-    return f"{kind}, until {expires_at.astimezone():%Y-%m-%d %H:%M}" if expires_at else kind
+    if not remote.login:
+        return "API key"
+    until = local_time(remote.login.tokens.expires_at, DATE_AND_MINUTE)
+    return f"OAuth login, until {until}" if until else "OAuth login"
 
 
-DEFAULT_NAME = "baseten"
-LARGEST_KEY_CHARACTERS = 4096
 SECRET_FIELDS = ("oauth_access_token", "oauth_refresh_token", "oauth_expires_at")
 
 KEY_ON_COMMAND_LINE = (
@@ -150,16 +137,10 @@ KEY_ON_COMMAND_LINE = (
 )
 
 
-class _KeyOption(click.Option):
-    """Rejects ``--api-key VALUE``, which users are likely to try, without repeating the value."""
-
-    def handle_parse_result(
-        self, ctx: click.Context, opts: object, args: list[str]
-    ) -> tuple[object, list[str]]:
-        value, args = super().handle_parse_result(ctx, opts, args)  # type: ignore[arg-type]
-        if value:
-            raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
-        return value, args
+def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
+    """Refuse ``--api-key VALUE`` and ``VALUE``, which users are likely to try, without repeating them."""
+    if keys:
+        raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
 
 
 @examples(
@@ -174,8 +155,10 @@ class _KeyOption(click.Option):
 )
 @click.option("--team", metavar="TEAM", help="Default team for jobs whose config names none.")
 @click.option("--api-key-stdin", is_flag=True, help="Read the key from standard input instead of prompting.")
-@click.option("--api-key", cls=_KeyOption, multiple=True, hidden=True, expose_value=False)
-@click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
+@click.option("--api-key", multiple=True, hidden=True, expose_value=False, callback=_refuse_key)
+@click.argument(
+    "stray", nargs=-1, type=click.UNPROCESSED, metavar="", expose_value=False, callback=_refuse_key
+)
 @remote_option
 @click.pass_obj
 def login(
@@ -183,7 +166,6 @@ def login(
     remote_url: str | None,
     team: str | None,
     api_key_stdin: bool,
-    stray: tuple[str, ...],
 ) -> ExitCode | None:
     """Set the API key of a remote: it is verified with the server and stored in ~/.trussrc.
 
@@ -191,17 +173,14 @@ def login(
     its other sections and all comments are kept. --remote names the section (default: baseten). The truss
     CLI reads the same file.
     """
-    if stray:
-        raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
-    name = settings.remote_name or DEFAULT_NAME
+    name = settings.remote_name or "baseten"
     check_section_name(name)
     path = trussrc_path(os.environ)
     section = read_sections(path).get(name, {})
-    app_url, api_url = _addresses(remote_url or section.get("remote_url", "").strip())
-    text = _key_from_stdin() if api_key_stdin else _asked_key(name, app_url)
-    check_key(text, "standard input" if api_key_stdin else "the prompt")
-
-    key = SecretStr(text)
+    url = remote_url or section.get("remote_url", "").strip() or DEFAULT_APP_URL
+    app_url = str(parse_base_url(url, source="the remote's URL"))
+    api_url = rest_url(url, source="the remote's URL")
+    key = SecretStr(_key_from_stdin() if api_key_stdin else _asked_key(name, app_url))
     remote = Remote(name=name, app_url=app_url, api_url=api_url, key=key, key_origin="this login")
 
     async def verify_and_keep(client: TrainingClient, output: Output) -> None:
@@ -216,26 +195,19 @@ def login(
     return run_with(remote, settings, verify_and_keep)
 
 
-def _addresses(app_url: str) -> tuple[str, str]:
-    app_url = app_url or DEFAULT_APP_URL
-    source = "the remote's URL"
-    return str(parse_base_url(app_url, source=source)), rest_url(app_url, source=source)
-
-
 def _key_from_stdin() -> str:
-    text = piped_text(LARGEST_KEY_CHARACTERS).strip()
+    text = piped_text(4096).strip()
     if not text:
         raise CommandFailed("no key on standard input", ExitCode.USAGE)
+    check_key(text, "standard input")
     return text
 
 
 def _asked_key(name: str, app_url: str) -> str:
     if not can_ask():
         raise CommandFailed("no terminal to ask on; give --api-key-stdin", ExitCode.USAGE)
-
     text = asyncio.run(ask_secret(f"API key of {app_url} (remote {name}), hidden:"))
-    if not text:
-        raise click.Abort
+    check_key(text, "the prompt")
     return text
 
 
@@ -299,16 +271,14 @@ def logout(settings: CommandSettings) -> None:
     if name not in sections:
         raise CommandFailed(f"no remote {name!r} in {path} (it has: {names})", ExitCode.NOT_FOUND)
     if sections[name].get("auth_type", "").strip() == "oauth":
-        _end_login(settings, name)
+        try:  # it is removed here in any case
+            run_with(
+                resolve_remote(name, environ=os.environ),
+                settings,
+                lambda client, _output: client.account.log_out(),
+            )
+        except ApiClientError as error:
+            settings.output.remark(f"still logged in on the server: {error}")
     remove_section(path, name)
     delete_entry(TRUSS_SERVICE, name, os.environ)
     settings.output.remark(f"removed remote '{name}' ({path})")
-
-
-def _end_login(settings: CommandSettings, name: str) -> None:
-    """End the login on the server; errors are ignored because it is removed locally in any case."""
-    try:
-        remote = resolve_remote(name, environ=os.environ)
-        run_with(remote, settings, lambda client, _output: client.account.log_out())
-    except ApiClientError as error:
-        settings.output.remark(f"still logged in on the server: {error}")

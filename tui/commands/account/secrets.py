@@ -20,7 +20,7 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import client_command, run_on_remote
-from tui.commands.support.tables import print_list
+from tui.commands.support.tables import table_of
 from tui.commands.support.terminal import can_ask, confirm, piped_text
 from tui.tables.column import Column, text_column
 from tui.text.times import DATE_AND_MINUTE, local_time
@@ -28,8 +28,8 @@ from tui.text.times import DATE_AND_MINUTE, local_time
 LARGEST_VALUE_CHARACTERS = 1_000_000
 
 COLUMNS: tuple[Column[Secret], ...] = (
-    text_column("NAME", lambda each: each.name, "strong"),
-    text_column("TEAM", lambda each: each.team_name or "", shrinks=True),
+    text_column("NAME", lambda secret: secret.name, "strong"),
+    text_column("TEAM", lambda secret: secret.team_name or "", shrinks=True),
     text_column("CREATED", lambda each: local_time(each.created_at, DATE_AND_MINUTE)),
 )
 team_option = click.option("--team", metavar="TEAM", help="Team (id or name; default: the default team).")
@@ -51,10 +51,10 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
 
     async def show(client: TrainingClient, output: Output) -> None:
         stored = await client.account.secrets(await _team_id(client, team))
-        if output_format == JSON:
-            output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in stored])
-        else:
-            print_list(output, TABLE, stored, COLUMNS, (), "no secrets")
+        document = [secret.model_dump(mode="json", exclude={"value"}) for secret in stored]
+        if not stored:
+            output.remark("no secrets")
+        output.answer(output_format, document, table_of(COLUMNS, stored, output))
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -100,10 +100,7 @@ async def delete_secret(
 
 async def _value(name: str) -> str:
     if can_ask():
-        answer = await ask_secret(f"value of {name}, hidden:")
-        if not answer:
-            raise click.Abort
-        return answer
+        return await ask_secret(f"value of {name}, hidden:")
     text = piped_text(LARGEST_VALUE_CHARACTERS + 1)
     value = text.removesuffix("\n").removesuffix("\r")
     if not value:

@@ -15,6 +15,8 @@ from api_client.client import TrainingClient
 from api_client.errors import NotFound, RequestError
 from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, RemoteNotConfigured
+from tui.commands.support.local_emulator import LOCAL_REMOTE
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import (
     chosen_remote,
@@ -25,11 +27,6 @@ from tui.commands.support.session import (
 )
 from tui.commands.support.terminal import opening_notice
 from tui.settings.loading import Loaded
-
-START_DEMO = "demo"
-CHECK_S = 3.0
-"""Maximum time to check that the job exists before the dashboard opens anyway."""
-TABS = ("live", "logs", "metrics", "checkpoints", "details")
 
 
 def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None) -> None:
@@ -57,12 +54,12 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
         own_emulator=started_local_remote,
         why_no_remote=why_no_remote,
     )
-    if choice is None:
-        return
-    from tui.commands.app.demo import run_demo, run_local  # 4% of the time to the dashboard's first picture
+    if choice == "demo":
+        from tui.commands.app.demo import run_demo  # 4% of the time to the dashboard's first picture
 
-    run = run_demo if choice == START_DEMO else run_local
-    run(settings)
+        run_demo(settings)
+    elif choice is not None:
+        open_dashboard(replace(settings, remote_name=LOCAL_REMOTE))
 
 
 def _remote(settings: CommandSettings, loaded: Loaded) -> Remote:
@@ -82,7 +79,7 @@ def open_page(settings: CommandSettings) -> None:
 @click.argument("job_id", metavar="JOB_ID")
 @click.option(
     "--tab",
-    type=click.Choice(TABS),
+    type=click.Choice(("live", "logs", "metrics", "checkpoints", "details")),
     help="Tab to open (default: the last one used for this job, else Live, or Logs or Details if it failed).",
 )
 @remote_option
@@ -94,23 +91,23 @@ def watch(settings: CommandSettings, job_id: str, tab: str | None) -> None:
     If the server reports that the job does not exist, the exit code is 7 and nothing opens.
     """
     with opening_notice():
-        _check_job(settings, job_id)
-    open_dashboard(settings, job_id=job_id, tab=tab)
+        found_id = _id_of(settings, job_id)
+    open_dashboard(settings, job_id=found_id, tab=tab)
 
 
-def _check_job(settings: CommandSettings, job_id: str) -> None:
-    """Raise NotFound if the job does not exist; leave all other errors to the dashboard."""
+def _id_of(settings: CommandSettings, job_id: str) -> str:
+    """Return the job's id. Raises NotFound; after 3 s or another error the dashboard opens anyway."""
     loaded = dashboard_settings(settings)
     remote = _remote(settings, loaded)
 
-    async def ask() -> None:
+    async def ask() -> str:
         async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
-            async with asyncio.timeout(CHECK_S):
-                await client.jobs.find(job_id)
+            async with asyncio.timeout(3.0):
+                return (await job_named(client, job_id)).id
 
     try:
-        asyncio.run(ask())
+        return asyncio.run(ask())
     except NotFound:
         raise
     except (RequestError, TimeoutError):
-        return
+        return job_id

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
-from api_client.emulator.data_folder import running_address
-from api_client.emulator.processes import EmulatorChild, EmulatorFailed
+from api_client.emulator.processes import EmulatorChild
 from tui.commands.app.emulator import speed_option, world_option
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import (
     DEMO_WORLD,
-    EMPTY_WORLD,
-    LOCAL_REMOTE,
-    default_data_dir,
     emulator_remote,
-    local_remote,
 )
 from tui.commands.support.options import CommandSettings, examples, readonly_option
-from tui.commands.support.output import Output
 from tui.commands.support.session import dashboard_settings
 from tui.commands.support.terminal import need_terminal
 from tui.settings.loading import load_or_defaults
 
 DEMO_REMOTE = "demo"
-OWN_EMULATOR = "this-machine"
 
 
 @examples("bt-tui demo", "bt-tui demo --speed 10")
@@ -51,71 +41,29 @@ def demo(context: click.Context, world: str, speed: float) -> None:
 
 
 def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float | None = None) -> None:
-    """Run the demo from start to end; `speed` defaults to the setting.
-
-    Raises CommandFailed without a terminal.
-    """
-    _run_with_emulator(settings, DEMO_REMOTE, world=world, speed=speed, data_dir=None)
-
-
-def run_local(settings: CommandSettings) -> None:
-    """Run the dashboard on the local emulator, which keeps its data between runs.
-
-    If one is already running for ``--remote local``, it is used and keeps running.
-    """
-    data_dir = default_data_dir(EMPTY_WORLD)
-    if running_address(data_dir) is None:
-        _run_with_emulator(settings, OWN_EMULATOR, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir)
-        return
-    need_terminal()
-    from tui.app import run_dashboard
-
-    run_dashboard(
-        replace(local_remote(Output()), options=_local_options(settings)),
-        settings=dashboard_settings(settings),
-    )
-
-
-def _run_with_emulator(
-    settings: CommandSettings, remote_name: str, *, world: str, speed: float | None, data_dir: Path | None
-) -> None:
     """Run the dashboard on a new emulator, which is stopped however the dashboard ends.
 
-    If this process is killed, the child stops because its standard input closes.
+    If this process is killed, the child stops because its standard input closes. `speed` defaults to the
+    setting. Raises CommandFailed without a terminal.
     """
     need_terminal()
     loaded = dashboard_settings(settings)
-    if speed is None:
-        speed = loaded.configuration.demo.speed
-    child = EmulatorChild(world=world, speed=speed, data_dir=data_dir)
+    child = EmulatorChild(world=world, speed=speed or loaded.configuration.demo.speed)
     try:
         child.launch()
         # textual takes about as long to import as the child takes to start: do both at once.
         from tui.app import run_dashboard
 
         child.wait_ready()
-        remote = emulator_remote(remote_name, child.url, child.key_file)
-        options = _local_options(settings) if data_dir is not None else None
-        run_dashboard(replace(remote, options=options), demo=world == DEMO_WORLD, settings=loaded)
-    except EmulatorFailed as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+        remote = replace(emulator_remote(DEMO_REMOTE, child.url, child.key_file), options=None)
+        run_dashboard(remote, demo=world == DEMO_WORLD, settings=loaded)
     finally:
         child.shut_down()
 
 
-def _local_options(settings: CommandSettings) -> tuple[str, ...]:
-    return replace(settings, remote_name=LOCAL_REMOTE).options
-
-
-@contextmanager
-def background_demo() -> Iterator[EmulatorChild]:
-    """Start the demo's emulator for several dashboards; it stops with the context. Raises CommandFailed."""
-    speed = load_or_defaults(os.environ).configuration.demo.speed
-    try:
-        with EmulatorChild(world=DEMO_WORLD, speed=speed) as child:
-            yield child
-    except EmulatorFailed as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+def background_demo() -> EmulatorChild:
+    """Return the demo's emulator for several dashboards; it stops with the context."""
+    return EmulatorChild(world=DEMO_WORLD, speed=load_or_defaults(os.environ).configuration.demo.speed)
 
 
 def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:

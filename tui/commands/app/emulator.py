@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from api_client.emulator.data_folder import EmulatorStartError, running_address
-from api_client.emulator.processes import EmulatorFailed, stop_running
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from api_client.emulator.data_folder import running_address
+from api_client.emulator.processes import stop_running
+from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
 from tui.commands.support.output import Output
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import rows_of
 from tui.tables.column import Column, text_column
 
 if TYPE_CHECKING:
     from api_client.emulator.server import EmulatorAddress
 
-URL_LIFETIME_S, LONGEST_URL_LIFETIME_S = 900, 7 * 86_400
-SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
 
 world_option = click.option(
     "--world",
@@ -33,7 +31,7 @@ world_option = click.option(
 )
 speed_option = click.option(
     "--speed",
-    type=click.FloatRange(SLOWEST_SPEED, FASTEST_SPEED),
+    type=click.FloatRange(0.1, 1000.0),
     default=1.0,
     show_default=True,
     metavar="X",
@@ -64,8 +62,8 @@ speed_option = click.option(
 @click.option(
     "--url-lifetime",
     "url_lifetime_s",
-    type=click.IntRange(1, LONGEST_URL_LIFETIME_S),
-    default=URL_LIFETIME_S,
+    type=click.IntRange(1, 7 * 86_400),
+    default=900,
     show_default=True,
     metavar="SECONDS",
     help="Lifetime of presigned URLs.",
@@ -101,10 +99,7 @@ def emulator(
         speed=speed,
         url_lifetime_s=url_lifetime_s,
     )
-    try:
-        serve(options, on_ready=lambda address: announce(output, address))
-    except EmulatorStartError as refusal:
-        raise CommandFailed(str(refusal), ExitCode.UNEXPECTED) from refusal
+    serve(options, on_ready=lambda address: announce(output, address))
     return ExitCode.OK
 
 
@@ -131,10 +126,7 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
     """Show which emulators run on this machine; the exit code is 7 if there are none."""
     output = settings.output
     addresses = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
-    if output_format == JSON:
-        output.json(addresses)
-    else:
-        print_rows(output, RUNNING, addresses)
+    output.answer(output_format, addresses, rows_of(RUNNING, addresses, output))
     if not addresses:
         output.remark("no emulator is running; --remote local starts one when needed")
     return ExitCode.OK if addresses else ExitCode.NOT_FOUND
@@ -146,10 +138,7 @@ def status(settings: CommandSettings, data_dir: Path | None, output_format: str)
 @click.pass_obj
 def stop(settings: CommandSettings, data_dir: Path | None) -> None:
     """Stop the emulators on this machine and the jobs running in them; their data is kept."""
-    try:
-        stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
-    except EmulatorFailed as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
     for folder in stopped:
         settings.output.remark(f"stopped the emulator in {folder}; its data is kept")
     if not stopped:

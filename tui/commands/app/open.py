@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import click
@@ -47,8 +46,8 @@ def open_file(
     need_terminal()
     with ExitStack() as files, opening_notice():
         recordings = [files.enter_context(Recording(path)) for path in paths]
+        _refuse_twice(recordings)
         for recording in recordings:
-            _refuse_twice(recording, recordings)
             remark_on(recording, settings.output)
         clock = _playback(recordings, typed_at, speed)
         loaded = settings_of(settings, paths)
@@ -61,18 +60,19 @@ def open_file(
                 run_dashboard(remote(), job_id=job_id, settings=loaded, recorded=opened)
 
 
-def _refuse_twice(one: Recording, recordings: Sequence[Recording]) -> None:
-    twin = next(other for other in recordings if other.job.id == one.job.id)
-    if twin is not one:
-        raise click.UsageError(f"{twin.path} and {one.path} are recordings of the same job; open one of them")
+def _refuse_twice(recordings: Sequence[Recording]) -> None:
+    paths: dict[str, Path] = {}
+    for recording in recordings:
+        if recording.job.id in paths:
+            pair = f"{paths[recording.job.id]} and {recording.path}"
+            raise click.UsageError(f"{pair} are recordings of the same job; open one of them")
+        paths[recording.job.id] = recording.path
 
 
 def _playback(recordings: Sequence[Recording], typed_at: str | None, speed: float | None) -> Playback:
-    begin, until = (
-        min(recording.begin for recording in recordings),
-        max(recording.until for recording in recordings),
-    )
-    at: datetime | None = begin if speed is not None else None
+    begin = min(recording.begin for recording in recordings)
+    until = max(recording.until for recording in recordings)
+    at = begin if speed is not None else None
     if typed_at is not None:
         try:
             at = parse_moment(typed_at, begin, until)

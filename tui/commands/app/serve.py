@@ -24,10 +24,7 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import chosen_remote
 
-LOOPBACK = "127.0.0.1"
-PORT = 8000
 PAGE_COMMAND = "serve-page"
-NEEDED_MODULES = ("textual_serve", "aiohttp")
 MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
 EXPOSED = (
     "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
@@ -43,11 +40,11 @@ EXPOSED = (
     "bt-tui serve --readonly       a page that can only watch",
 )
 @click.command()
-@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=PORT,
+    default=8000,
     show_default=True,
     help="Port; 0 picks a free one.",
 )
@@ -65,7 +62,7 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
     of an address or a page. The printed address contains a token; without it, neither other users of this
     machine nor pages of other sites can connect.
     """
-    if any(find_spec(name) is None for name in NEEDED_MODULES):
+    if any(find_spec(name) is None for name in ("textual_serve", "aiohttp")):
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     from tui.web.access import TOKEN_PARAMETER, Guard
     from tui.web.server import DashboardServer, host_names

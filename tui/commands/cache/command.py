@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import rows_of
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.times import local_stamp
@@ -46,9 +47,6 @@ COLUMNS: tuple[Column[ListedPath], ...] = (
     Column("PATH", "PATH", lambda file: [(file.path, "strong" if file.file_type == DIRECTORY else "plain")]),
 )
 
-MAX_ANCESTORS = 100
-"""Maximum number of ancestors whose totals include a file: the official limit."""
-
 _KEYS: dict[str, Callable[[ListedPath], Any]] = {
     "filepath": lambda file: file.path,
     "size": lambda file: file.size_bytes,
@@ -61,35 +59,21 @@ BY_PATH = "path"
 """What the baseten CLI calls the order by path; it knows no other direction."""
 
 
-def _prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
-    """Set each directory's size to the total of its contents, sort, and return the total bytes.
-
-    Call it only once. Like the official command, totals include the size of the directory entries themselves.
-    """
-    total_bytes = sum(file.size_bytes for file in listing.file_summaries)
-    _total_directories(listing)
-    listing.file_summaries[:] = ordered(listing.file_summaries, _KEYS[sort], descending=descending)
-    return total_bytes
-
-
 def _total_directories(listing: CacheListing) -> None:
+    """Set each directory's size to the total of its contents; call it only once.
+
+    Like the official command, totals include the size of the directory entries themselves.
+    """
     totals = dict.fromkeys((file.path for file in listing.file_summaries if file.file_type == DIRECTORY), 0)
-    of_folder: dict[str, int] = {}
+    of_folder: Counter[str] = Counter()
     for file in listing.file_summaries:
-        if file.file_type == DIRECTORY:
-            of_folder[file.path] = of_folder.get(file.path, 0) + file.size_bytes
-        else:
-            folder = _folder_of(file.path)
-            of_folder[folder] = of_folder.get(folder, 0) + file.size_bytes
+        of_folder[file.path if file.file_type == DIRECTORY else _folder_of(file.path)] += file.size_bytes
     for folder, size_bytes in of_folder.items():
-        above = folder
-        for _level in range(MAX_ANCESTORS):
+        above, below = folder, ""
+        while above != below:
             if above in totals:
                 totals[above] += size_bytes
-            parent = _folder_of(above)
-            if parent == above:
-                break
-            above = parent
+            above, below = _folder_of(above), above
     for file in listing.file_summaries:
         if file.file_type == DIRECTORY:
             file.size_bytes = totals[file.path]
@@ -100,12 +84,11 @@ def _folder_of(path: str) -> str:
     return head.rstrip("/") or slash
 
 
-def _files_document(listing: CacheListing | None, project_id: str, total_bytes: int) -> dict[str, object]:
-    files = listing.file_summaries if listing is not None else []
+def _files_document(listing: CacheListing, project_id: str, total_bytes: int) -> dict[str, object]:
     return {
-        "timestamp": listing.timestamp if listing else "",
-        "project_id": (listing.project_id if listing else "") or project_id,
-        "total_files": len(files),
+        "timestamp": listing.timestamp,
+        "project_id": listing.project_id or project_id,
+        "total_files": len(listing.file_summaries),
         "total_size_bytes": total_bytes,
         "total_size_human_readable": bytes_decimal(total_bytes),
         "files": [
@@ -117,12 +100,12 @@ def _files_document(listing: CacheListing | None, project_id: str, total_bytes: 
                 "type": file.file_type or UNKNOWN,
                 "permissions": file.permissions or UNKNOWN,
             }
-            for file in files
+            for file in listing.file_summaries
         ],
     }
 
 
-def _print_csv(output: Output, listing: CacheListing | None) -> None:
+def _print_csv(output: Output, listing: CacheListing) -> None:
     """Print the official columns, prefixing paths that a spreadsheet would read as a formula with ``'``."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -136,7 +119,7 @@ def _print_csv(output: Output, listing: CacheListing | None) -> None:
             _csv_cell(file.file_type or UNKNOWN),
             sanitize(file.permissions or UNKNOWN),
         )
-        for file in (listing.file_summaries if listing is not None else [])
+        for file in listing.file_summaries
     )
     output.data(text.getvalue())
 
@@ -154,9 +137,7 @@ def _print_directories(
         node for node in range(ROOT + 1, len(tree)) if tree.is_directory(node) and tree.depths[node] < depth
     ]
     nodes.sort(key=lambda node: (-tree.sizes[node], tree.path(node)))
-    if output_format == JSON:
-        output.json(_directories_document(tree, nodes, listing, project_id))
-    elif output_format == CSV:
+    if output_format == CSV:
         rows = [
             (tree.path(node), tree.sizes[node], tree.file_counts[node], round(tree.share_of_total(node), 6))
             for node in nodes
@@ -167,13 +148,10 @@ def _print_directories(
             text_column("SIZE", lambda node: bytes_iec(tree.sizes[node]), right=True),
             text_column("SHARE", lambda node: percent(tree.share_of_total(node)), right=True),
             text_column("FILES", lambda node: count(tree.file_counts[node]), right=True),
-            Column("DIRECTORY", "DIRECTORY", lambda node: [(tree.path(node), _tone(tree, node))]),
+            text_column("DIRECTORY", tree.path),
         )
-        print_rows(output, columns, nodes)
-
-
-def _tone(tree: FileTree, node: int) -> str:
-    return "plain" if tree.depths[node] else "strong"
+        document = _directories_document(tree, nodes, listing, project_id)
+        output.answer(output_format, document, rows_of(columns, nodes, output))
 
 
 def _directories_document(
@@ -251,28 +229,34 @@ async def summarize(
     owner = await project_named(client, selected)
     listing = await client.cache.listing(owner.id)
     if listing is None:
-        _print(output, None, owner.id, output_format, 0)
+        if output_format in (CSV, JSON):
+            _print(output, CacheListing(), owner.id, output_format, 0)
         raise CommandFailed(f"project {owner.name} has no cache", ExitCode.NOT_FOUND)
     output.remark(_headline(listing, owner.name))
     if depth is not None:
         _print_directories(output, listing, owner.id, depth, output_format)
         return
-
-    total_bytes = _prepare(listing, sort, descending=order == DESCENDING)
+    files = listing.file_summaries
+    total_bytes = sum(file.size_bytes for file in files)
+    _total_directories(listing)
+    files[:] = ordered(files, _KEYS[sort], descending=order == DESCENDING)
     _print(output, listing, owner.id, output_format, total_bytes)
+    if output_format not in (CSV, JSON):
+        entries = counted(len(files), "file or directory", "files and directories")
+        output.remark(f"{entries}, {bytes_iec(total_bytes)}")
 
 
 def _print(
-    output: Output, listing: CacheListing | None, project_id: str, output_format: str, total_bytes: int
+    output: Output, listing: CacheListing, project_id: str, output_format: str, total_bytes: int
 ) -> None:
-    if output_format == JSON:
-        output.json(_files_document(listing, project_id, total_bytes))
-    elif output_format == CSV:
+    if output_format == CSV:
         _print_csv(output, listing)
-    elif listing is not None:
-        print_rows(output, COLUMNS, listing.file_summaries)
-        entries = counted(len(listing.file_summaries), "file or directory", "files and directories")
-        output.remark(f"{entries}, {bytes_iec(total_bytes)}")
+    else:
+        output.answer(
+            output_format,
+            lambda: _files_document(listing, project_id, total_bytes),
+            lambda: rows_of(COLUMNS, listing.file_summaries, output),
+        )
 
 
 def _headline(listing: CacheListing, name: str) -> str:

@@ -11,11 +11,10 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import Checkpoint
 from tui.analysis.checkpoints.facts import CheckpointFacts, Score, facts_of_run, fault_lines
-from tui.analysis.export import csv_lines, json_number
+from tui.analysis.export import csv_text, json_number
 from tui.analysis.ordering import ordered
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
-from tui.commands.checkpoints.files import files, print_files
-from tui.commands.checkpoints.show import show
+from tui.commands.checkpoints.show import files, print_files, show
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
@@ -33,11 +32,16 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.readers.run import Evidence
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import chosen
+from tui.tables.column import Column, chosen, exported
 from tui.text.times import iso_time, local_time
 from tui.text.units import UNKNOWN, bytes_decimal
 
-SORTS = ("checkpoint-id", "size", "created", "type")
+_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
+    "checkpoint-id": lambda checkpoint: checkpoint.checkpoint_id,
+    "size": lambda checkpoint: checkpoint.size_bytes,
+    "created": lambda checkpoint: checkpoint.created_at,
+    "type": lambda checkpoint: checkpoint.checkpoint_type or None,
+}
 SHOWN = "name marks step loss evaluation kind size age sync base"
 
 
@@ -63,7 +67,9 @@ def checkpoints() -> None:
     "--checkpoint-name", metavar="NAME", help="List this checkpoint's files, like checkpoints files NAME."
 )
 @recording_option
-@click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort key.")
+@click.option(
+    "--sort", type=click.Choice(tuple(_KEYS)), default="created", show_default=True, help="Sort key."
+)
 @order_option
 @listing_format_option
 @client_command
@@ -89,31 +95,19 @@ async def list_checkpoints(
     job = await choice.find(client)
     listed = await client.checkpoints.list(job.project_id, job.id)
     listed = ordered(listed, _KEYS[sort], descending=order == DESCENDING)
-    if output_format == CSV:
-        output.data(_csv(job.id, listed))
-    else:
-        evidence = await read_evidence(client, job, listed)
-        if evidence.problem:
-            output.remark(f"checkpoints not checked: {evidence.problem}")
-        facts = facts_of_run(evidence.run)
-        if output_format == JSON:
-            output.json(_document(job.id, facts, evidence))
-        elif listed:
-            _print_table(output, facts, client.clock.now())
     if not listed:
         output.remark(f"job {job.id} has no checkpoints")
-
-
-_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
-    "checkpoint-id": lambda one: one.checkpoint_id,
-    "size": lambda one: one.size_bytes,
-    "created": lambda one: one.created_at,
-    "type": lambda one: one.checkpoint_type or None,
-}
-
-
-def _created(checkpoint: Checkpoint) -> str:
-    return local_time(checkpoint.created_at)
+    if output_format == CSV:
+        output.data(csv_text([exported("", _fields(job.id), listed)]))
+        return
+    evidence = await read_evidence(client, job, listed)
+    if evidence.problem:
+        output.remark(f"checkpoints not checked: {evidence.problem}")
+    facts = facts_of_run(evidence.run)
+    if output_format == JSON:
+        output.json(_document(job.id, facts, evidence))
+    elif listed:
+        _print_table(output, facts, client.clock.now())
 
 
 def _own_id(checkpoint: Checkpoint) -> str:
@@ -123,35 +117,29 @@ def _own_id(checkpoint: Checkpoint) -> str:
 
 
 def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence) -> dict[str, Any]:
-    entries = []
-    for fact in facts:
-        checkpoint = fact.checkpoint
-        size_bytes = checkpoint.size_bytes or 0
-        entry: dict[str, Any] = {
-            "job_id": job_id,
-            "id": _own_id(checkpoint),
-            "checkpoint_id": checkpoint.checkpoint_id,
-            "checkpoint_type": checkpoint.checkpoint_type or "",
-            "base_model": checkpoint.base_model or "",
-            "size_bytes": size_bytes,
-            "size_human_readable": bytes_decimal(size_bytes),
-            "created_at": _created(checkpoint),
-            "sync_status": checkpoint.sync_status,
-            "loss": _loss(fact.score),
-            "training_loss": _loss(fact.loss),
-            "evaluation_loss": _loss(fact.evaluation),
-            "is_best": fact.is_best,
-            "judged": fact.is_checked,
-            "fault": _fault(fact),
-        }
-        if checkpoint.lora_adapter_config:
-            entry["lora_adapter_config"] = checkpoint.lora_adapter_config
-        entries.append(entry)
     return {
         "job_id": job_id,
-        "total_checkpoints": len(entries),
-        "checkpoints": entries,
+        "total_checkpoints": len(facts),
+        "checkpoints": [_entry(job_id, fact) for fact in facts],
         "not_judged_because": evidence.problem or None,
+    }
+
+
+def _entry(job_id: str, fact: CheckpointFacts) -> dict[str, Any]:
+    checkpoint = fact.checkpoint
+    adapter = checkpoint.lora_adapter_config
+    return {
+        **{column.id: column.export(checkpoint) for column in _fields(job_id) if column.export},
+        "checkpoint_type": checkpoint.checkpoint_type or "",
+        "base_model": checkpoint.base_model or "",
+        "sync_status": checkpoint.sync_status,
+        "loss": _loss(fact.score),
+        "training_loss": _loss(fact.loss),
+        "evaluation_loss": _loss(fact.evaluation),
+        "is_best": fact.is_best,
+        "judged": fact.is_checked,
+        "fault": _fault(fact),
+        **({"lora_adapter_config": adapter} if adapter else {}),
     }
 
 
@@ -169,31 +157,22 @@ def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
     return {"kind": str(fault.kind), "text": fault.words(known.checkpoint.created_at), "since": since}
 
 
-CSV_COLUMNS = (
-    "Job ID",
-    "Checkpoint ID",
-    "Checkpoint Name",
-    "Type",
-    "Base Model",
-    "Size (bytes)",
-    "Size (human readable)",
-    "Created At",
-)
-
-
-def _csv(job_id: str, found: Sequence[Checkpoint]) -> str:
-    rows = []
-    for checkpoint in found:
-        size_bytes = checkpoint.size_bytes or 0
-        identity = (
-            job_id,
-            _own_id(checkpoint),
-            checkpoint.checkpoint_id,
-            checkpoint.checkpoint_type,
-            checkpoint.base_model,
-        )
-        rows.append((*identity, size_bytes, bytes_decimal(size_bytes), _created(checkpoint)))
-    return csv_lines([CSV_COLUMNS, *rows])
+def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
+    """Return what JSON and CSV have of a checkpoint, by the official names."""
+    return (
+        Column("job_id", field="Job ID", export=lambda _checkpoint: job_id),
+        Column("id", field="Checkpoint ID", export=_own_id),
+        Column("checkpoint_id", field="Checkpoint Name", export=lambda checkpoint: checkpoint.checkpoint_id),
+        Column("checkpoint_type", field="Type", export=lambda checkpoint: checkpoint.checkpoint_type),
+        Column("base_model", field="Base Model", export=lambda checkpoint: checkpoint.base_model),
+        Column("size_bytes", field="Size (bytes)", export=lambda checkpoint: checkpoint.size_bytes or 0),
+        Column(
+            "size_human_readable",
+            field="Size (human readable)",
+            export=lambda checkpoint: bytes_decimal(checkpoint.size_bytes or 0),
+        ),
+        Column("created_at", field="Created At", export=lambda checkpoint: local_time(checkpoint.created_at)),
+    )
 
 
 def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:

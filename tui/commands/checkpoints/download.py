@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,21 @@ import click
 from api_client.client import TrainingClient
 from api_client.files import write_private
 from api_client.models import TrainingJob
-from api_client.transfers import DownloadError, DownloadPlan, DownloadReport, Existing, FileProgress
+from api_client.transfers import DownloadPlan, DownloadReport, Existing, FileProgress
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
-from tui.commands.support.lookups import JobChoice
+from tui.commands.support.lookups import JobChoice, job_named
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_options
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import can_ask
 from tui.tables.column import Column, text_column
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-LONGEST_NAME = 120
 
 
 @examples("bt-tui checkpoints urls --job-id abc1234")
@@ -64,8 +60,7 @@ async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> Non
 def _file_name(job: TrainingJob) -> str:
     """Return the official file name, sanitized so that no project name leads out of this folder."""
     project = job.training_project.name if job.training_project else job.project_id
-    name = f"{project.replace(' ', '-')}_{job.id}"
-    return _UNSAFE.sub("_", name)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
+    return safe_component(f"{project.replace(' ', '-')}_{job.id}_checkpoints.json".lstrip("."))
 
 
 @examples(
@@ -96,7 +91,6 @@ async def snippet(
 
 
 CHOICES = ("ask", "skip", "overwrite", "rename")
-NAMES_SHOWN = 5
 TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
 
 
@@ -147,7 +141,7 @@ async def download_checkpoints(
     DIR/rank-N/CHECKPOINT/… if several nodes wrote files. Files that already exist with the same size and
     time are skipped. To resume an interrupted download, run the same command again.
     """
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     plan = await client.downloads.plan_checkpoints(
         job.project_id,
         job.id,
@@ -165,10 +159,7 @@ async def download_checkpoints(
         output.remark(f"not downloaded: {refused.name}: {refused.reason}")
     if not plan.files and not plan.refused:
         output.remark("the job has no checkpoint files")
-    try:
-        report = await run_plan(client, output, plan, _settled(existing, plan))
-    except DownloadError as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    report = await run_plan(client, output, plan, _settled(existing, plan))
     _print(output, plan, report, output_format)
     return ExitCode.OK if report.is_complete else failure_code(report)
 
@@ -180,7 +171,7 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
     """
     if existing != "ask" or not plan.conflicts:
         return Existing.SKIP if existing == "ask" else Existing(existing)
-    shown = listed([str(file.path.relative_to(plan.folder)) for file in plan.conflicts], NAMES_SHOWN)
+    shown = listed([str(file.path.relative_to(plan.folder)) for file in plan.conflicts], 5)
     if not can_ask():
         raise CommandFailed(
             f"other files already exist: {shown} (give --existing skip, overwrite or rename)",
@@ -197,11 +188,9 @@ def _settled(existing: str, plan: DownloadPlan) -> Existing:
 
 
 def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_format: str) -> None:
+    output.answer(output_format, document(plan, report), rows_of(COLUMNS, report.files, output))
     if output_format == JSON:
-        output.json(document(plan, report))
         return
-
-    print_rows(output, COLUMNS, report.files)
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
         f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"

@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints show``: show the contents of a checkpoint, read with range requests."""
+"""``bt-tui checkpoints show`` and ``files``: what a checkpoint consists of, read with range requests."""
 
 from __future__ import annotations
 
@@ -12,18 +12,27 @@ from api_client.checkpoints import TrainerState, UnreadableFile, Weights, is_saf
 from api_client.client import TrainingClient
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
-from tui.commands.checkpoints.files import checkpoint_files
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.analysis.export import csv_lines
+from tui.commands.support.exit_codes import not_in_job
 from tui.commands.support.lookups import JobChoice
-from tui.commands.support.options import JSON, TABLE, examples, format_option, job_options
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    TABLE,
+    examples,
+    format_option,
+    job_options,
+    listing_format_option,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import Cell, print_facts, print_rows
+from tui.commands.support.tables import Cell, facts_of, rows_of
 from tui.tables.column import Column, text_column
+from tui.text.times import local_stamp
 from tui.text.units import UNKNOWN, bytes_iec, count, counted, number
 
-LARGEST_TENSORS = 10
 LONGEST_VALUE = 200
+SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
 
 
 @examples(
@@ -50,14 +59,9 @@ async def show(
     listed = await client.checkpoints.list(job.project_id, job.id)
     own = next((item for item in listed if item.checkpoint_id == checkpoint), None)
     files = await checkpoint_files(client, job, checkpoint)
-    if own is None and not files:
-        raise CommandFailed(f"job {job.id} has no checkpoint {checkpoint!r}", ExitCode.NOT_FOUND)
     inside = await _read_details(client, job, checkpoint, files)
     document = _document(job.id, checkpoint, own, files, inside)
-    if output_format == JSON:
-        output.json(document)
-    else:
-        _print(output, document, own, inside)
+    output.answer(output_format, document, _text(output, document, own, inside))
     for problem in inside.problems:
         output.remark(problem)
 
@@ -124,7 +128,7 @@ def _document(
 
 def _weights(weights: Weights) -> dict[str, Any]:
     tensors = weights.tensors
-    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:LARGEST_TENSORS]
+    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
     return {
         "files": len(weights.shards),
         "tensor_count": len(tensors),
@@ -152,23 +156,21 @@ def _state(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def _print(
+def _text(
     output: Output, document: dict[str, Any], listed: Checkpoint | None, inside: _CheckpointDetails
-) -> None:
-    facts = _known_facts(document, listed)
-    if isinstance(inside.adapter, dict):
-        facts += [(f"adapter {name}", Cell(_shown(value))) for name, value in sorted(inside.adapter.items())]
-    if isinstance(inside.config, dict):
-        shown_names = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
-        facts += [(name, Cell(_shown(inside.config[name]))) for name in shown_names if name in inside.config]
-    facts += _state_facts(inside.state)
+) -> str:
+    adapter = inside.adapter if isinstance(inside.adapter, dict) else {}
+    config = inside.config if isinstance(inside.config, dict) else {}
     weights = document["weights"]
-    if weights is not None:
-        facts += _weight_facts(weights)
-    print_facts(output, facts)
-    if weights is not None and weights["largest_tensors"]:
-        output.data("\n")
-        print_rows(output, TENSORS, weights["largest_tensors"])
+    facts = [
+        *_known_facts(document, listed),
+        *((f"adapter {name}", Cell(_shown(value))) for name, value in sorted(adapter.items())),
+        *((name, Cell(_shown(config[name]))) for name in SHOWN_SETTINGS if name in config),
+        *(_state_facts(inside.state) if inside.state else ()),
+        *(_weight_facts(weights) if weights else ()),
+    ]
+    tensors = rows_of(TENSORS, weights["largest_tensors"] if weights else (), output)
+    return facts_of(facts, output) + (f"\n{tensors}" if tensors else "")
 
 
 TENSORS: tuple[Column[dict[str, Any]], ...] = (
@@ -207,21 +209,105 @@ def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tu
     return [*facts, ("files", Cell(f"{count(document['total_files'])}, {size}{nodes}"))]
 
 
-def _state_facts(state: TrainerState | None) -> list[tuple[str, Cell]]:
-    if state is None:
-        return []
-    facts = [("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}"))]
-    facts += [
-        (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
-        for name, curve in state.curves.items()
+def _state_facts(state: TrainerState) -> list[tuple[str, Cell]]:
+    best = "" if state.best_metric is None else number(state.best_metric)
+    where = f" by {state.best_model_checkpoint}" if best and state.best_model_checkpoint else ""
+    return [
+        ("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}")),
+        *(
+            (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
+            for name, curve in state.curves.items()
+        ),
+        ("best metric", Cell(best + where)),
     ]
-    if state.best_metric is not None:
-        best = number(state.best_metric)
-        where = f" by {state.best_model_checkpoint}" if state.best_model_checkpoint else ""
-        facts.append(("best metric", Cell(best + where)))
-    return facts
 
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+@examples(
+    "bt-tui checkpoints files checkpoint-400 --job-id abc1234",
+    "bt-tui checkpoints files --job-id abc1234 -o json | jq '.total_size_bytes'",
+)
+@click.command("files", short_help="List the files of a checkpoint.")
+@click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
+@job_options
+@click.option("--urls", is_flag=True, help="Include download URLs in JSON and CSV; anyone can use them.")
+@listing_format_option
+@client_command
+async def files(
+    client: TrainingClient,
+    output: Output,
+    checkpoint: str | None,
+    choice: JobChoice,
+    urls: bool,
+    output_format: str,
+) -> None:
+    """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
+
+    Download URLs are included only with --urls; "bt-tui checkpoints urls" writes them to a file. On Baseten
+    they expire after seven days.
+    """
+    await print_files(client, output, choice, checkpoint, output_format, with_urls=urls)
+
+
+async def print_files(
+    client: TrainingClient,
+    output: Output,
+    choice: JobChoice,
+    checkpoint: str | None,
+    output_format: str,
+    *,
+    with_urls: bool = False,
+) -> None:
+    job = await choice.find(client)
+    files = await checkpoint_files(client, job, checkpoint)
+    total_bytes = sum(max(0, file.size_bytes) for file in files)
+    shown = [name for name in TITLES if with_urls or name != "url"]
+    if output_format == CSV:
+        rows = ([getattr(file, name) for name in shown] for file in files)
+        output.data(csv_lines([[TITLES[name] for name in shown], *rows]))
+        return
+    document = {
+        "job_id": job.id,
+        "checkpoint_id": checkpoint,
+        "total_files": len(files),
+        "total_size_bytes": total_bytes,
+        "files": [file.model_dump(mode="json", include=set(shown)) for file in files],
+    }
+    output.answer(output_format, document, rows_of(FILES, files, output))
+    if output_format == TABLE:
+        output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
+
+
+async def checkpoint_files(
+    client: TrainingClient, job: TrainingJob, checkpoint: str | None
+) -> list[CheckpointFile]:
+    """Return the files of `checkpoint` (None: of all). Raises CommandFailed if the job does not have it."""
+    if checkpoint is None:
+        return [file async for file in client.checkpoints.files(job.project_id, job.id)]
+    files = await client.checkpoints.files_of(job.project_id, job.id, checkpoint)
+    if not files:
+        names = [item.checkpoint_id for item in await client.checkpoints.list(job.project_id, job.id)]
+        if checkpoint not in names:
+            raise not_in_job(job.id, "checkpoint", checkpoint, names)
+    return files
+
+
+TITLES = {
+    "relative_file_name": "File",
+    "node_rank": "Node rank",
+    "size_bytes": "Size (bytes)",
+    "last_modified": "Modified",
+    "url": "URL",
+}
+"""The titles in CSV of the fields of a file; its URL comes last, and only on request."""
+
+FILES: tuple[Column[CheckpointFile], ...] = (
+    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
+    text_column("MODIFIED", lambda file: local_stamp(file.last_modified), "muted"),
+    text_column("RANK", lambda file: str(file.node_rank), right=True),
+    text_column("FILE", lambda file: file.relative_file_name),
+)

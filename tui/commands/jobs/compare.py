@@ -1,9 +1,12 @@
-"""``bt-tui compare``: Compare jobs: results, loss and throughput."""
+"""``bt-tui compare``: Compare jobs: results, loss and throughput.
+
+``bt-tui diff``: Show what differs between two jobs: code, settings, environment, hardware.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
 
 import click
 
@@ -24,19 +27,19 @@ from tui.analysis.comparison import (
 from tui.analysis.export import csv_text, records
 from tui.analysis.series import smoothed
 from tui.commands.support.exit_codes import ExitCode, explain
-from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
+from tui.commands.support.lookups import job_named
+from tui.commands.support.options import CHART, CSV, JSON, MARKDOWN, TABLE, TEXT, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.commands.support.text_chart import clock_label, draw_chart
+from tui.readers.code import read_differences
 from tui.readers.session import listed_prices
 from tui.tables.comparison import comparison_columns
 from tui.text.units import count, duration, number
 
-CHART = "chart"
 X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock"}
-MIN_RUNS = 2
 
 
 @examples(
@@ -87,17 +90,20 @@ async def compare(
         raise click.UsageError("--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
-    if not MIN_RUNS <= len(ids) <= MAX_COMPARED_RUNS:
-        raise click.UsageError(f"give {MIN_RUNS} to {MAX_COMPARED_RUNS} different jobs")
+    if not 2 <= len(ids) <= MAX_COMPARED_RUNS:
+        raise click.UsageError(f"give 2 to {MAX_COMPARED_RUNS} different jobs")
     runs, worst = await _read(client, output, ids)
     if not runs:
         return worst
+    lines = curves_table(runs, X_AXES[x_axis]) if with_curves else None
     if output_format == CHART:
-        _draw(output, runs, x_axis, smoothing)
-    elif output_format == TABLE:
-        output.data(table_of(comparison_columns(labels(runs)), comparison_rows(runs), output))
+        _draw(output, runs, X_AXES[x_axis], x_axis, smoothing)
+    elif output_format == CSV:
+        output.data(csv_text([lines or comparison_table(runs)]))
     else:
-        _print_data(output, runs, x_axis, with_curves, output_format)
+        curves_document = {} if lines is None else {"curves": records(lines)}
+        table = table_of(comparison_columns(labels(runs)), comparison_rows(runs), output)
+        output.answer(output_format, {"jobs": job_records(runs), **curves_document}, table)
     return worst
 
 
@@ -109,7 +115,7 @@ async def _read(
     worst = ExitCode.OK
     for job_id in ids:
         try:
-            job = await client.jobs.find(job_id)
+            job = await job_named(client, job_id)
             reading = await read_with_line(client, job, output, prices=prices)
         except Unauthorized:
             raise
@@ -122,24 +128,48 @@ async def _read(
     return runs, worst
 
 
-def _print_data(
-    output: Output, runs: Sequence[ComparedRun], x_axis: str, with_curves: bool, output_format: str
-) -> None:
-    lines = curves_table(runs, X_AXES[x_axis])
-    if output_format == CSV:
-        output.data(csv_text([lines if with_curves else comparison_table(runs)]))
-        return
-    document: dict[str, Any] = {"jobs": job_records(runs)}
-    if with_curves:
-        document["curves"] = records(lines)
-    output.json(document)
-
-
-def _draw(output: Output, runs: Sequence[ComparedRun], x_axis: str, smoothing: float) -> None:
-    axis = X_AXES[x_axis]
+def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, name: str, smoothing: float) -> None:
     loss, speed = curves(runs, "loss", axis), curves(runs, "throughput", axis)
     for title, measured in (("loss", loss), (throughput_unit(runs), speed)):
         span_s = max((line.times[-1] - line.times[0] for line in measured), default=0.0)
         label = {"step": count, "elapsed": duration, "clock": clock_label(span_s)}[axis]
         lines = [smoothed(curve, smoothing) for curve in measured]
-        draw_chart(output, f"{title} by {x_axis}", lines, unit=number, x_label=label)
+        draw_chart(output, f"{title} by {name}", lines, unit=number, x_label=label)
+
+
+@examples("bt-tui diff abc1234 def5678", "bt-tui diff abc1234 def5678 -o markdown | pbcopy")
+@click.command()
+@click.argument("job_id", metavar="JOB_A")
+@click.argument("other_id", metavar="JOB_B")
+@format_option(TEXT, JSON, MARKDOWN)
+@client_command
+async def diff(
+    client: TrainingClient, output: Output, job_id: str, other_id: str, output_format: str
+) -> None:
+    """Show what differs between two jobs, from the first to the second: how a run became another.
+
+    Compared are hardware, the arguments and constants of the config (image, start commands, checkpoints and
+    so on), the names of environment variables, and the text files of both archives, up to 200 lines of each.
+    Values of environment variables are never shown, and what is recognized as a secret is removed. A config
+    is read, not run: a computed value is its source text. How the runs went is compared by "bt-tui compare".
+    """
+    before, after = await job_named(client, job_id), await job_named(client, other_id)
+    differences = await read_differences(client, before, after)
+    if differences.not_compared:
+        output.remark(f"code not compared: {differences.not_compared}")
+    text = "".join(f"{output.paint(line, tone)}\n" for line, tone in differences.lines())
+    text = f"{output.paint(differences.title, 'strong')}\n{text}"
+    if output_format == MARKDOWN:
+        lines = "\n".join(line for line, _ in differences.lines())
+        title, lines = differences.title.replace("`", "'"), lines.replace("`", "'")
+        text = f"### `{title}`\n\n```diff{lines}\n```\n"
+    document = {
+        "job_a": before.id,
+        "job_b": after.id,
+        "job": differences.job,
+        **asdict(differences.code),
+        "code_not_compared_because": differences.not_compared or None,
+    }
+    output.answer(output_format, document, text)
+    if differences.none_words:
+        output.remark(differences.none_words)

@@ -13,23 +13,19 @@ from api_client.client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total_billed
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
-from tui.analysis.export import csv_text, records
 from tui.commands.jobs.listing import running_first
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.lookups import project_id_of
+from tui.commands.support.lookups import job_named, project_id_of
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_settings
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import print_list
 from tui.readers.billing import read_bill
 from tui.readers.session import history_of, listed_prices
-from tui.tables.column import Column, chosen, exported, text_cell
+from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.units import UNKNOWN, count, money, significant
-
-DEFAULT_SINCE = timedelta(days=30)
-HISTORIES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +68,14 @@ async def cost(
         raise CommandFailed("job ids need neither --project nor --since; omit them", ExitCode.USAGE)
     now = datetime.now(UTC)
     jobs = (
-        [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
+        [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
         if job_ids
-        else await _recent_jobs(client, project, resolve_since(since, now) or now - DEFAULT_SINCE)
+        else await _recent_jobs(client, project, resolve_since(since, now) or now - timedelta(days=30))
     )
     oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest, now)
     rows = await _costs(client, jobs, bill, now)
-    table = exported("cost", COLUMNS, rows)
-    if output_format == JSON:
-        output.json(records(table))
-    elif output_format == CSV:
-        output.data(csv_text([table]))
-    else:
-        print_rows(output, LISTED, rows)
+    print_list(output, output_format, rows, LISTED, COLUMNS)
     output.remark(_total(rows, bill))
     if bill.deleted.minutes and not (job_ids or project):
         output.remark(
@@ -107,7 +97,7 @@ async def _costs(
     client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
 ) -> list[JobCost]:
     prices = await listed_prices(client, run_settings().prices)
-    turn = asyncio.Semaphore(HISTORIES_AT_ONCE)
+    turn = asyncio.Semaphore(8)
 
     async def of(job: TrainingJob) -> JobCost:
         billed, all_billed = bill.of(job), is_all_billed(job, now)
@@ -146,12 +136,8 @@ def _billed(row: JobCost, shown: Callable[[Billed], str]) -> str:
     return shown(row.cost.billed) if row.cost.billed is not None else UNKNOWN
 
 
-_OF_JOB: dict[str, Column[JobCost]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
 COLUMNS: tuple[Column[JobCost], ...] = (
-    _OF_JOB["id"],
-    _OF_JOB["name"],
-    _OF_JOB["project"],
-    _OF_JOB["status"],
+    *(column.of(lambda row: row.job) for column in chosen(JOB_COLUMNS, "id name project status")),
     Column(
         "gpu_hours",
         "gpu·h",

@@ -10,16 +10,13 @@ from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
-from tui.commands.support.options import CSV, JSON, NDJSON
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.options import CSV, NDJSON, TABLE
+from tui.commands.support.output import Output
 from tui.commands.support.tables import table_of
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
 from tui.text.times import iso_time
 from tui.text.units import count, number
-
-SERIES_COLUMNS = ("series", "time", "step", "value", "unit")
-
 
 CURVE_COLUMNS: tuple[Column[Curve], ...] = (
     text_column("CURVE", lambda curve: curve.name),
@@ -29,6 +26,13 @@ CURVE_COLUMNS: tuple[Column[Curve], ...] = (
     text_column("MOST", lambda curve: number((value_range(curve.series.values) or (None,))[-1]), right=True),
     text_column("LAST", lambda curve: number(latest(curve.series)), "strong", right=True),
 )
+NAME_FIELDS: tuple[Column[Curve], ...] = (
+    Column("name", export=lambda curve: curve.name),
+    Column("readings", export=lambda curve: len(curve.series)),
+    Column("last", export=lambda curve: curve.series.values[-1]),
+    Column("unit", export=lambda curve: curve.unit),
+)
+"""What a list of curves has of each in CSV and JSON."""
 
 
 def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str) -> list[Curve]:
@@ -52,33 +56,21 @@ def print_curves(
     output: Output, curves: Sequence[Curve], progress: ProgressSnapshot, output_format: str
 ) -> None:
     """Print every reading of the curves, or as a table what they are."""
-    if output_format == JSON:
-        output.json({curve.name: points_of(curve, progress) for curve in curves})
-    elif output_format == NDJSON:
-        for curve in curves:
-            for point in points_of(curve, progress):
-                output.data(ascii_json({"series": curve.name, **point}) + "\n")
-    elif output_format == CSV:
-        output.data(csv_lines([SERIES_COLUMNS]))
-        for curve in curves:
-            points = _points(curve.series, progress)
-            output.data(
-                csv_lines((curve.name, iso_time(at), step, value, curve.unit) for at, step, value in points)
-            )
-    else:
+    if output_format == CSV:
+        rows = [
+            (curve.name, iso_time(time), step, value, curve.unit)
+            for curve in curves
+            for time, step, value in _points(curve.series, progress)
+        ]
+        output.data(csv_lines([("series", "time", "step", "value", "unit"), *rows]))
+        return
+    if output_format == TABLE:
         output.data(table_of(CURVE_COLUMNS, curves, output))
-
-
-def print_names(output: Output, curves: Sequence[Curve], output_format: str) -> None:
-    """Print the names of the curves, each with its number of readings and its last value."""
-    rows = [(curve.name, len(curve.series), curve.series.values[-1], curve.unit) for curve in curves]
-    names = ("name", "readings", "last", "unit")
-    if output_format == JSON:
-        output.json([dict(zip(names, (*row[:2], json_number(row[2]), row[3]), strict=True)) for row in rows])
-    elif output_format == CSV:
-        output.data(csv_lines([names, *rows]))
-    else:
-        output.data(table_of(CURVE_COLUMNS, curves, output))
+        return
+    document: Any = {curve.name: points_of(curve, progress) for curve in curves}
+    if output_format == NDJSON:
+        document = [{"series": name, **point} for name, points in document.items() for point in points]
+    output.answer(output_format, document, "")
 
 
 def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:

@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from api_client.client import TrainingClient
-from api_client.transfers import DestinationExists, DownloadError, Existing, NoArchive
+from api_client.models import TrainingJob
+from api_client.transfers import DestinationExists, DownloadReport, Existing, NoArchive
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import failure_code, run_plan
@@ -47,32 +49,43 @@ async def download(
     if out_dir and out_file:
         raise click.UsageError("give either --out-dir or --out-file")
     target = out_dir or out_file
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
+    folder, name = (target.parent, target.name) if target else (target_directory, None)
+    report = await download_code(client, output, job, folder, name, unpack=not (no_unzip or out_file))
+    written = report.unpacked_to or report.files[0].path
+    document = {
+        "path": str(written),
+        "job_id": job.id,
+        "is_unpacked": report.unpacked_to is not None,
+        "archive_bytes": report.files[0].done_bytes,
+    }
+    output.answer(output_format, document, f"{written}\n")
+
+
+async def download_code(
+    client: TrainingClient,
+    output: Output,
+    job: TrainingJob,
+    folder: Path,
+    name: str | None,
+    *,
+    unpack: bool = True,
+) -> DownloadReport:
+    """Download a job's code into ``folder``, under the name, by default PROJECT_JOB. Raises CommandFailed."""
     try:
         plan = await client.downloads.plan_archive(
             job.project_id,
             job.id,
-            target.parent if target else target_directory,
+            folder,
             project_name=job.training_project.name if job.training_project else "",
-            unpack=not (no_unzip or out_file),
-            file_name=target.name if target else None,
+            unpack=unpack,
+            file_name=name,
         )
         report = await run_plan(client, output, plan, Existing.SKIP)
     except DestinationExists as error:
         raise CommandFailed(str(error), ExitCode.USAGE) from error
     except NoArchive as error:
         raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
-    except DownloadError as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
     if report.failed:
         raise CommandFailed(report.failed[0].error, failure_code(report))
-    written = report.unpacked_to or report.files[0].path
-    if output_format == JSON:
-        document = {
-            "path": str(written),
-            "job_id": job.id,
-            "is_unpacked": report.unpacked_to is not None,
-        }
-        output.json({**document, "archive_bytes": report.files[0].done_bytes})
-    else:
-        output.data(f"{written}\n")
+    return report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,21 +16,27 @@ from api_client.errors import ConfigurationError, NotFound
 from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
-from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, Way
-from tui.alerts.payloads import Record
+from tui.alerts.delivery import AlertDelivery, AlertNotDelivered
 from tui.analysis.health.registry import KINDS
-from tui.commands.jobs.wait import Span, worst
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, outcome_exit_code, unknown_value
-from tui.commands.support.lookups import project_id_of
+from tui.commands.support.exit_codes import (
+    OF_SEVERITY,
+    CommandFailed,
+    ExitCode,
+    outcome_exit_code,
+    unknown_value,
+    worst,
+)
+from tui.commands.support.lookups import active_jobs, job_named, project_id_of
 from tui.commands.support.options import (
     NDJSON,
     TEXT,
+    Duration,
     examples,
     format_option,
     options_as,
     selected_project,
 )
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, configuration_if_any, run_settings
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import Deadline, GuardRules, resumable_statuses
@@ -42,40 +48,28 @@ from tui.text.sanitize import sanitize
 from tui.text.times import DATE_AND_MINUTE, local_time, span_of
 from tui.text.units import counted, money
 
-STATE_FILE = "guard.json"
-LAST_SENDING_S = 30.0
-"""How long the end of the command waits for destinations that take their time."""
+
+def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], frozenset[str]]:
+    """Return the callback of an option that takes some of these names, separated by commas."""
+
+    def read(_context: click.Context, _parameter: click.Parameter, typed: str) -> frozenset[str]:
+        names = frozenset(filter(None, map(str.strip, typed.split(","))))
+        for name in sorted(names.difference(known)):
+            raise click.BadParameter(unknown_value(what, name, known))
+        return names
+
+    return read
 
 
-class _Kinds(click.ParamType[frozenset[str]]):
-    """Names, separated by commas."""
-
-    name = "kinds"
-
-    def __init__(self, what: str, known: Sequence[str]) -> None:
-        self._what = what
-        self._known = known
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
-        names = [word.strip() for word in str(value).split(",") if word.strip()]
-        for name in names:
-            if name not in self._known:
-                self.fail(unknown_value(self._what, name, self._known), param, ctx)
-        return frozenset(names)
-
-
-class _Dollars(click.ParamType[float]):
-    """US dollars: ``200usd``, ``$200`` or ``200``."""
-
-    name = "dollars"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip().lower().removeprefix("$").removesuffix("usd").strip()
-        with suppress(ValueError):
-            amount = float(text)
-            if 0 <= amount < float("inf"):
-                return amount
-        return self.fail(f"{str(value)[:40]!r} is not an amount such as 200usd", param, ctx)
+def _dollars(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> float | None:
+    """Read US dollars: ``200usd``, ``$200`` or ``200``."""
+    if typed is None:
+        return None
+    with suppress(ValueError):
+        amount = float(typed.strip().lower().removeprefix("$").removesuffix("usd"))
+        if 0 <= amount < float("inf"):
+            return amount
+    raise click.BadParameter(f"{typed[:40]!r} is not an amount such as 200usd")
 
 
 def next_moment(typed: str, now: datetime) -> datetime:
@@ -105,7 +99,7 @@ _rules = options_as(
     GuardRules,
     click.option(
         "--stop-on",
-        type=_Kinds("finding", sorted(KINDS)),
+        callback=_names("finding", sorted(KINDS)),
         default="",
         metavar="KIND[,KIND]",
         help="Stop a run with such a finding, as in loss-not-finite,stalled; docs/health.md lists them.",
@@ -113,7 +107,7 @@ _rules = options_as(
     click.option(
         "--budget",
         "budget_usd",
-        type=_Dollars(),
+        callback=_dollars,
         metavar="200usd",
         help="Stop a run that has cost this much.",
     ),
@@ -131,7 +125,7 @@ _rules = options_as(
     click.option("--dry-run", is_flag=True, help="Only report what would be stopped or resumed."),
     click.option(
         "--resume-on",
-        type=_Kinds("status", resumable_statuses()),
+        callback=_names("status", resumable_statuses()),
         default="",
         metavar="STATUS[,STATUS]",
         help="Resume a run that ends so (preempted, failed, expired) from its newest checkpoint. Its config "
@@ -167,7 +161,7 @@ _rules = options_as(
 @click.option(
     "--heartbeat",
     "heartbeat_s",
-    type=Span(),
+    type=Duration(),
     metavar="SPAN",
     help="Report that the guard is alive every 1h or so: its silence then means that it is not.",
 )
@@ -198,7 +192,8 @@ async def guard(
 
     What was reported and decided is kept in a file: a guard that is started again repeats nothing.
     """
-    notifications = _notifications()
+    own = configuration_if_any()
+    notifications = own.notifications if own is not None else NotificationSettings()
     if test:
         return await _test(output, notifications)
     if rules.may_stop and not rules.dry_run:
@@ -211,11 +206,15 @@ async def guard(
         )
 
     memory = GuardMemory(
-        state_path(STATE_FILE),
+        state_path("guard.json"),
         lambda why: output.remark(f"can't save what was reported ({why}); a restart would repeat it"),
     )
-    finder = _Finder(client, job_ids, selected_project(project, project_id), watch_all=watch_all)
-    reporting = Reporting(_printer(output, output_format), settings=notifications)
+    of_project = selected_project(project, project_id)
+    if job_ids and (watch_all or of_project is not None):
+        raise CommandFailed("job ids need neither --project nor --all", ExitCode.USAGE)
+    if not job_ids and not watch_all and of_project is None:
+        raise click.UsageError("which runs? Give JOB_ID, --project PROJECT or --all")
+    reporting = Reporting(partial(_print, output, output_format), settings=notifications)
     if notify:
         reporting.delivery = _delivery(client, output, notifications, memory)
     watching = Guard(
@@ -224,12 +223,15 @@ async def guard(
         memory,
         reporting,
         settings=run_settings(),
-        find_more=None if job_ids else finder.active,
+        find_more=None if job_ids else partial(active_jobs, client, of_project),
         resume=partial(_resume, client, output),
         heartbeat_s=heartbeat_s,
     )
-    jobs = await finder.first(watching, is_patient=not once)
-    if not once:
+    find = partial(_first_jobs, client, watching, job_ids, of_project)
+    if once:
+        jobs = await find()
+    else:  # wait for a server that can't be reached
+        jobs = await retrying(find, LASTING, sleep=client.clock.sleep, may_repeat=is_transient)
         output.remark(_summary(jobs, rules))
     return await _run(watching, jobs, reporting.delivery, output, is_once=once)
 
@@ -243,20 +245,12 @@ async def _resume(client: TrainingClient, output: Output, job: TrainingJob, sinc
         raise NotResumed(str(error)) from error
 
 
-def _notifications() -> NotificationSettings:
-    own = configuration_if_any()
-    return own.notifications if own is not None else NotificationSettings()
-
-
 def _delivery(
     client: TrainingClient, output: Output, settings: NotificationSettings, memory: GuardMemory
 ) -> AlertDelivery:
     remote = client.remote
     secrets = [remote.key.get_secret_value()] if remote.key else []
     secrets += remote.login.secrets() if remote.login else []
-
-    def done(way: Way, record: Record) -> None:
-        note_delivered(memory, way, record)
 
     return AlertDelivery(
         settings.command,
@@ -265,7 +259,7 @@ def _delivery(
         os.environ,
         form=settings.webhook_format,
         secrets=secrets,
-        done=done,
+        done=partial(note_delivered, memory),
     )
 
 
@@ -293,53 +287,32 @@ async def _test(output: Output, settings: NotificationSettings) -> ExitCode:
     return code
 
 
-class _Finder:
-    """Finds the jobs that the command line names."""
+async def _first_jobs(
+    client: TrainingClient, watching: Guard, job_ids: Sequence[str], project: str | None
+) -> list[TrainingJob]:
+    """Return the jobs to begin with.
 
-    def __init__(
-        self, client: TrainingClient, job_ids: Sequence[str], project: str | None, *, watch_all: bool
-    ) -> None:
-        if job_ids and (watch_all or project is not None):
-            raise CommandFailed("job ids need neither --project nor --all", ExitCode.USAGE)
-        if not job_ids and not watch_all and project is None:
-            raise click.UsageError("which runs? Give JOB_ID, --project PROJECT or --all")
-        self._client = client
-        self._ids = list(dict.fromkeys(job_ids))
-        self._project = project
-
-    async def active(self) -> list[TrainingJob]:
-        project_id = await project_id_of(self._client, self._project)
-        jobs = await self._client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
-        return [job for job in jobs if not job.is_finished]
-
-    async def first(self, watching: Guard, *, is_patient: bool) -> list[TrainingJob]:
-        """Return the jobs to begin with; if patient, wait for a server that can't be reached.
-
-        Those as which they were resumed belong to them, and those that ended while no guard watched.
-        """
-
-        async def find() -> list[TrainingJob]:
-            known = watching.known_jobs()
-            if self._ids:
-                ids = list(self._ids)
-                for job_id in ids:
-                    resume = known[job_id].resume if job_id in known else None
-                    if resume is not None and resume.job_id and resume.job_id not in ids:
-                        ids.append(resume.job_id)
-                return [await self._client.jobs.find(job_id) for job_id in ids]
-            jobs = {job.id: job for job in await self.active()}
-            project_id = await project_id_of(self._client, self._project)
-            for job_id, run in known.items():
-                if job_id not in jobs and run.status in RUNNABLE_STATUSES:
-                    with suppress(NotFound):
-                        job = await self._client.jobs.find(job_id)
-                        if project_id in (None, job.project_id):
-                            jobs[job_id] = job
-            return list(jobs.values())
-
-        if not is_patient:
-            return await find()
-        return await retrying(find, LASTING, sleep=self._client.clock.sleep, may_repeat=is_transient)
+    Those as which they were resumed belong to them, and those that ended while no guard watched.
+    """
+    known_runs = watching.known_jobs()
+    if job_ids:
+        given = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
+        by_id = {job.id: job for job in given}
+        for job in given:  # it grows
+            resume = known_runs[job.id].resume if job.id in known_runs else None
+            if resume is not None and resume.job_id and resume.job_id not in by_id:
+                given.append(await client.jobs.find(resume.job_id))
+                by_id[resume.job_id] = given[-1]
+        return list(by_id.values())
+    jobs = {job.id: job for job in await active_jobs(client, project)}
+    project_id = await project_id_of(client, project)
+    for job_id, run in known_runs.items():
+        if job_id not in jobs and run.status in RUNNABLE_STATUSES:
+            with suppress(NotFound):
+                job = await client.jobs.find(job_id)
+                if project_id in (None, job.project_id):
+                    jobs[job_id] = job
+    return list(jobs.values())
 
 
 async def _run(
@@ -353,7 +326,7 @@ async def _run(
     async with sending(delivery):
         await (watching.look_once(jobs) if is_once else watching.run(jobs))
         if delivery is not None:
-            await delivery.drain(LAST_SENDING_S)
+            await delivery.drain(30.0)
     if delivery is not None and (left := watching.unsent):
         output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
     return _verdict(watching) if is_once else _outcome(watching)
@@ -362,30 +335,22 @@ async def _run(
 def _verdict(watching: Guard) -> ExitCode:
     looks = [look for look in watching.last_looks.values() if not look.run.job.is_finished]
     severities = {finding.severity for look in looks for finding in look.run.findings}
-    if "critical" in severities:
-        return ExitCode.CRITICAL
-    if "warning" in severities:
-        return ExitCode.WARNING
-    return ExitCode.OK if all(look.is_judged for look in looks) else ExitCode.UNREACHABLE
+    code = worst(OF_SEVERITY[severity] for severity in severities & OF_SEVERITY.keys())
+    return code or (ExitCode.OK if all(look.is_judged for look in looks) else ExitCode.UNREACHABLE)
 
 
 def _outcome(watching: Guard) -> ExitCode:
     """Return the worst outcome; of a run that was resumed, only the last counts."""
-    known = watching.known_jobs()
-    resumed = {job_id for job_id, run in known.items() if run.resume is not None and run.resume.job_id}
+    runs = watching.known_jobs()
+    resumed = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
     jobs = [look.run.job for job_id, look in watching.last_looks.items() if job_id not in resumed]
     return worst(outcome_exit_code(job.current_status) for job in jobs if job.is_finished)
 
 
-def _printer(output: Output, output_format: str) -> Callable[[Alert], None]:
-    def print_line(alert: Alert) -> None:
-        if output_format != TEXT:
-            output.data(ascii_json(alert.record()) + "\n")
-            return
-        job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
-        output.data(f"{local_time(alert.at)}  {alert.title}{job_id}: {alert.text}\n")
-
-    return print_line
+def _print(output: Output, output_format: str, alert: Alert) -> None:
+    job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
+    text = f"{local_time(alert.at)}  {alert.title}{job_id}: {alert.text}\n"
+    output.answer(output_format, alert.record(), text)
 
 
 def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:

@@ -5,48 +5,50 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, TrainingJob
+from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.health.judge import judged
-from tui.analysis.run.finding import SIGNS, TONES
+from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
-from tui.commands.jobs.timeline import print_timeline
-from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
+from tui.commands.support.exit_codes import (
+    OF_SEVERITY,
+    WORST_FIRST,
+    ExitCode,
+    explain,
+    outcome_exit_code,
+    worst,
+)
+from tui.commands.support.lookups import active_jobs, job_named
 from tui.commands.support.options import (
     JSON,
     TABLE,
     examples,
     format_option,
+    given_recording,
     recorded_job_id,
     recording_option,
 )
 from tui.commands.support.output import Output
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command, run_settings
+from tui.commands.support.tables import table_of
 from tui.readers.run import LoadedRun
+from tui.settings.runs import RunSettings
+from tui.tables.column import Column, Span, text_column
 from tui.text.sanitize import sanitize
-from tui.text.times import iso_time
-from tui.text.units import age, counted
+from tui.text.times import iso_time, local_time
+from tui.text.units import age, counted, duration, percent
 
-WORST_FIRST = (
-    ExitCode.CRITICAL,
-    ExitCode.JOB_FAILED,
-    ExitCode.DEPLOY_FAILED,
-    ExitCode.JOB_STOPPED,
-    ExitCode.WARNING,
-    ExitCode.AUTH,
-    ExitCode.UNREACHABLE,
-    ExitCode.UNEXPECTED,
-    ExitCode.OK,
-)
-"""Exit codes by severity, worst first: for several jobs the command returns the worst one."""
-CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
-TOTALLED = ("critical", "warning", "unknown", "checking", "healthy", "waiting", "finished")
+if TYPE_CHECKING:
+    from tui.readers.timeline import FindingPeriod
+
+TOTALLED = (*OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished")
 
 
 @examples(
@@ -86,23 +88,22 @@ async def health(
     if timeline:
         print_timeline(output, settings, output_format)
         return ExitCode.OK
-    looked_at: list[LoadedRun] = []
     recorded = recorded_job_id()
-    jobs = await _jobs(client, job_ids if recorded is None else [recorded])
+    ids = dict.fromkeys(job_ids) if recorded is None else [recorded]
+    jobs = [await job_named(client, job_id) for job_id in ids] if ids else await active_jobs(client)
+    readings: list[LoadedRun] = []
     for number, job in enumerate(jobs, start=1):
         prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
         reading = await read_with_line(client, job, output, with_health_metrics=True, place=prefix)
-        looked_at.append(replace(reading, run=judged(reading.run, settings.rules)))
+        readings.append(replace(reading, run=judged(reading.run, settings.rules)))
     if not job_ids:
-        looked_at.sort(key=lambda each: (WORST_FIRST.index(_code(each)), TOTALLED.index(_totalled(each))))
-    if output_format == JSON:
-        output.json([_record(reading) for reading in looked_at])
-    else:
-        for reading in looked_at:
-            _print(output, reading)
-    output.remark(_total(list(map(_totalled, looked_at))))
-    codes = [_code(reading) for reading in looked_at]
-    return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
+        readings.sort(
+            key=lambda reading: (WORST_FIRST.index(_code(reading)), TOTALLED.index(_totalled(reading)))
+        )
+    text = "".join(_text(output, reading) for reading in readings)
+    output.answer(output_format, [_record(reading) for reading in readings], text)
+    output.remark(_total(list(map(_totalled, readings))))
+    return worst(map(_code, readings))
 
 
 def _totalled(reading: LoadedRun) -> str:
@@ -120,37 +121,22 @@ def _total(verdicts: Sequence[str]) -> str:
     return f"{counted(len(verdicts), 'job')}: {counts_by_verdict}"
 
 
-async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:
-    if job_ids:
-        return [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
-
-    running = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
-    return [job for job in running if not job.is_finished]
-
-
 def _code(reading: LoadedRun) -> ExitCode:
     if reading.run.job.is_finished:
         return outcome_exit_code(reading.run.job.current_status)
-    code = CODES.get(_worst(reading))
-    if code is not None:
-        return code
-    return min(
-        (explain(error)[1] for error in reading.unread.values()), key=WORST_FIRST.index, default=ExitCode.OK
-    )
-
-
-def _worst(reading: LoadedRun) -> str:
-    return next((finding.severity for finding in reading.run.findings), "")
+    unread = (explain(error)[1] for error in reading.unread.values())
+    return OF_SEVERITY.get(_verdict(reading)) or worst(unread)
 
 
 def _verdict(reading: LoadedRun) -> str:
     """Return the worst severity, or ``healthy``, ``finished``, ``checking``, or ``unknown`` without data."""
-    if reading.run.job.is_finished:
+    run = reading.run
+    if run.job.is_finished:
         return "finished"
-    if _worst(reading) in CODES:
-        return _worst(reading)
-    is_waiting = reading.run.job.current_status in WAITING_STATUSES
-    state = "healthy" if is_waiting else verdict(reading.run).state
+    severity = next((finding.severity for finding in run.findings), "")
+    if severity in OF_SEVERITY:
+        return severity
+    state = "healthy" if run.job.current_status in WAITING_STATUSES else verdict(run).state
     return state if state in ("healthy", "checking") else "unknown"
 
 
@@ -164,41 +150,81 @@ def _record(reading: LoadedRun) -> dict[str, Any]:
         "log_gaps": reading.gap_count,
         "unread": sorted(reading.unread),
         "findings": [
-            {
-                "kind": str(finding.kind),
-                "severity": finding.severity,
-                "text": finding.text,
-                "short": finding.short,
-                "node": finding.node,
-                "since": iso_time(finding.since) if finding.since else None,
-            }
+            _finding_record(finding) | {"text": finding.text, "short": finding.short}
             for finding in reading.run.findings
         ],
     }
 
 
-def _print(output: Output, reading: LoadedRun) -> None:
+def _finding_record(finding: HealthFinding) -> dict[str, Any]:
+    return {
+        "kind": str(finding.kind),
+        "severity": finding.severity,
+        "node": finding.node,
+        "since": iso_time(finding.since) if finding.since else None,
+    }
+
+
+def _text(output: Output, reading: LoadedRun) -> str:
     job = reading.run.job
-    view = status_view(job.current_status)
-    word = _verdict(reading)
-    if job.is_finished:
-        state = output.paint(f"{view.sign} {view.word}", view.tone)
-    elif word == "healthy":
-        is_running = job.current_status == JobStatus.RUNNING
-        state = output.paint("✓ healthy", "good") if is_running else f"{view.sign} {view.word}"
-    elif word == "checking":
-        state = output.paint(f"… {verdict(reading.run).words}", "muted")
-    elif word == "unknown":
-        state = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
-    else:
-        state = output.paint(f"{SIGNS[word]} {word}", TONES[word])
     name = f"  {sanitize(job.name)}" if job.name else ""
-    output.data(f"{output.paint(sanitize(job.id), 'strong')}{name}  {state}\n")
+    lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_state(reading))}"]
     for finding in reading.run.findings:
         node = f"{finding.node}: " if finding.node and finding.node not in finding.text else ""
         age_s = (reading.run.server_now - finding.since).total_seconds() if finding.since else 0.0
         since = f" (for {age(age_s)})" if finding.since and not finding.has_duration_in_text else ""
         kind = output.paint(f"{SIGNS[finding.severity]} {finding.kind}", TONES[finding.severity])
-        output.data(f"  {kind}  {sanitize(node + finding.text)}{since}\n")
+        lines.append(f"  {kind}  {sanitize(node + finding.text)}{since}")
     if job.is_finished and job.error_message:
-        output.data(f"  {sanitize(job.error_message)}\n")
+        lines.append(f"  {sanitize(job.error_message)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _state(reading: LoadedRun) -> Span:
+    job, word = reading.run.job, _verdict(reading)
+    if word in OF_SEVERITY:
+        return f"{SIGNS[word]} {word}", TONES[word]
+    if word == "finished" or (word == "healthy" and job.current_status != JobStatus.RUNNING):
+        view = status_view(job.current_status)
+        return f"{view.sign} {view.word}", view.tone
+    if word == "healthy":
+        return "✓ healthy", "good"
+    why = verdict(reading.run).words
+    return (f"… {why}", "muted") if word == "checking" else (f"? unknown: {why}", "caution")
+
+
+def print_timeline(output: Output, settings: RunSettings, output_format: str) -> None:
+    """Judge the recording given by ``--file``. Raises UsageError if there is none."""
+    from tui.readers.timeline import Timeline  # what reads recordings is not for every command
+
+    recording = given_recording()
+    if recording is None:
+        raise click.UsageError("--timeline needs a recording: --file FILE")
+    timeline = Timeline(recording, settings)
+    whole_s = (recording.until - recording.begin).total_seconds() or 1.0
+    with ProgressLine() as line:
+        while not timeline.is_done:
+            part = (timeline.at - recording.begin).total_seconds() / whole_s
+            line.show(f"judging {recording.name}", note=percent(part))
+            timeline.look()
+    periods = timeline.findings
+    output.answer(output_format, list(map(_period_record, periods)), table_of(_COLUMNS, periods, output))
+
+
+def _period_record(period: FindingPeriod) -> dict[str, Any]:
+    return _finding_record(period.finding) | {
+        "first_seen": iso_time(period.first_seen),
+        "last_seen": iso_time(period.last_seen),
+        "message": period.finding.text,
+    }
+
+
+_COLUMNS: tuple[Column[FindingPeriod], ...] = (
+    text_column("FIRST SEEN", lambda period: local_time(period.first_seen)),
+    text_column(
+        "FOR", lambda period: duration((period.last_seen - period.first_seen).total_seconds()), right=True
+    ),
+    text_column("SEVERITY", lambda period: period.finding.severity),
+    text_column("FINDING", lambda period: str(period.finding.kind), "strong"),
+    text_column("TEXT", lambda period: period.finding.text, shrinks=True),
+)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import click
@@ -18,14 +16,12 @@ from api_client.words import command_line
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.local_emulator import LOCAL_REMOTE
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.output import cannot_write
 from tui.commands.support.session import remote_name
-from tui.commands.support.tables import print_rows
+from tui.commands.support.tables import table_of
 from tui.tables.column import Column, text_column
 
-SCRIPT_SUFFIX = ".sh"
-SCRIPT_MODE = 0o777
-COMPILED = "__pycache__"
+TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,52 +52,39 @@ STARTER_PROJECTS = (
 )
 
 
-def starter_project(name: str) -> StarterProject:
-    for project in STARTER_PROJECTS:
-        if project.name == name:
-            return project
-    names = ", ".join(project.name for project in STARTER_PROJECTS)
-    raise CommandFailed(f"no example {name!r} (known: {names})", ExitCode.USAGE)
+def _starter_project(name: str) -> StarterProject:
+    projects = {project.name: project for project in STARTER_PROJECTS}
+    if name not in projects:
+        raise CommandFailed(f"no example {name!r} (known: {', '.join(projects)})", ExitCode.USAGE)
+    return projects[name]
 
 
-def write_starter_projects(wanted: dict[Path, StarterProject], *, force: bool) -> list[Path]:
+def _write(projects_by_folder: Mapping[Path, StarterProject], *, force: bool) -> list[Path]:
     """Write each template into its folder, creating missing ones; return the files in order.
 
     Existing files are not overwritten without ``force``; if there are any, nothing is written. Raises
     CommandFailed.
     """
     contents = {
-        folder / name: source
-        for folder, project in wanted.items()
-        for name, source in _files(files("tui") / "templates" / project.name, "")
+        folder / source.relative_to(TEMPLATES / project.name): source
+        for folder, project in projects_by_folder.items()
+        for source in sorted((TEMPLATES / project.name).rglob("*"))
+        if source.is_file() and source.parent.name != "__pycache__"
     }
-    if not force:
-        in_the_way = [str(path) for path in contents if path.exists() or path.is_symlink()]
-        if in_the_way:
-            raise CommandFailed(
-                f"not overwritten: {', '.join(in_the_way)} (use --force, or another folder)",
-                ExitCode.USAGE,
-            )
+    in_the_way = [str(path) for path in contents if path.exists() or path.is_symlink()]
+    if in_the_way and not force:
+        message = f"not overwritten: {', '.join(in_the_way)} (use --force, or another folder)"
+        raise CommandFailed(message, ExitCode.USAGE)
     try:
         for path, source in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            mode = SCRIPT_MODE if path.suffix == SCRIPT_SUFFIX else USUAL_FILE_MODE
-            write_file(path, source.read_bytes(), mode=mode)
+            write_file(path, source.read_bytes(), mode=0o777 if path.suffix == ".sh" else USUAL_FILE_MODE)
     except OSError as error:
         raise cannot_write(path, error) from error
     return list(contents)
 
 
-def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
-        if entry.is_file():
-            yield prefix + entry.name, entry
-        elif entry.name != COMPILED:
-            yield from _files(entry, f"{prefix}{entry.name}/")
-
-
 DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
-CONFIG_NAME = "config.py"
 
 
 @examples(
@@ -158,28 +141,26 @@ def init(
         raise click.UsageError("DIR and --target-directory name different folders; give one")
     directory = directory or named_directory
     if list_examples:
-        _list(output, output_format)
+        document = list(map(asdict, STARTER_PROJECTS))
+        output.answer(output_format, document, table_of(COLUMNS, STARTER_PROJECTS, output))
         return
     if template is not None and names:
         raise CommandFailed("give either --template or --examples", ExitCode.USAGE)
     if names:
-        chosen = [starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
-        if not chosen:
+        several = [_starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
+        if not several:
             raise CommandFailed("--examples names no template; see --list-examples", ExitCode.USAGE)
-        projects_by_folder = {(directory or Path()) / project.name: project for project in chosen}
+        projects_by_folder = {(directory or Path()) / project.name: project for project in several}
     else:
-        project = starter_project(template or DEFAULT_TEMPLATE)
+        project = _starter_project(template or DEFAULT_TEMPLATE)
         projects_by_folder = {directory if directory is not None else Path(project.name): project}
-    written = write_starter_projects(projects_by_folder, force=force)
-    if output_format == JSON:
-        output.json([str(path) for path in written])
-    else:
-        output.data("".join(f"{path}\n" for path in written))
+    written = [str(path) for path in _write(projects_by_folder, force=force)]
+    output.answer(output_format, written, "".join(f"{path}\n" for path in written))
     needs_emulator = settings.remote_name is None and not _has_account()
     remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
     options = replace(settings, remote_name=remote, readonly=False).options
     for folder in projects_by_folder:
-        push = command_line(*options, "push", str(folder / CONFIG_NAME), "--tail")
+        push = command_line(*options, "push", str(folder / "config.py"), "--tail")
         output.remark(f"next: {push}")
     if needs_emulator:
         login = command_line("login")
@@ -192,20 +173,13 @@ def _has_account() -> bool:
         resolve_remote(remote_name(None), environ=os.environ)
     except RemoteNotConfigured:
         return False
-    except (ConfigurationError, CommandFailed):
-        return True
+    except ConfigurationError:
+        pass
     return True
 
 
-def _list(output: Output, output_format: str) -> None:
-    if output_format == JSON:
-        output.json([asdict(starter) for starter in STARTER_PROJECTS])
-    else:
-        print_rows(output, COLUMNS, STARTER_PROJECTS)
-
-
 COLUMNS: tuple[Column[StarterProject], ...] = (
-    text_column("NAME", lambda each: each.name, "strong"),
-    text_column("MACHINE", lambda each: each.machine),
-    text_column("WHAT", lambda each: each.summary, shrinks=True),
+    text_column("NAME", lambda project: project.name, "strong"),
+    text_column("MACHINE", lambda project: project.machine),
+    text_column("WHAT", lambda project: project.summary, shrinks=True),
 )

@@ -17,7 +17,7 @@ from api_client.models.jobs import JobStatus, full_status, short_status
 from tui.analysis.ordering import ordered
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
-from tui.commands.support.lookups import project_id_of
+from tui.commands.support.lookups import job_named, project_id_of
 from tui.commands.support.options import (
     ASCENDING,
     CSV,
@@ -58,7 +58,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, output_format
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-    print_job(client, output, await client.jobs.find(job_id), output_format)
+    print_job(client, output, await job_named(client, job_id), output_format)
 
 
 @examples(

@@ -1,26 +1,35 @@
-"""``bt-tui progress``: Show training progress from the log: step, loss, speed, ETA."""
+"""``bt-tui progress``: Show training progress from the log: step, loss, speed, ETA.
+
+With ``--file`` the log is a saved one or a recording's, for people whose trainer is read wrongly or not at
+all, and for trying a pattern of one's own. A saved log needs no job and no account.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.models.logs import NS_PER_S
+from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.reading import Recording, is_recording
-from tui.analysis.checkpoints.facts import last_checkpoint
+from tui.analysis.checkpoints.facts import LastCheckpoint, last_checkpoint
 from tui.analysis.export import csv_lines, json_number
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.lines.reader import Reader
+from tui.analysis.progress.lines.reading import ParsedMetrics, merged
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
-from tui.analysis.run.snapshot import seconds_left, seconds_left_range
+from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
-from tui.commands.jobs.progress_file import lines_of_file, lines_of_recording, show_lines
-from tui.commands.support.exit_codes import ExitCode, known_names, not_in_job
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, not_in_job
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
@@ -33,41 +42,18 @@ from tui.commands.support.options import (
     job_options,
     remote_option,
 )
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import Output
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import run_on_remote, run_settings
-from tui.commands.support.tables import Cell, print_facts
+from tui.commands.support.tables import Cell, facts_of, table_of
 from tui.readers.run import LoadedRun
+from tui.tables.column import Column, text_column
 from tui.text.times import iso_time
 from tui.text.units import age, count, counted, duration, number, percent, rate
 
 
-def _document(reading: LoadedRun, with_series: bool) -> dict[str, Any]:
-    document = facts(reading)
-    if with_series:
-        progress = reading.run.progress or ProgressSnapshot()
-        document["series"] = {curve.name: points_of(curve, progress) for curve in curves_of(progress)}
-    return document
-
-
-def print_csv(output: Output, reading: LoadedRun, with_series: bool) -> None:
-    if not with_series:
-        flat = {name: value for name, value in facts(reading).items() if not isinstance(value, list | dict)}
-        output.data(csv_lines([tuple(flat), tuple(flat.values())]))
-        return
-    progress = reading.run.progress or ProgressSnapshot()
-    print_curves(output, curves_of(progress), progress, CSV)
-
-
-def print_words(output: Output, reading: LoadedRun, with_series: bool) -> None:
-    print_facts(output, _words(reading))
-    if with_series:
-        progress = reading.run.progress or ProgressSnapshot()
-        output.data("\n")
-        print_curves(output, curves_of(progress), progress, TABLE)
-
-
-def facts(reading: LoadedRun) -> dict[str, Any]:
+def _document(reading: LoadedRun) -> dict[str, Any]:
     """Return everything known from the log, under stable names."""
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
     left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
@@ -114,57 +100,68 @@ def facts(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _words(reading: LoadedRun) -> list[tuple[str, Cell]]:
+def _facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
+    """Return what is known from the log, for people; the text of what is unknown is empty."""
     run, progress = reading.run, reading.run.progress or ProgressSnapshot()
     view = status_view(run.job.current_status)
-    rows: list[tuple[str, Cell]] = [
-        ("job", Cell(f"{run.job.name or run.job.id} ({run.job.id})", "strong")),
-        ("status", Cell(f"{view.sign} {view.word}", view.tone)),
-    ]
-    if progress.step is not None:
-        of = (
-            f" of {count(progress.total_steps)}, {percent(progress.fraction)}" if progress.total_steps else ""
-        )
-        rows.append(("step", Cell(count(progress.step) + of, "strong")))
-    if progress.epoch is not None:
-        of = f" of {number(progress.total_epochs)}" if progress.total_epochs else ""
-        rows.append(("epoch", Cell(number(progress.epoch) + of)))
-    left, between = seconds_left(progress, run.server_now), seconds_left_range(progress, run.server_now)
-    if left is not None and left >= 1 and not run.job.is_finished:
-        span = f" ({duration(between[0])}–{duration(between[1])})" if between else ""
-        rows.append(("ETA", Cell(duration(left) + span)))
-    if progress.rate_steps_per_s is not None:
-        overall = progress.rate_overall
-        now = rate(progress.rate_steps_per_s, like=overall)
-        rows.append(("speed", Cell(f"{now} now, {rate(overall)} over the run")))
-    if progress.loss is not None:
-        rows.append(("loss", Cell(f"{number(progress.loss)} {loss_trend(progress)}".rstrip(), "strong")))
-    for title, value, unit in (
-        ("eval loss", progress.eval_loss, ""),
-        ("learning rate", progress.learning_rate, ""),
-        ("grad norm", progress.grad_norm, ""),
-        ("tokens", progress.tokens_per_s, " tok/s"),
-        ("samples", progress.samples_per_s, " samples/s"),
-    ):
-        if value is not None:
-            rows.append((title, Cell(number(value) + unit)))
-    if progress.metrics:
-        rows.append(("metrics", Cell(known_names(progress.metrics))))
     checkpoint = last_checkpoint(run)
-    if checkpoint is not None:
-        ago = f"{age((run.at - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
-        parts = [part for part in (checkpoint.name, ago, checkpoint.remark) if part]
-        rows.append(("last checkpoint", Cell(", ".join(parts))))
-    if progress.restarts:
-        rows.append(("restarts", Cell(count(len(progress.restarts)), "caution")))
-    if progress.errors.count:
-        newest = progress.errors.newest
-        text = f": {newest.text}" if newest else ""
-        rows.append(("error lines", Cell(count(progress.errors.count) + text, "bad")))
-    if len(progress.streams) > 1:
-        streams = counted(len(progress.streams), "stream")
-        rows.append(("source", Cell(f"{progress.stream} (of {streams})", "muted")))
-    return rows
+    errors = counted(progress.errors.count, "line") if progress.errors.count else ""
+    newest = progress.errors.newest
+    streams = counted(len(progress.streams), "stream")
+    facts = [
+        ("job", f"{run.job.name or run.job.id} ({run.job.id})", "strong"),
+        ("status", f"{view.sign} {view.word}", view.tone),
+        ("step", _of(progress.step, progress.total_steps, count, progress.fraction), "strong"),
+        ("epoch", _of(progress.epoch, progress.total_epochs, number), None),
+        ("ETA", _eta(run, progress), None),
+        ("speed", _speed(progress), None),
+        ("loss", f"{_known(progress.loss, number)} {loss_trend(progress)}".strip(), "strong"),
+        ("eval loss", _known(progress.eval_loss, number), None),
+        ("learning rate", _known(progress.learning_rate, number), None),
+        ("grad norm", _known(progress.grad_norm, number), None),
+        ("tokens", _known(progress.tokens_per_s, number, " tok/s"), None),
+        ("samples", _known(progress.samples_per_s, number, " samples/s"), None),
+        ("metrics", known_names(progress.metrics) if progress.metrics else "", None),
+        ("last checkpoint", _checkpoint(checkpoint, run.at) if checkpoint is not None else "", None),
+        ("restarts", count(len(progress.restarts)) if progress.restarts else "", "caution"),
+        ("error lines", f"{errors}: {newest.text}" if newest else errors, "bad"),
+        ("source", f"{progress.stream} (of {streams})" if len(progress.streams) > 1 else "", "muted"),
+    ]
+    return [(title, Cell(text, tone)) for title, text, tone in facts]
+
+
+def _known(value: float | None, text: Callable[[float | None], str], unit: str = "") -> str:
+    return "" if value is None else text(value) + unit
+
+
+def _of(
+    value: float | None,
+    total: float | None,
+    text: Callable[[float | None], str],
+    fraction: float | None = None,
+) -> str:
+    share = "" if fraction is None else f", {percent(fraction)}"
+    return _known(value, text, f" of {text(total)}{share}" if total else "")
+
+
+def _eta(run: RunSnapshot, progress: ProgressSnapshot) -> str:
+    left = seconds_left(progress, run.server_now)
+    if left is None or left < 1 or run.job.is_finished:
+        return ""
+    between = seconds_left_range(progress, run.server_now)
+    return duration(left) + (f" ({duration(between[0])}–{duration(between[1])})" if between else "")
+
+
+def _speed(progress: ProgressSnapshot) -> str:
+    if progress.rate_steps_per_s is None:
+        return ""
+    overall = progress.rate_overall
+    return f"{rate(progress.rate_steps_per_s, like=overall)} now, {rate(overall)} over the run"
+
+
+def _checkpoint(checkpoint: LastCheckpoint, now: datetime) -> str:
+    ago = f"{age((now - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
+    return ", ".join(filter(None, (checkpoint.name, ago, checkpoint.remark)))
 
 
 def _stamp(at_ns: int | None) -> str | None:
@@ -230,36 +227,183 @@ def progress(
         context = click.get_current_context()
         recording = context.with_resource(Recording(path)) if is_recording(path) else None
         if recording is None or each_line:
-            patterns = run_settings().patterns
             lines = lines_of_file(path) if recording is None else lines_of_recording(recording)
-            return show_lines(
-                settings.output, lines, output_format, each_line=each_line, metrics=metrics, patterns=patterns
-            )
+            show_lines(settings.output, lines, output_format, each_line=each_line, metrics=metrics)
+            return None
         settings = replace(settings, recording=recording)
         choice = JobChoice(recording.job.id, None)
 
-    async def show(client: TrainingClient, output: Output) -> ExitCode:
+    async def show(client: TrainingClient, output: Output) -> None:
         job = await choice.find(client)
         reading = await read_with_line(
             client, job, output, since=resolve_since(since, client.clock.now()), stream=stream
         )
-        progress = reading.run.progress
-        streams = [view.key for view in progress.streams] if progress is not None else []
+        progress = reading.run.progress or ProgressSnapshot()
+        streams = [view.key for view in progress.streams]
         if stream is not None and streams and stream not in streams:
             raise not_in_job(job.id, "stream", stream, streams)
-        if progress is None or (progress.step is None and progress.loss is None):
+        if progress.step is None and progress.loss is None:
             output.remark("no training progress found in the log")
+        curves = curves_of(progress)
         if metrics:
-            curves = chosen_curves(progress or ProgressSnapshot(), metrics, f"job {job.id}")
-            print_curves(output, curves, progress or ProgressSnapshot(), output_format)
-        elif output_format == JSON:
-            output.json(_document(reading, with_series))
-        elif output_format == NDJSON:
-            output.data(ascii_json(_document(reading, with_series)) + "\n")
-        elif output_format == CSV:
-            print_csv(output, reading, with_series)
+            print_curves(output, chosen_curves(progress, metrics, f"job {job.id}"), progress, output_format)
+        elif with_series and output_format == CSV:
+            print_curves(output, curves, progress, CSV)
         else:
-            print_words(output, reading, with_series)
-        return ExitCode.OK
+            document = _document(reading)
+            if with_series:
+                document["series"] = {curve.name: points_of(curve, progress) for curve in curves}
+            print_document(output, output_format, document, _facts(reading))
+            if with_series and output_format == TABLE:
+                output.data("\n")
+                print_curves(output, curves, progress, TABLE)
 
     return run_on_remote(settings, show)
+
+
+_FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "loss_name", "metrics"))
+_SUMMARY = (
+    "step",
+    "total_steps",
+    "epoch",
+    "total_epochs",
+    "loss",
+    "eval_loss",
+    "learning_rate",
+    "grad_norm",
+    "tokens_per_s",
+    "samples_per_s",
+)
+_LINES_AT_ONCE = 1_000
+
+Record = dict[str, Any]
+
+
+def print_document(
+    output: Output, output_format: str, document: Record, facts: Sequence[tuple[str, Cell]]
+) -> None:
+    """Print values by name: as JSON, as CSV without lists and objects, or as facts."""
+    if output_format == CSV:
+        flat = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
+        output.data(csv_lines([tuple(flat), tuple(flat.values())]))
+    else:
+        output.answer(output_format, document, facts_of(facts, output))
+
+
+def lines_of_file(path: Path) -> list[LogLine]:
+    """Read a file of log lines, plain or as ``logs -o ndjson`` prints them. Raises CommandFailed."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return [_log_line(number, line.rstrip("\n")) for number, line in enumerate(file)]
+    except OSError as error:
+        raise CommandFailed(f"can't read {path}: {error.strerror}", ExitCode.USAGE) from error
+
+
+def _log_line(line_number: int, text: str) -> LogLine:
+    record: Any = None
+    if text.startswith("{") and '"message"' in text:
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            record = None
+    if not isinstance(record, dict) or not isinstance(record.get("message"), str):
+        return LogLine(line_number * NS_PER_S, text, None, None)
+    stamp, replica = str(record.get("timestamp")), record.get("replica")
+    # nanoseconds have 19 digits up to the year 2286
+    is_time = stamp.isascii() and stamp.isdigit() and len(stamp) <= 19
+    at_ns = int(stamp) if is_time else line_number * NS_PER_S
+    return LogLine(at_ns, record["message"], replica if isinstance(replica, str) else None, None)
+
+
+def lines_of_recording(recording: Recording) -> list[LogLine]:
+    """Return the lines of a recording, in the order in which they arrived."""
+    return [line for entry in recording.log.entries() if isinstance(line := entry.logged, LogLine)]
+
+
+def show_lines(
+    output: Output, lines: Sequence[LogLine], output_format: str, *, each_line: bool, metrics: Sequence[str]
+) -> None:
+    """Print what is read in log lines: in each of them, or in total."""
+    patterns = run_settings().patterns
+    if each_line:
+        _print_each_line(output, lines, _read_lines(lines, Reader(patterns)), output_format)
+        return
+    fold = ProgressFold(patterns=patterns)
+    fold.add(_shown_while_read(lines))
+    progress = fold.snapshot()
+    if metrics:
+        print_curves(output, chosen_curves(progress, metrics, "the log"), progress, output_format)
+        return
+    document = _summary(progress, len(lines), fold.lines_read)
+    facts = [(name.replace("_", " "), Cell(_text(value))) for name, value in document.items()]
+    print_document(output, output_format, document, facts)
+
+
+def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
+    """Return what each line came to mean in the end, by its number: later belief is taken over."""
+    readings: dict[int, ParsedMetrics] = {}
+    for index, line in enumerate(_shown_while_read(lines)):
+        for at, _, reading in reader.read(line.message, line.replica or "", index):
+            readings[at] = merged(readings[at], reading) if at in readings else reading
+    return {index: _record(index, readings[index]) for index in sorted(readings)}
+
+
+def _shown_while_read(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Yield the lines, and show on a terminal how many have been read."""
+    with ProgressLine() as progress:
+        for start in range(0, len(lines), _LINES_AT_ONCE):
+            progress.show("reading", note=percent(start / len(lines)))
+            yield from lines[start : start + _LINES_AT_ONCE]
+
+
+def _record(line_number: int, reading: ParsedMetrics) -> Record:
+    values = {"line": line_number, **{name: getattr(reading, name) for name in _FIELDS}}
+    values["metrics"] = {name: json_number(value) for name, value in reading.metrics} or None
+    return {name: _plain(value) for name, value in values.items() if value is not None}
+
+
+def _print_each_line(
+    output: Output, lines: Sequence[LogLine], records: Mapping[int, Record], output_format: str
+) -> None:
+    if output_format == CSV:
+        names = ("line", *_FIELDS)
+        rows = (tuple(record.get(name) for name in names) for record in records.values())
+        output.data(csv_lines([names, *rows]))
+        return
+    columns: tuple[Column[int], ...] = (
+        text_column("LINE", str, right=True),
+        Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
+        text_column("TEXT", lambda line: lines[line].message, "muted", shrinks=True),
+    )
+    output.answer(output_format, list(records.values()), lambda: table_of(columns, range(len(lines)), output))
+
+
+def _read_cell(record: Record | None) -> tuple[str, str]:
+    if record is None:
+        return "–", "muted"
+    values = {**record.get("metrics", {}), **record}
+    shown = (f"{name} {_text(value)}" for name, value in values.items() if name not in ("line", "metrics"))
+    return ", ".join(shown), "strong"
+
+
+def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> Record:
+    return {
+        "log_lines": line_count,
+        "lines_read": read_count,
+        **{name: _plain(getattr(progress, name)) for name in _SUMMARY},
+        "losses_read": len(progress.loss_series),
+        "metrics": list(progress.metrics),
+        "checkpoints": [name for name, _ in progress.saves],
+    }
+
+
+def _plain(value: Any) -> Any:
+    return json_number(value) if isinstance(value, float) else value
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "–"
+    if isinstance(value, float):
+        return number(value)
+    return count(value) if isinstance(value, int) else str(value or "")

@@ -1,4 +1,7 @@
-"""``bt-tui push``: Submit a training job."""
+"""``bt-tui push``: Submit a training job.
+
+``bt-tui recreate``: Submit a job again.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from api_client.submission.user_environment import describe_environment
 from tui.commands.logs.command import follow_log
 from tui.commands.logs.printing import renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import job_named, newest_job
 from tui.commands.support.options import (
     JSON,
     NDJSON,
@@ -35,8 +39,10 @@ from tui.commands.support.options import (
     TEXT,
     Command,
     CommandSettings,
+    Duration,
     examples,
     format_option,
+    one_job_id,
     options_as,
     remote_option,
     trigger_option,
@@ -44,14 +50,25 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.progress_line import ProgressLine
-from tui.commands.support.session import run_on_remote
-from tui.commands.support.tables import Cell, print_facts, print_job, print_rows
+from tui.commands.support.session import client_command, run_on_remote
+from tui.commands.support.tables import Cell, facts_of, print_job, rows_of
 from tui.commands.support.terminal import can_ask, confirm
-from tui.tables.column import Column, Span, text_column
+from tui.tables.column import Column, text_column
 from tui.text.failures import creation_doubt
 from tui.text.sanitize import sanitize
-from tui.text.times import span_of
 from tui.text.units import bytes_iec, counted
+
+
+@dataclass(frozen=True, slots=True)
+class PushOptions:
+    """How to submit a job and what to print of it."""
+
+    output_format: str
+    assume_yes: bool
+    tail: bool = False
+    team: str | None = None
+    dry_run: bool = False
+    skip_checks: bool = False
 
 
 async def print_or_tail(
@@ -59,28 +76,23 @@ async def print_or_tail(
     output: Output,
     job: TrainingJob,
     document: Mapping[str, Any],
-    output_format: str,
-    *,
-    tail: bool,
+    cli_options: PushOptions,
 ) -> ExitCode:
     """Print the job, or follow its log until it ends and return the exit code for its outcome.
 
     With JSON ``document`` is printed; when following, it takes one line and the log follows as ndjson.
     """
-    if tail:
-        if output_format == JSON:
-            output.data(ascii_json(document) + "\n")
-        return await _tail(client, output, job, NDJSON if output_format == JSON else TEXT)
-    print_job(client, output, job, output_format, document)
-    follow = client.remote.command_line("logs", job.id, "--follow")
-    output.remark(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
-    return ExitCode.OK
-
-
-async def _tail(client: TrainingClient, output: Output, job: TrainingJob, line_format: str) -> ExitCode:
+    if not cli_options.tail:
+        print_job(client, output, job, cli_options.output_format, document)
+        follow = client.remote.command_line("logs", job.id, "--follow")
+        output.remark(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
+        return ExitCode.OK
+    is_json = cli_options.output_format == JSON
+    if is_json:
+        output.data(ascii_json(document) + "\n")
     output.remark(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
     try:
-        return await follow_log(client, job, output, renderer(output, line_format))
+        return await follow_log(client, job, output, renderer(output, NDJSON if is_json else TEXT))
     except asyncio.CancelledError:
         stop = client.remote.command_line("stop", job.id, changes=True)
         output.remark(f"the job keeps running; stop it with: {stop}")
@@ -98,18 +110,27 @@ def finding_text(finding: Finding) -> str:
     return f"{finding.severity}: {finding.field}: {finding.problem}{remedy}"
 
 
-def dry_run_document(
-    project: TrainingProject, source_dir: Path, plan: ArchivePlan, findings: Sequence[Finding]
-) -> dict[str, Any]:
+def show_dry_run(
+    output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
+) -> None:
+    """Print what would be sent. Raises CommandFailed if the findings have errors."""
+    document = _dry_run_document(draft, findings)
+    output.answer(cli_options.output_format, document, _dry_run_text(output, document, findings))
+    output.remark("dry run: nothing was sent")
+    if errors := _count_of_errors(findings):
+        raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
+
+
+def _dry_run_document(draft: JobDraft, findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the planned submission as data.
 
     ``training_project`` and ``training_job`` are the exact request bodies, except for the archive's
     location in ``runtime.artifacts``, which the server assigns at upload.
     """
-    user_env = describe_environment(source_dir)
+    user_env, plan = describe_environment(draft.source_dir), draft.plan
     return {
-        "training_project": project_payload(project),
-        "training_job": job_payload(project.job, artifact=None, user_env=user_env),
+        "training_project": project_payload(draft.project),
+        "training_job": job_payload(draft.project.job, artifact=None, user_env=user_env),
         "archive": {
             "files": [{"name": name, "size_bytes": size_bytes} for _path, name, size_bytes in plan.files],
             "dropped": [{"name": name, "reason": reason} for name, reason in plan.dropped],
@@ -119,30 +140,32 @@ def dry_run_document(
     }
 
 
-def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequence[Finding]) -> None:
+def _dry_run_text(output: Output, document: Mapping[str, Any], findings: Sequence[Finding]) -> str:
     project, job, archive = document["training_project"], document["training_job"], document["archive"]
-    facts = [("project", Cell(project["name"], "strong"))]
-    if "team_name" in project:
-        facts.append(("team", Cell(project["team_name"])))
-    facts.extend((name, Cell(text)) for name, text in _leaves(job, ""))
-    print_facts(output, facts)
-    size = bytes_iec(archive["size_bytes"])
-    output.data(f"\narchive: {counted(len(archive['files']), 'file')}, {size}\n")
+    facts = [
+        ("project", Cell(project["name"], "strong")),
+        ("team", Cell(project.get("team_name", ""))),
+        *((name, Cell(text)) for name, text in _leaves(job, "")),
+    ]
     left_out = [{**dropped, "size_bytes": None} for dropped in archive["dropped"]]
-    print_rows(output, ARCHIVED, [*archive["files"], *left_out])
-    output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
-    for finding in findings:
-        text = sanitize(finding_text(finding))
-        output.data(f"  {output.paint(text, TONE_OF_SEVERITY[finding.severity])}\n")
-
-
-def _archived(file: Mapping[str, Any]) -> list[Span]:
-    size_bytes = file["size_bytes"]
-    return [("left out", "muted") if size_bytes is None else (bytes_iec(size_bytes), "plain")]
+    warnings = "".join(
+        f"\n  {output.paint(sanitize(finding_text(finding)), TONE_OF_SEVERITY[finding.severity])}"
+        for finding in findings
+    )
+    return (
+        f"{facts_of(facts, output)}\n"
+        f"archive: {counted(len(archive['files']), 'file')}, {bytes_iec(archive['size_bytes'])}\n"
+        f"{rows_of(ARCHIVED, [*archive['files'], *left_out], output)}\n"
+        f"findings:{warnings or ' none'}\n"
+    )
 
 
 ARCHIVED: tuple[Column[Mapping[str, Any]], ...] = (
-    Column("SIZE", "SIZE", _archived, align="right"),
+    text_column(
+        "SIZE",
+        lambda file: "left out" if file["size_bytes"] is None else bytes_iec(file["size_bytes"]),
+        right=True,
+    ),
     text_column("NAME", lambda file: file["name"]),
     text_column("WHY", lambda file: file.get("reason", ""), "muted", shrinks=True),
 )
@@ -169,16 +192,6 @@ class JobDraft:
     plan: ArchivePlan
 
 
-@dataclass(frozen=True, slots=True)
-class PushOptions:
-    team: str | None
-    tail: bool
-    dry_run: bool
-    skip_checks: bool
-    assume_yes: bool
-    output_format: str
-
-
 tail_option = click.option(
     "-f", "--tail", is_flag=True, help="Follow the log until the job ends; exit with its outcome."
 )
@@ -197,18 +210,6 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
     )
 
 
-def _minutes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    if value is None:
-        return None
-    try:
-        minutes = int(span_of(value).total_seconds() / 60)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if minutes < 1:
-        raise click.BadParameter("at least 1m")
-    return minutes
-
-
 @examples(
     "bt-tui push config.py --tail",
     "bt-tui --remote local push config.py --tail     on an emulator on this machine",
@@ -223,7 +224,7 @@ def _minutes(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("--job-name", metavar="NAME", help="Name of the job.")
 @trigger_option("--interactive", "interactive_trigger", help="When to open an interactive session.")
 @click.option("--interactive-timeout-minutes", type=int, metavar="N", help="Duration of the session.")
-@click.option("--interactive-timeout", metavar="DURATION", callback=_minutes, help="Same, e.g. 1h30m.")
+@click.option("--interactive-timeout", metavar="DURATION", type=Duration(), help="Same, e.g. 1h30m.")
 @click.option("--accelerator", metavar="TYPE[:N]", help="GPUs per node, e.g. H100:8.")
 @click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
 @click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
@@ -245,7 +246,7 @@ def push(
     named_config: Path | None,
     python: Path | None,
     cli_options: PushOptions,
-    interactive_timeout: int | None,
+    interactive_timeout: float | None,
     **overrides: Any,
 ) -> ExitCode | None:
     """Submit the training job of a config.py together with the folder that contains it.
@@ -260,17 +261,28 @@ def push(
     file = config or named_config
     if file is None or (config and named_config):
         raise click.UsageError("which config? Give CONFIG or --config FILE")
-    overrides["interactive_timeout_minutes"] = overrides["interactive_timeout_minutes"] or interactive_timeout
+    if interactive_timeout is not None:
+        overrides["interactive_timeout_minutes"] = int(interactive_timeout // 60)
+        if interactive_timeout < 60:
+            raise click.UsageError("--interactive-timeout: at least 1m")
     draft = _draft(file, python, Overrides(**overrides), settings.output)
+    return submit_draft(settings, draft, cli_options, lambda _client, _output, result: result.as_dict())
+
+
+def submit_draft(
+    settings: CommandSettings,
+    draft: JobDraft,
+    cli_options: PushOptions,
+    document_of: Callable[[TrainingClient, Output, Submission], dict[str, Any]],
+) -> ExitCode | None:
+    """Submit the job, and print or follow it; in a dry run, show it."""
     if cli_options.dry_run:
-        run_push_dry_run(settings, draft, cli_options)
-        return None
+        return _run_dry(settings, draft, cli_options)
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
         submission = await check_and_submit(client, output, draft, cli_options)
-        job = submission.training_job
         return await print_or_tail(
-            client, output, job, submission.as_dict(), cli_options.output_format, tail=cli_options.tail
+            client, output, submission.training_job, document_of(client, output, submission), cli_options
         )
 
     return run_on_remote(settings, act)
@@ -301,7 +313,10 @@ async def check_and_submit(
     findings = await findings_of(client, draft, cli_options)
     for finding in findings:
         output.remark(finding_text(finding))
-    _stop_or_ask(findings, cli_options)
+    if errors := _count_of_errors(findings):
+        raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
+    if any(finding.severity == "warning" for finding in findings) and can_ask():
+        confirm("submit anyway?", assume_yes=cli_options.assume_yes)
     submission = await _submit(client, output, draft)
     warnings = set(draft.plan.warnings)
     for text in submission.warnings:
@@ -312,32 +327,20 @@ async def check_and_submit(
     return submission
 
 
-def run_push_dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> None:
+def _run_dry(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode | None:
     """Do everything except sending; without a server, skip the checks of the account."""
 
     async def with_account(client: TrainingClient, output: Output) -> None:
         show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
 
     try:
-        run_on_remote(settings, with_account)
+        return run_on_remote(settings, with_account)
     except (RemoteNotConfigured, Unreachable) as error:
         reason = "no remote is configured" if isinstance(error, RemoteNotConfigured) else str(error)
         unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
         findings = check(draft.project, draft.plan) if not cli_options.skip_checks else ()
         show_dry_run(settings.output, draft, cli_options, (*findings, unchecked))
-
-
-def show_dry_run(
-    output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
-) -> None:
-    document = dry_run_document(draft.project, draft.source_dir, draft.plan, findings)
-    if cli_options.output_format == JSON:
-        output.json(document)
-    else:
-        print_dry_run(output, document, findings)
-    output.remark("dry run: nothing was sent")
-    if errors := _count_of_errors(findings):
-        raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
+        return None
 
 
 async def findings_of(
@@ -354,14 +357,6 @@ async def findings_of(
 def _count_of_errors(findings: Sequence[Finding]) -> str:
     count = sum(finding.severity == "error" for finding in findings)
     return counted(count, "error") if count else ""
-
-
-def _stop_or_ask(findings: Sequence[Finding], cli_options: PushOptions) -> None:
-    """Raise CommandFailed for errors; ask about warnings if interactive, and raise click.Abort on a no."""
-    if errors := _count_of_errors(findings):
-        raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
-    if any(finding.severity == "warning" for finding in findings) and can_ask():
-        confirm("submit anyway?", assume_yes=cli_options.assume_yes)
 
 
 async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:
@@ -390,3 +385,37 @@ def remarking_doubt(client: TrainingClient, output: Output) -> Iterator[None]:
         if doubt := creation_doubt(error, client.remote.command_line("jobs")):
             output.remark(doubt)
         raise
+
+
+@examples("bt-tui recreate abc1234 --tail", "bt-tui recreate --yes          the newest job")
+@click.command()
+@click.argument("job_id", metavar="[JOB_ID]", required=False)
+@click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument.")
+@tail_option
+@yes_option
+@format_option(TABLE, JSON)
+@client_command
+async def recreate(
+    client: TrainingClient,
+    output: Output,
+    job_id: str | None,
+    named_id: str | None,
+    **options: Any,
+) -> ExitCode:
+    """Start a new job with the code and configuration of an earlier one.
+
+    Without an id, the newest job that you can access is used, after confirmation.
+    """
+    original_id, cli_options = one_job_id(job_id, named_id), PushOptions(**options)
+    client.check_may_change("recreating a job")
+    original = await (newest_job(client) if original_id is None else job_named(client, original_id))
+    if original is None:
+        raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
+    if original_id is None:
+        question = f"recreate {original.id} ({original.name or 'no name'})?"
+        confirm(question, assume_yes=cli_options.assume_yes)
+    with remarking_doubt(client, output):
+        created = await client.jobs.recreate(original.project_id, original.id)
+    output.remark(f"recreated job {original.id} as {created.id}")
+    document = {"training_job": created.model_dump(mode="json")}
+    return await print_or_tail(client, output, created, document, cli_options)

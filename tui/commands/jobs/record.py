@@ -9,13 +9,14 @@ import click
 from api_client.client import TrainingClient
 from api_client.recordings.archive import SUFFIX
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import examples, job_argument
 from tui.commands.support.output import Output
-from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command
 from tui.readers.recorder import Recorder
-from tui.text.units import bytes_iec, counted, percent
+from tui.text.units import bytes_iec, counted
 
 
 @examples(
@@ -51,21 +52,16 @@ async def record(
     An existing recording of the job is continued. Keys, tokens, presigned URLs and passwords are removed.
     Stop with ctrl-c: what was recorded so far is kept.
     """
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     path = path or Path(f"{job.id}{SUFFIX}")
     with ProgressLine() as line:
-
-        def show(part: float | None, lines: int) -> None:
-            note = "" if part is None else f"{percent(part)}, "
-            line.show(f"recording {job.id}", 0, 0, f"{note}{counted(lines, 'line')}")
-
         recorder = Recorder(
             client,
             job,
             path,
             since=resolve_since(since, client.clock.now()),
             with_messages=not without_messages,
-            on_lines=show,
+            on_lines=lambda part, lines: line.show(f"recording {job.id}", note=lines_note(part, lines)),
         )
         await recorder.run(follow=follow)
     for part, problem in recorder.problems.items():

@@ -6,9 +6,6 @@ import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -22,8 +19,8 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.submitting import Submission
-from api_client.transfers import DownloadError, Existing, NoArchive
 from tui.analysis.checkpoints.facts import checkpoint_facts, facts_of_run
+from tui.commands.jobs.download import download_code
 from tui.commands.jobs.push import (
     JobDraft,
     PushOptions,
@@ -34,9 +31,9 @@ from tui.commands.jobs.push import (
     show_dry_run,
 )
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
 from tui.commands.support.output import Output
-from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
@@ -45,21 +42,8 @@ from tui.text.sanitize import sanitize
 
 LATEST, BEST = "latest", "best"
 LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
-MAX_SCRIPT_BYTES = 1_000_000
-"""Larger files are no scripts, and are not searched for the folder of the checkpoint."""
 POLL_S, UPLOAD_POLLS = 10.0, 30
 """How often, and how many times, to look if the newest checkpoint is still being uploaded."""
-CREATION_SKEW = timedelta(minutes=5)
-
-
-@dataclass(frozen=True, slots=True)
-class ResumeOptions:
-    """What to resume from, and where its code and its config are."""
-
-    wanted: str = LATEST
-    config_name: str | None = None
-    python: Path | None = None
-    anyway: bool = False
 
 
 @examples(
@@ -108,21 +92,26 @@ async def resume(
     """
     if not cli_options.dry_run:
         client.check_may_change("submitting a job")
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     if not job.is_finished:
         raise CommandFailed(f"job {job.id} has not ended: it would run twice; stop it first", ExitCode.USAGE)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
-    options = ResumeOptions(wanted, config_name, python, anyway)
-    with _folder() as folder:
-        draft = await draft_of(client, output, job, folder, options)
+    with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
+        draft = await draft_of(
+            client,
+            output,
+            job,
+            Path(folder),
+            wanted=wanted,
+            config_name=config_name,
+            python=python,
+            anyway=anyway,
+        )
         if cli_options.dry_run:
             show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
             return ExitCode.OK
         submission = await check_and_submit(client, output, draft, cli_options)
-    created = submission.training_job
-    return await print_or_tail(
-        client, output, created, submission.as_dict(), cli_options.output_format, tail=cli_options.tail
-    )
+    return await print_or_tail(client, output, submission.training_job, submission.as_dict(), cli_options)
 
 
 async def resume_now(
@@ -134,36 +123,35 @@ async def resume_now(
     """
     name = next_name(job)
     for other in await client.jobs.search(project_id=job.project_id):
-        if other.name == name and other.created_at and other.created_at >= since - CREATION_SKEW:
+        if other.name == name and other.created_at and other.created_at >= since - timedelta(minutes=5):
             return other
-    options = PushOptions(
-        team=None, tail=False, dry_run=False, skip_checks=False, assume_yes=True, output_format=TABLE
-    )
-    with _folder() as folder:
-        draft = await draft_of(client, output, job, folder, ResumeOptions())
+    with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
+        draft = await draft_of(client, output, job, Path(folder))
+        options = PushOptions(TABLE, assume_yes=True)
         submission: Submission = await check_and_submit(client, output, draft, options)
     return submission.training_job
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as name:
-        yield Path(name)
-
-
 async def draft_of(
-    client: TrainingClient, output: Output, job: TrainingJob, folder: Path, options: ResumeOptions
+    client: TrainingClient,
+    output: Output,
+    job: TrainingJob,
+    folder: Path,
+    *,
+    wanted: str = LATEST,
+    config_name: str | None = None,
+    python: Path | None = None,
+    anyway: bool = False,
 ) -> JobDraft:
     """Prepare a job that continues another, with its code in ``folder``, and remark what changes.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
-    checkpoint = await _chosen(client, output, job, options.wanted)
+    checkpoint = await _chosen(client, output, job, wanted)
     code = await _unpacked(client, output, job, folder)
-    config = config_in(code, options.config_name)
-    python = options.python or Path(sys.executable)
-    loaded = await asyncio.to_thread(load_training_project, config, python=python)
-    if not options.anyway and not reads_checkpoint(code, loaded):
+    config = config_in(code, config_name)
+    loaded = await asyncio.to_thread(load_training_project, config, python=python or Path(sys.executable))
+    if not anyway and not reads_checkpoint(code, loaded):
         raise CommandFailed(
             f"not resumed: nothing in the code of job {job.id} reads ${LOAD_VARIABLE}, so it would start "
             f"from its beginning (--anyway submits it)",
@@ -181,18 +169,18 @@ async def _chosen(client: TrainingClient, output: Output, job: TrainingJob, want
     """Return the name of the checkpoint to continue from, once its upload is done."""
     for attempt in range(UPLOAD_POLLS):
         facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
-        newest = next((each for each in facts if each.is_newest), None)
+        newest = next((fact for fact in facts if fact.is_newest), None)
         if wanted != LATEST or newest is None or newest.sync != "uploading":
             break
         if attempt == 0:
             output.remark(f"waiting for {newest.name}, which is being uploaded")
         await client.clock.sleep(POLL_S)
-    stored = [each.checkpoint for each in facts if each.sync != "uploading"]
-    names = [each.checkpoint_id for each in stored]
+    stored = [fact.checkpoint for fact in facts if fact.sync != "uploading"]
+    names = [checkpoint.checkpoint_id for checkpoint in stored]
     if not stored:
         raise CommandFailed(f"job {job.id} has no stored checkpoint", ExitCode.NOT_FOUND)
     if wanted == LATEST:
-        return next(each.name for each in checkpoint_facts(stored) if each.is_newest)
+        return next(fact.name for fact in checkpoint_facts(stored) if fact.is_newest)
     if wanted == BEST:
         return await _best(client, job, stored)
     if wanted not in names:
@@ -211,18 +199,9 @@ async def _best(client: TrainingClient, job: TrainingJob, stored: list[Checkpoin
 
 async def _unpacked(client: TrainingClient, output: Output, job: TrainingJob, folder: Path) -> Path:
     """Download the code of a job and return its folder."""
-    try:
-        plan = await client.downloads.plan_archive(
-            job.project_id, job.id, folder, unpack=True, file_name="code"
-        )
-        report = await run_plan(client, output, plan, Existing.SKIP)
-    except NoArchive as error:
-        raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
-    except DownloadError as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
-    if report.failed or report.unpacked_to is None:
-        reason = report.failed[0].error if report.failed else "it is no archive"
-        raise CommandFailed(f"can't download the code of job {job.id}: {reason}", failure_code(report))
+    report = await download_code(client, output, job, folder, "code")
+    if report.unpacked_to is None:
+        raise CommandFailed(f"the code of job {job.id} is no archive", ExitCode.UNEXPECTED)
     return report.unpacked_to
 
 
@@ -262,11 +241,7 @@ def reads_checkpoint(code: Path, project: TrainingProject) -> bool:
 def _texts(code: Path) -> list[Path]:
     """Return the files that may be scripts."""
     files = [path for path in sorted(code.rglob("*")) if path.is_file() and not path.is_symlink()]
-    return [
-        path
-        for path in files
-        if path.suffix not in (".md", ".rst") and path.stat().st_size <= MAX_SCRIPT_BYTES
-    ]
+    return [path for path in files if path.suffix not in (".md", ".rst") and path.stat().st_size <= 1_000_000]
 
 
 def next_name(job: TrainingJob) -> str:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.models import RUNNABLE_STATUSES, TrainingJob
+from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import active_jobs, job_named
 from tui.commands.support.options import JSON, TEXT, examples, format_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, run_settings
@@ -26,8 +27,6 @@ from tui.text.units import count, duration, number, percent
 
 if TYPE_CHECKING:
     from tui.analysis.progress.snapshot import ProgressSnapshot
-
-DEFAULT_TIMEOUT_S = 2.0
 
 
 @examples(
@@ -39,7 +38,7 @@ DEFAULT_TIMEOUT_S = 2.0
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1, 60),
-    default=DEFAULT_TIMEOUT_S,
+    default=2.0,
     show_default=True,
     help="Give up after this many seconds.",
 )
@@ -55,15 +54,12 @@ async def status(
     try:
         async with asyncio.timeout(timeout):
             if job_id is not None:
-                record, text = await _of_job(client, await client.jobs.find(job_id))
+                record, text = await _of_job(client, await job_named(client, job_id))
             else:
-                record, text = _of_jobs(list(await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))))
+                record, text = _of_jobs(await active_jobs(client))
     except TimeoutError:
         raise CommandFailed(f"no answer within {timeout:g} s", ExitCode.UNREACHABLE) from None
-    if output_format == JSON:
-        output.json(record)
-    else:
-        output.data(f"{escaped_for_tmux(text, os.environ)}\n")
+    output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
 def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
@@ -75,20 +71,22 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
     return text.replace("#", "##") if is_in_status_line else text
 
 
-def _of_jobs(found: list[TrainingJob]) -> tuple[dict[str, Any], str]:
-    active = [job for job in found if not job.is_finished]
-    counts = Counter(job.current_status for job in active)
-    ordered = sorted(counts, key=lambda status: status_view(status).order)
-    parts = [f"{status_view(status).sign} {counts[status]} {status_view(status).word}" for status in ordered]
-    return {"active": len(active), "statuses": dict(counts)}, " ".join(parts) or "no active jobs"
+def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:
+    counts = Counter(job.current_status for job in jobs)
+    views = sorted(
+        ((status_view(status), count) for status, count in counts.items()),
+        key=lambda counted_view: counted_view[0].order,
+    )
+    text = " ".join(f"{view.sign} {count} {view.word}" for view, count in views)
+    return {"active": counts.total(), "statuses": dict(counts)}, text or "no active jobs"
 
 
 async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, Any], str]:
     view = status_view(job.current_status)
-    parts = [f"{view.sign} {sanitize(job.name or job.id)}"]
+    name = f"{view.sign} {sanitize(job.name or job.id)}"
     record: dict[str, Any] = {"job_id": job.id, "name": job.name, "current_status": job.current_status}
     if job.current_status != JobStatus.RUNNING:
-        return record, f"{parts[0]} {view.word}"
+        return record, f"{name} {view.word}"
     from tui.analysis.run.snapshot import seconds_left  # a third of the start of the line for all jobs
 
     progress = await _newest_progress(client, job)
@@ -99,14 +97,13 @@ async def _of_job(client: TrainingClient, job: TrainingJob) -> tuple[dict[str, A
         "loss": progress.loss,
         "eta_seconds": left_s,
     }
-    if progress.step is not None:
-        line = percent(progress.fraction) if progress.fraction is not None else f"step {count(progress.step)}"
-        parts.append(line)
-    if progress.loss is not None:
-        parts.append(f"loss {number(progress.loss)}")
-    if left_s is not None and left_s >= 1:
-        parts.append(f"{duration(left_s)} left")
-    return record, " ".join(parts if len(parts) > 1 else [*parts, view.word])
+    step = f"step {count(progress.step)}" if progress.fraction is None else percent(progress.fraction)
+    parts = [
+        step if progress.step is not None else "",
+        f"loss {number(progress.loss)}" if progress.loss is not None else "",
+        f"{duration(left_s)} left" if left_s is not None and left_s >= 1 else "",
+    ]
+    return record, f"{name} {' '.join(filter(None, parts)) or view.word}"
 
 
 async def _newest_progress(client: TrainingClient, job: TrainingJob) -> ProgressSnapshot:

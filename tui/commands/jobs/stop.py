@@ -1,12 +1,14 @@
 """``bt-tui stop``: Stop jobs.
 
+``bt-tui delete``: Delete jobs, or a project with its jobs.
 ``bt-tui update``: Change the priority or capacity of a queued job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import click
 
@@ -14,10 +16,9 @@ from api_client.client import TrainingClient
 from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from api_client.models.jobs import RUNNABLE_STATUSES
-from tui.analysis.checkpoints.unsaved import unsaved_work
+from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
-from tui.commands.support.lookups import project_id_of
+from tui.commands.support.lookups import active_jobs, job_named, project_named
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -30,12 +31,11 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job
-from tui.commands.support.terminal import confirm
+from tui.commands.support.terminal import can_ask, confirm
 from tui.readers.next_checkpoint import next_checkpoint
+from tui.readers.unsaved import unsaved_words
 from tui.text.names import listed
 from tui.text.units import counted
-
-NAMES_SHOWN = 10
 
 
 @examples("bt-tui stop abc1234", "bt-tui stop --all --yes", "bt-tui stop --project llama-sft --all")
@@ -65,12 +65,13 @@ async def stop(
     assume_yes: bool,
     output_format: str,
 ) -> ExitCode:
-    """Stop the given jobs without confirmation, immediately or --after-checkpoint.
+    """Stop the given jobs, immediately or --after-checkpoint.
 
-    Without an id, the only active job is stopped, after confirmation; --all stops all active jobs, after
-    confirmation; --project limits them to one project. Jobs that have already ended are skipped.
+    On a terminal, it shows what would be lost and asks; elsewhere, given jobs are stopped at once. Without an
+    id, the only active job is stopped, after confirmation; --all stops all active jobs, after confirmation;
+    --project limits them to one project. Jobs that have already ended are skipped.
     """
-    ids = list(dict.fromkeys([*job_ids, *named_ids]))
+    ids = dict.fromkeys([*job_ids, *named_ids])
     of_project = selected_project(project, project_id)
     if ids and stop_all:
         raise CommandFailed("--all takes no job ids", ExitCode.USAGE)
@@ -78,13 +79,41 @@ async def stop(
         raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
     client.check_may_change("stopping jobs")
     if ids:
-        chosen = [await client.jobs.find(job_id) for job_id in ids]
+        jobs = [await job_named(client, job_id) for job_id in ids]
+        running = [job for job in jobs if not job.is_finished]
+        if running and can_ask() and not (after_checkpoint or assume_yes):
+            for job in running:
+                if lost := await unsaved_words(client, job):
+                    output.remark(f"{_name(job)}: {lost}")
+            confirm(f"stop {_names(running)}?", assume_yes=False)
     else:
-        chosen = await _active_jobs(client, of_project, stop_all=stop_all)
-        confirm(_question(chosen), assume_yes=assume_yes)
+        jobs = await _active_jobs(client, of_project, stop_all=stop_all)
+        confirm(f"stop {_names(jobs)}?", assume_yes=assume_yes)
     if after_checkpoint:
-        chosen = [await _after_checkpoint(client, output, chosen)]
-    return await _stop(client, output, chosen, output_format)
+        jobs = [await _after_checkpoint(client, output, jobs)]
+    ended = [job for job in jobs if job.is_finished]
+    for job in ended:
+        output.remark(f"job {job.id} has already ended")
+    changes = {
+        f"job {_name(job)}": partial(client.jobs.stop, job.project_id, job.id)
+        for job in jobs
+        if not job.is_finished
+    }
+    answers, code = await _carry_out(output, "stopped", changes)
+    stopped = {job.id: job for job in (*ended, *answers)}
+    _print_ids(output, output_format, [stopped[job.id] for job in jobs if job.id in stopped])
+    return code
+
+
+async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
+    """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
+    active = await active_jobs(client, project)
+    if not active:
+        raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
+    if len(active) > 1 and not stop_all:
+        jobs = counted(len(active), "job is", "jobs are")
+        raise CommandFailed(f"{jobs} active: {_names(active)}; name one or give --all", ExitCode.USAGE)
+    return active
 
 
 async def _after_checkpoint(
@@ -96,11 +125,9 @@ async def _after_checkpoint(
     (job,) = jobs
     if job.is_finished:
         return job
-    checkpoints = await client.checkpoints.list(job.project_id, job.id)
-    lost = unsaved_work(job, checkpoints, datetime.now(UTC))
     output.remark(f"waiting for the next checkpoint of {_name(job)}; ctrl-c leaves the job running")
-    if lost is not None:
-        output.remark(lost.words)
+    if lost := await unsaved_words(client, job):
+        output.remark(lost)
     saved, job = await next_checkpoint(
         client, job, SystemClock(), on_trouble=lambda error, _delay_s: output.remark(f"{error}; retrying")
     )
@@ -109,41 +136,80 @@ async def _after_checkpoint(
     return job
 
 
-async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
-    """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
-    project_id = await project_id_of(client, project)
-    runnable = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
-    active = [job for job in runnable if not job.is_finished]
-    if not active:
-        raise CommandFailed("no active jobs", ExitCode.NOT_FOUND)
-    if len(active) > 1 and not stop_all:
-        jobs = counted(len(active), "job is", "jobs are")
-        raise CommandFailed(f"{jobs} active: {_names(active)}; name one or give --all", ExitCode.USAGE)
-    return active
-
-
-async def _stop(
-    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob], output_format: str
+@examples(
+    "bt-tui delete abc1234",
+    "bt-tui delete abc1234 def5678 --yes",
+    "bt-tui delete --project llama-sft      the project with its jobs and its cache",
+)
+@click.command()
+@click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
+@click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="Same as the argument.")
+@click.option("--project", metavar="PROJECT", help="Delete this project (id or name).")
+@click.option("--project-id", metavar="ID", help="Same, by id.")
+@yes_option
+@format_option(TABLE, JSON)
+@client_command
+async def delete(
+    client: TrainingClient,
+    output: Output,
+    job_ids: tuple[str, ...],
+    named_ids: tuple[str, ...],
+    project: str | None,
+    project_id: str | None,
+    assume_yes: bool,
+    output_format: str,
 ) -> ExitCode:
-    """Stop the jobs one by one; a failure does not keep the others from being stopped."""
-    code = ExitCode.OK
-    stopped = []
-    for job in jobs:
-        if job.is_finished:
-            output.remark(f"job {job.id} has already ended")
-            stopped.append(job)
-            continue
-        try:
-            stopped.append(await client.jobs.stop(job.project_id, job.id))
-        except RequestError as error:
-            code = code or remark_failure(output, error, f"job {job.id}", "stopped")
-        else:
-            output.remark(f"stopped job {_name(job)}")
-    if output_format == JSON:
-        output.json(stopped)
+    """Delete jobs that have ended, with their logs and the checkpoints that are not deployed.
+
+    --project deletes a whole project, its jobs and its cache. Asks for confirmation; nothing of it can be
+    undone. Jobs that are still active are not deleted: stop them first.
+    """
+    ids = dict.fromkeys([*job_ids, *named_ids])
+    of_project = selected_project(project, project_id)
+    if bool(ids) is bool(of_project):
+        raise click.UsageError("what? Give either JOB_ID or --project PROJECT")
+    client.check_may_change("deleting")
+    changes: dict[str, Callable[[], Awaitable[Any]]]
+    if of_project is not None:
+        owner = await project_named(client, of_project)
+        deletion = ProjectDeletion(owner.id, owner.name, tuple(await client.jobs.list(owner.id)))
+        if deletion.refusal:
+            raise CommandFailed(deletion.refusal, ExitCode.USAGE)
+        question, consequence, skips = deletion.question, deletion.consequence, False
+        changes = {f"project {owner.name}": partial(client.projects.delete, owner.id)}
     else:
-        output.data("".join(f"{job.id}\n" for job in stopped))
-    return code
+        batch = batch_of(Verb.DELETE, [await job_named(client, job_id) for job_id in ids])
+        if not batch.jobs:
+            raise CommandFailed(batch.nothing_fits, ExitCode.USAGE)
+        question, consequence, skips = batch.question, batch.consequence, bool(batch.unfit)
+        changes = {
+            f"job {_name(job)}": partial(client.jobs.delete, job.project_id, job.id) for job in batch.jobs
+        }
+    for line in consequence.splitlines():
+        output.remark(line)
+    confirm(question, assume_yes=assume_yes)
+    deleted, code = await _carry_out(output, "deleted", changes)
+    _print_ids(output, output_format, deleted)
+    return ExitCode.USAGE if skips else code
+
+
+async def _carry_out(
+    output: Output, done: str, changes: Mapping[str, Callable[[], Awaitable[Any]]]
+) -> tuple[list[Any], ExitCode]:
+    """Make the changes one by one; a failure does not keep the others from being made.
+
+    Returns the server's answers, and the exit code of the first failure.
+    """
+    answers = []
+    code = ExitCode.OK
+    for what, change in changes.items():
+        try:
+            answers.append(await change())
+        except RequestError as error:
+            code = code or remark_failure(output, error, what, done)
+        else:
+            output.remark(f"{done} {what}")
+    return answers, code
 
 
 def remark_failure(output: Output, error: RequestError, what: str, done: str) -> ExitCode:
@@ -153,19 +219,16 @@ def remark_failure(output: Output, error: RequestError, what: str, done: str) ->
     return code
 
 
-def _question(jobs: Sequence[TrainingJob]) -> str:
-    return f"stop {_names(jobs)}?" if len(jobs) == 1 else f"stop {counted(len(jobs), 'job')}: {_names(jobs)}?"
+def _print_ids(output: Output, output_format: str, changed: Sequence[Any]) -> None:
+    output.answer(output_format, changed, "".join(f"{item.id}\n" for item in changed))
 
 
 def _names(jobs: Sequence[TrainingJob]) -> str:
-    return listed([_name(job) for job in jobs], NAMES_SHOWN)
+    return listed([_name(job) for job in jobs], 10)
 
 
 def _name(job: TrainingJob) -> str:
     return f"{job.id} ({job.name})" if job.name else job.id
-
-
-AVAILABILITY_MODELS = ("dedicated", "spot")
 
 
 @examples("bt-tui update abc1234 --priority 10", "bt-tui update --job-id abc1234 --availability-model spot")
@@ -174,7 +237,7 @@ AVAILABILITY_MODELS = ("dedicated", "spot")
 @click.option("--priority", type=int, metavar="N", help="Queue priority; higher goes first.")
 @click.option(
     "--availability-model",
-    type=click.Choice(AVAILABILITY_MODELS, case_sensitive=False),
+    type=click.Choice(("dedicated", "spot"), case_sensitive=False),
     help="Capacity to wait for.",
 )
 @format_option(TABLE, JSON)
@@ -191,7 +254,7 @@ async def update(
     if priority is None and availability_model is None:
         raise click.UsageError("nothing to change: give --priority or --availability-model")
 
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     changed = await client.jobs.update(
         job.project_id, job.id, priority=priority, availability_model=availability_model
     )

@@ -10,6 +10,7 @@ from api_client.client import TrainingClient
 from tui.analysis.summary.rendering import as_markdown, as_text, document
 from tui.analysis.summary.value import Summary
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import (
     JSON,
     MARKDOWN,
@@ -20,10 +21,9 @@ from tui.commands.support.options import (
     recording_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command, run_settings
 from tui.readers.summary import SummaryReader
-from tui.text.units import counted
 
 
 @examples(
@@ -57,9 +57,9 @@ async def summary(
         label = f"reading the log of {job_id}"
         reader = SummaryReader(
             client,
-            await client.jobs.find(job_id),
+            await job_named(client, job_id),
             run_settings(),
-            on_lines=lambda lines: line.show(label, 0, 0, counted(lines, "line")),
+            on_lines=lambda lines: line.show(label, note=lines_note(None, lines)),
         )
         if not follow:
             read = await reader.read()
@@ -68,14 +68,12 @@ async def summary(
             return ExitCode.OK
         trouble = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
         async with aclosing(reader.follow(trouble)) as summaries:
-            async for each in summaries:
+            async for newer in summaries:
                 line.clear()
-                _print(output, each, output_format)
+                _print(output, newer, output_format)
     return outcome_exit_code(reader.job.current_status)
 
 
 def _print(output: Output, summary: Summary, output_format: str) -> None:
-    if output_format == JSON:
-        output.json(document(summary))
-    else:
-        output.data(as_markdown(summary) if output_format == MARKDOWN else as_text(summary))
+    text = as_markdown if output_format == MARKDOWN else as_text
+    output.answer(output_format, document(summary), text(summary))

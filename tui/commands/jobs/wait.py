@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import click
 
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
-from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
-from tui.commands.support.options import JSON, NDJSON, TABLE, examples, format_option
+from tui.commands.support.exit_codes import ExitCode, outcome_exit_code, worst
+from tui.commands.support.lookups import job_named
+from tui.commands.support.options import JSON, NDJSON, TABLE, Duration, examples, format_option
 from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
 from tui.tables.jobs import LISTED_JOBS
-from tui.text.times import span_of
 
 RUNNING, FINISHED = "running", "finished"
-FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED, ExitCode.JOB_FAILED)
-
-INTERVAL_S, SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 5.0, 0.01, 3600.0
-JOBS_AT_FULL_PACE = 10
-"""Maximum number of jobs polled at the full rate; more are polled less often to limit requests."""
-
-
-class Span(click.ParamType[float]):
-    """A duration in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
-
-    name = "span"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip()
-        if text.isascii() and text.isdigit():
-            return float(text)
-
-        try:
-            return span_of(text).total_seconds()
-        except (ValueError, OverflowError):
-            return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
 
 
 @examples(
@@ -58,13 +36,13 @@ class Span(click.ParamType[float]):
     help="State to wait for; a job that has ended always counts.",
 )
 @click.option(
-    "--timeout", "timeout_s", type=Span(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
+    "--timeout", "timeout_s", type=Duration(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
 )
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S),
-    default=INTERVAL_S,
+    type=click.FloatRange(0.01, 3600.0),
+    default=5.0,
     show_default=True,
     metavar="SECONDS",
     help="Seconds between polls.",
@@ -86,80 +64,51 @@ async def wait(
     is that of the worst outcome: 0 completed, 4 stopped, preempted or expired, 5 deploy failed, 3 failed; 9
     if the timeout expired first. Server outages do not end the wait.
     """
-    ids = list(dict.fromkeys(job_ids))
+    named = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
+    jobs = {job.id: job for job in named}
+    ended: dict[str, TrainingJob] = {}
+    # more than ten jobs are polled less often, to limit requests
+    pace_s = interval_s * max(1.0, len(jobs) / 10)
 
-    jobs = [await client.jobs.find(job_id) for job_id in ids]
-    report = _Report(output, output_format, jobs)
-    pace_s = interval_s * max(1.0, len(jobs) / JOBS_AT_FULL_PACE)
-
-    async def follow(job: TrainingJob) -> None:
-        async for seen in client.jobs.watch(job.project_id, job.id, interval_s=pace_s):
-            report.seen(seen)
-            if _is_over(seen, until):
-                report.done(seen)
+    async def follow(job_id: str) -> None:
+        project_id, status = jobs[job_id].project_id, jobs[job_id].current_status
+        async for job in client.jobs.watch(project_id, job_id, interval_s=pace_s):
+            jobs[job_id] = job
+            if job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING):
+                ended[job_id] = job
+                _print_ended(output, output_format, job, jobs.values(), is_first=len(ended) == 1)
                 return
+            if job.current_status != status:
+                status = job.current_status
+                output.remark(f"{job.id} is {short_status(status)}")
 
+    code = None
     try:
         async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
-            for job in jobs:
-                group.create_task(follow(job))
+            for job_id in jobs:
+                group.create_task(follow(job_id))
     except TimeoutError:
-        report.finish()
-        output.remark(f"timed out; still waiting for: {report.left()}")
-        return ExitCode.TIMED_OUT
+        code = ExitCode.TIMED_OUT
     except ExceptionGroup as several:
         # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
         # own.
         raise several.exceptions[0] from None
-    report.finish()
-    return worst(_outcome(job) for job in report.ended)
+    if output_format == JSON:
+        output.json(list(jobs.values()))
+    if code is not None:
+        left = ", ".join(job_id for job_id in jobs if job_id not in ended)
+        output.remark(f"timed out; still waiting for: {left}")
+        return code
+    return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
 
 
-def worst(outcomes: Any) -> ExitCode:
-    return max(outcomes, key=FROM_BEST_TO_WORST.index, default=ExitCode.OK)
-
-
-def _outcome(job: TrainingJob) -> ExitCode:
-    return outcome_exit_code(job.current_status) if job.is_finished else ExitCode.OK
-
-
-def _is_over(job: TrainingJob, until: str) -> bool:
-    return job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING)
-
-
-class _Report:
-    """Prints a line as soon as a job is done, or the array at the end."""
-
-    def __init__(self, output: Output, output_format: str, jobs: Sequence[TrainingJob]) -> None:
-        self._output = output
-        self._format = output_format
-        self._latest = {job.id: job for job in jobs}
-        self.ended: list[TrainingJob] = []
-
-    def seen(self, job: TrainingJob) -> None:
-        before = self._latest[job.id]
-        self._latest[job.id] = job
-        if before.current_status != job.current_status and not job.is_finished:
-            self._output.remark(f"{job.id} is {short_status(job.current_status)}")
-
-    def done(self, job: TrainingJob) -> None:
-        self.ended.append(job)
-        if self._format == NDJSON:
-            self._output.data(ascii_json(job.model_dump(mode="json")) + "\n")
-        elif self._format == TABLE:
-            self._print_row(job)
-
-    def finish(self) -> None:
-        if self._format == JSON:
-            self._output.json(list(self._latest.values()))
-
-    def left(self) -> str:
-        ended = {job.id for job in self.ended}
-        return ", ".join(job_id for job_id in self._latest if job_id not in ended)
-
-    def _print_row(self, job: TrainingJob) -> None:
-        """Print a row of the job table, aligned with later rows; the header precedes the first."""
+def _print_ended(
+    output: Output, output_format: str, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool
+) -> None:
+    """Print a line of ndjson, or a row aligned with later ones; the header precedes the first."""
+    if output_format == NDJSON:
+        output.data(ascii_json(job.model_dump(mode="json")) + "\n")
+    elif output_format == TABLE:
         # The other jobs' rows are rendered only for their column widths.
-        table = table_of(LISTED_JOBS, [job, *self._latest.values()], self._output)
-        header, row = table.splitlines(keepends=True)[:2]
-        self._output.data(header + row if len(self.ended) == 1 else row)
+        header, row = table_of(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
+        output.data(header + row if is_first else row)

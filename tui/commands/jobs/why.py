@@ -14,6 +14,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import JSON, MARKDOWN, TEXT, examples, format_option, job_argument
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
@@ -46,7 +47,7 @@ async def why(
     Nothing is claimed that the data does not show: "answer" is empty if nothing explains a finding. Times
     are in UTC.
     """
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     reading = await read_with_line(
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )
@@ -57,14 +58,11 @@ async def why(
         if kind in (None, str(explained.kind) if explained else "failed")
     ]
     explanations = [await read_explanation(client, run, finding) for finding in chosen]
-    title = job.name or job.id
-    if output_format == JSON:
-        output.json({"job_id": job.id, "explanations": [_record(explained) for explained in explanations]})
-    elif output_format == MARKDOWN:
-        output.data("\n".join(markdown(explained, title) for explained in explanations))
-    else:
-        for explained in explanations:
-            _print(output, explained)
+    document = {"job_id": job.id, "explanations": list(map(_record, explanations))}
+    text = "".join(_text(output, explanation) for explanation in explanations)
+    if output_format == MARKDOWN:
+        text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
+    output.answer(output_format, document, text)
     if not explanations:
         output.remark(f"nothing to explain: {_nothing(run, kind)}")
 
@@ -102,18 +100,20 @@ def _line(clue: Clue) -> dict[str, Any]:
     }
 
 
-def _print(output: Output, explanation: Explanation) -> None:
-    output.data(
-        f"{output.paint(sanitize(explanation.problem), 'strong')}{since_words(explanation.finding)}\n"
-    )
-    if explanation.answer:
-        output.data(f"  {output.paint(sanitize(explanation.answer), 'caution')}\n")
-    for fact in explanation.facts:
-        output.data(f"  {sanitize(fact)}\n")
+def _text(output: Output, explanation: Explanation) -> str:
+    lines = [
+        f"{output.paint(sanitize(explanation.problem), 'strong')}{since_words(explanation.finding)}",
+        *([f"  {output.paint(sanitize(explanation.answer), 'caution')}"] if explanation.answer else []),
+        *(f"  {sanitize(fact)}" for fact in explanation.facts),
+    ]
     for section in explanation.sections:
-        output.data(f"  {output.paint(sanitize(section.title), 'muted')}\n")
-        for clue in section.clues:
-            times = f"{clue.count}× " if clue.count > 1 else ""
-            node = f"{sanitize(clue.node)} " if clue.node else ""
-            text = sanitize_multiline(clue.text).replace("\n", "\n" + 6 * " ")
-            output.data(f"    {clue.clock} {node}{times}{text}\n")
+        lines.append(f"  {output.paint(sanitize(section.title), 'muted')}")
+        lines += map(_clue_text, section.clues)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _clue_text(clue: Clue) -> str:
+    times = f"{clue.count}× " if clue.count > 1 else ""
+    node = f"{sanitize(clue.node)} " if clue.node else ""
+    text = sanitize_multiline(clue.text).replace("\n", "\n" + 6 * " ")
+    return f"    {clue.clock} {node}{times}{text}"

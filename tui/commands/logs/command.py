@@ -4,64 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.errors import RequestError, TimedOut, Unreachable
-from api_client.http.retry import is_transient
-from api_client.models import TrainingJob, short_status
-from api_client.models.logs import LogEnd
+from api_client.errors import RequestError
+from api_client.models import (
+    RUNNABLE_STATUSES,
+    WAITING_STATUSES,
+    JobStatus,
+    QueueContext,
+    TrainingJob,
+    short_status,
+)
+from api_client.models.jobs import CLOCK_SKEW
+from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
+from tui.analysis.run.waiting import waited, waiting_text
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
 from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
-from tui.commands.logs.reading import LogRange, LogRead, progress_note
-from tui.commands.logs.waiting import is_starting, report_waiting
 from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
 from tui.commands.support.lookups import JobChoice, newest_job, project_id_of
 from tui.commands.support.options import JSON, examples
 from tui.commands.support.output import Output, OutputClosed
-from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command
+from tui.readers.session import history_of
 from tui.text.names import shortened
-from tui.text.units import counted
+from tui.text.units import counted, duration
 
-T = TypeVar("T")
-
-STATUS_CHARACTERS = 40  # an unknown status may be of any length
-ROUNDS = 4
-"""Number of attempts after a retryable or invalid answer, each with the client's own retries."""
-
-
-async def job_of(client: TrainingClient, request: LogRequest, output: Output) -> TrainingJob:
-    """Return the requested job, else the newest job of the project, else the newest of all.
-
-    Raises RequestError, or CommandFailed if there is none.
-    """
-    if request.job_id is not None:
-        return await _retry_lookup(lambda: JobChoice(request.job_id, request.project).find(client))
-    project_id = await _retry_lookup(lambda: project_id_of(client, request.project))
-    newest = await _retry_lookup(lambda: newest_job(client, project_id))
-    if newest is None:
-        raise CommandFailed("no jobs", ExitCode.NOT_FOUND)
-    output.remark(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
-    return newest
-
-
-async def _retry_lookup(call: Callable[[], Awaitable[T]]) -> T:
-    """Await `call`, repeating it if that may help, except while the server cannot be reached."""
-    for _ in range(ROUNDS - 1):
-        try:
-            return await call()
-        except RequestError as error:
-            is_offline = isinstance(error, Unreachable) and not isinstance(error, TimedOut)
-            if is_offline or not is_transient(error):
-                raise
-    return await call()
-
-
+WAITING_INTERVAL_S = 5.0
 READER_INTERVAL_S = 1.0
 """Interval at which to check that something still reads the output while following."""
 
@@ -94,85 +70,179 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
     """
     job = await job_of(client, request, output)
     with open_target(request.target, output, follows=request.follow) as target:
-        code, line_count = await _print(client, job, request, output, target)
-    if request.target.file is not None:
-        output.remark(f"saved {counted(line_count, 'line')} to {request.target.file}")
-    return code
-
-
-async def _print(
-    client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
-) -> tuple[ExitCode, int]:
-    line = ProgressLine()
-    shows_progress = line.is_terminal and not target.is_terminal
-
-    def progress(part: float | None, line_count: int) -> None:
-        if shows_progress:
-            line.show("reading", 0, 0, progress_note(part, line_count))
-
-    now = client.clock.now()
-    nodes = NodeChooser(request.nodes)
-    reading = LogRead(client, job, request.log_range(job, now), request.new_filter, progress, nodes)
-    array = JsonArray() if request.target.format == JSON else None
-    render = array.render if array is not None else request.renderer(target, job, client.clock)
-    try:
-        if request.follow:
-            code = await _follow(reading, output, target, render, request.drain_s, line.clear)
-        else:
-            code = ExitCode.OK
-            async with aclosing(reading.history()) as batches:
-                async for batch in batches:
-                    _write(batch, target, render)
-            if array is not None:
-                target.data(array.end())
-    finally:
-        line.clear()
+        reading = LogRead(client, job, request)
+        with reading.line:
+            code = await _print(reading, output, target)
     if reading.gap_count:
         parts = counted(reading.gap_count, "part")
         output.remark(f"{parts} of the log could not be read (marked as gaps in the output)")
     if not reading.line_count and not request.follow:
         empty = "the log is empty, or no line matches the options"
         output.remark(f"no lines: {'none could be read' if reading.gap_count else empty}")
-    return code, reading.line_count
+    if request.target.file is not None:
+        output.remark(f"saved {counted(reading.line_count, 'line')} to {request.target.file}")
+    return code
 
 
-def drain_from_environment() -> float | None:
-    try:
-        return float(os.environ[DRAIN_VARIABLE])
-    except (KeyError, ValueError):
-        return None
+async def job_of(client: TrainingClient, request: LogRequest, output: Output) -> TrainingJob:
+    """Return the requested job, else the newest job of the project, else the newest of all.
+
+    Raises RequestError, or CommandFailed if there is none.
+    """
+    if request.job_id is not None:
+        return await JobChoice(request.job_id, request.project).find(client)
+    newest = await newest_job(client, await project_id_of(client, request.project))
+    if newest is None:
+        raise CommandFailed("no jobs", ExitCode.NOT_FOUND)
+    output.remark(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
+    return newest
+
+
+class LogRead:
+    """A single pass over a job's log; ``gap_count`` is the number of time ranges that could not be read.
+
+    At the end of the pass, a name of a node that no node of the job has raises CommandFailed.
+    """
+
+    def __init__(self, client: TrainingClient, job: TrainingJob, request: LogRequest) -> None:
+        self.client = client
+        self.job = job
+        self.request = request
+        self.line = ProgressLine()
+        self.shows_progress = False
+        self.gap_count = 0
+        self.line_count = 0
+        self._start, self._end = request.time_range(job, client.clock.now())
+        self._nodes = NodeChooser(request.nodes)
+
+    async def history(self) -> AsyncGenerator[list[OutputLine], None]:
+        """Yield the lines available now, oldest first."""
+        if self.request.last is not None:
+            yield await self._last(self.request.last)
+        else:
+            chosen = self.request.new_filter(self._nodes)
+            async with aclosing(self._stored()) as batches:
+                async for batch in batches:
+                    yield self._through(chosen, batch)
+        self._nodes.check(self.job)
+
+    def _stored(self, *, newest_first: bool = False) -> AsyncGenerator[LogBatch, None]:
+        start = self._start or self.job.earliest_time(self.client.clock.now())
+        return self.client.logs.history(
+            self.job.project_id, self.job.id, start=start, end=self._end, newest_first=newest_first
+        )
+
+    async def follow(
+        self, finished: Callable[[TrainingJob], object]
+    ) -> AsyncGenerator[list[OutputLine] | LogEnd, None]:
+        """Yield existing and new lines until the job has ended; the last item is its LogEnd."""
+        start = self._start
+        newest_lines: deque[OutputLine] | None = None
+        if self.request.last is not None:
+            newest = await self._last(self.request.last)
+            newest_lines = deque(maxlen=len(newest) or 1)
+            if newest:
+                start = datetime.fromtimestamp(stamp_ns(newest[0].entry) // NS_PER_S, UTC)
+            elif start is None:
+                start = self.client.clock.now() - CLOCK_SKEW
+            self.gap_count = 0
+        chosen = self.request.new_filter(self._nodes)
+        stream = self.client.logs.follow(
+            self.job.project_id, self.job.id, start=start, drain_s=self.request.drain_s
+        )
+        async with aclosing(stream) as items:
+            async for item in items:
+                if isinstance(item, LogEnd):
+                    yield item
+                    continue
+                if item.finished_job is not None:
+                    finished(item.finished_job)
+                shown = self._through(chosen, item)
+                if item.caught_up:
+                    self._nodes.check(self.job)
+                if newest_lines is None:
+                    yield shown
+                elif item.caught_up:
+                    yield [*newest_lines, *shown]
+                    newest_lines = None
+                else:
+                    newest_lines.extend(shown)
+
+    async def _last(self, count: int) -> list[OutputLine]:
+        """Return the last `count` matches with their context, reading backwards no further than needed."""
+        if count == 0:
+            return []
+        chosen = self.request.new_filter(self._nodes)
+        backwards: list[OutputLine] = []
+        async with aclosing(self._stored(newest_first=True)) as batches:
+            async for entry in _newest_first(batches):
+                shown = chosen.take(entry, only_context=count == 0)
+                backwards += shown
+                count -= sum(isinstance(line.entry, LogLine) and not line.is_context for line in shown)
+                if count == 0 and not chosen.is_open:
+                    break
+        self._count(backwards)
+        return backwards[::-1]
+
+    def _through(self, chosen: LogLineFilter, batch: LogBatch) -> list[OutputLine]:
+        shown = [line for entry in batch.entries for line in chosen.take(entry)]
+        self._count(shown)
+        if batch.read_part is not None and self.shows_progress:
+            self.line.show("reading", note=lines_note(batch.read_part, self.line_count))
+        return shown
+
+    def _count(self, shown: list[OutputLine]) -> None:
+        gaps = sum(isinstance(line.entry, LogGap) for line in shown)
+        self.gap_count += gaps
+        self.line_count += len(shown) - gaps
+
+
+async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEntry]:
+    async for batch in batches:
+        for entry in reversed(batch.entries):
+            yield entry
+
+
+async def _print(reading: LogRead, output: Output, target: Output) -> ExitCode:
+    request = reading.request
+    reading.shows_progress = reading.line.is_terminal and not target.is_terminal
+    array = JsonArray() if request.target.format == JSON else None
+    render = array.render if array else request.renderer(target, reading.job, reading.client.clock)
+    if request.follow:
+        return await _follow(reading, output, target, render)
+    async with aclosing(reading.history()) as batches:
+        async for batch in batches:
+            _write(batch, target, render)
+    if array is not None:
+        target.data(array.end())
+    return ExitCode.OK
 
 
 async def follow_log(
     client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[OutputLine], str]
 ) -> ExitCode:
-    reading = LogRead(client, job, LogRange(), lambda _nodes: LogLineFilter(), lambda _part, _count: None)
-    return await _follow(reading, output, output, render, drain_from_environment(), lambda: None)
+    drain_s = os.environ.get(DRAIN_VARIABLE)
+    request = LogRequest(drain_s=float(drain_s) if drain_s else None)
+    return await _follow(LogRead(client, job, request), output, output, render)
 
 
 async def _follow(
-    reading: LogRead,
-    output: Output,
-    target: Output,
-    render: Callable[[OutputLine], str],
-    drain_s: float | None,
-    clear_progress: Callable[[], object],
+    reading: LogRead, output: Output, target: Output, render: Callable[[OutputLine], str]
 ) -> ExitCode:
     """Print until the end. Ctrl-c while waiting for late lines exits with the job's exit code."""
     ended: list[TrainingJob] = []
 
     def finished(job: TrainingJob) -> None:
-        clear_progress()
+        reading.line.clear()
         ended[:] = [job]
         _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
-    stream = reading.follow(finished, drain_s=drain_s)
     aside = [asyncio.create_task(_end_without_reader(target, asyncio.current_task()))]
-    if is_starting(reading.job):
-        aside.append(asyncio.create_task(report_waiting(reading.client, reading.job, output)))
+    if _is_starting(reading.job):
+        aside.append(asyncio.create_task(_report_waiting(reading.client, reading.job, output)))
     try:
-        async with aclosing(stream):
-            async for item in stream:
+        async with aclosing(reading.follow(finished)) as items:
+            async for item in items:
                 if not isinstance(item, LogEnd):
                     _write(item, target, render)
                 elif ended and ended[0].current_status == item.job.current_status:
@@ -207,8 +277,35 @@ def _write(batch: list[OutputLine], target: Output, render: Callable[[OutputLine
 def _print_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
-    status = shortened(short_status(job.current_status), STATUS_CHARACTERS)
+    status = shortened(short_status(job.current_status), 40)
     output.remark(f"job {job.id} ended: {status}{reason}{more}")
     if job.current_status not in OUTCOMES:
         output.remark(f"unknown status; reported as exit code {int(code)}")
     return code
+
+
+def _is_starting(job: TrainingJob) -> bool:
+    return job.current_status in RUNNABLE_STATUSES - {JobStatus.RUNNING}
+
+
+async def _report_waiting(client: TrainingClient, job: TrainingJob, output: Output) -> None:
+    """Report the wait, the server's hint and each new status of a job that has not started, until it has."""
+    seen: tuple[str, str | None] | None = None
+    queue = await history_of(client, job)
+    with suppress(RequestError):  # following the log reports it
+        async for now in client.jobs.watch(job.project_id, job.id, interval_s=WAITING_INTERVAL_S):
+            if (now.current_status, now.error_message) != seen and not now.is_finished:
+                output.remark(f"job {job.id} {_state(now, queue)}")
+            seen = now.current_status, now.error_message
+            if not _is_starting(now):
+                return
+
+
+def _state(job: TrainingJob, queue: QueueContext | None) -> str:
+    at = datetime.now(UTC)
+    if job.current_status in WAITING_STATUSES:
+        _, waiting_for = waiting_text(job, job.node_count or 1, queue, at)
+        return f"is {waiting_for}" + (f" · {job.error_message}" if job.error_message else "")
+    waited_s = waited(job, at)
+    after = f" after {duration(waited_s)}" if waited_s is not None else ""
+    return f"is {short_status(job.current_status)}{after}"

@@ -6,11 +6,10 @@ slash is a file (``run.log``, ``./log``), whose extension selects the format unl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import click
 
 from api_client.clock import Clock
-from api_client.files import AtomicFile
+from api_client.files import AtomicFile, user_path
 from api_client.models import TrainingJob
 from tui.analysis.logs.levels import LEVELS
 from tui.analysis.logs.pattern import LogPattern
@@ -31,24 +30,21 @@ from tui.commands.logs.printing import (
     renderer,
     stamp_text_of,
 )
-from tui.commands.logs.reading import LogRange
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     JSONL,
     NDJSON,
     TEXT,
-    Command,
     one_job_id,
     recording_option,
     selected_project,
 )
 from tui.commands.support.output import Output, cannot_write
-from tui.commands.support.run_options import parse_moment, parse_since
+from tui.commands.support.run_options import parse_moment, parse_since, since_option
 
 RAW = "raw"
 FORMATS = (TEXT, NDJSON, JSON, RAW)
-PARTIAL_SUFFIX = ".part"
 FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
 
 
@@ -76,7 +72,7 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
             )
     if len(formats) > 1 or len(files) > 1:
         raise click.BadParameter("give at most one format and one file", param_hint="-o/--output")
-    file = Path(os.path.expanduser(files[0])) if files else None  # noqa: PTH111 - does not raise for ~nobody
+    file = user_path(files[0]) if files else None
     suffix_format = FORMAT_OF_SUFFIX.get(file.suffix.lower(), TEXT) if file else TEXT
     return Target(formats[0] if formats else suffix_format, file, force)
 
@@ -91,7 +87,7 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
     if target.file is None:
         yield output.verbatim() if target.format == RAW else output
         return
-    partial = target.file.with_name(f"{target.file.name}{PARTIAL_SUFFIX}") if follows else None
+    partial = target.file.with_name(f"{target.file.name}.part") if follows else None
     try:
         saved = AtomicFile(target.file, replace=target.replaces, partial=partial)
     except FileExistsError as error:
@@ -113,32 +109,31 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
 
 
 DRAIN_VARIABLE = "BT_TUI_LOG_DRAIN_S"
-SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
     """The parsed options of ``bt-tui logs``. Times are kept as typed: some are relative to the job."""
 
-    job_id: str | None
-    project: str | None
-    follow: bool
-    since: str | None
-    start: str | None
-    end: str | None
-    last: int | None
-    min_level: str | None
-    nodes: tuple[str, ...]
-    grep: str | None
-    ignore_case: bool
-    invert: bool
-    context: int
-    time_mode: str
-    drain_s: float | None
-    target: Target
+    job_id: str | None = None
+    project: str | None = None
+    follow: bool = False
+    since: str | None = None
+    start: str | None = None
+    end: str | None = None
+    last: int | None = None
+    min_level: str | None = None
+    nodes: tuple[str, ...] = ()
+    grep: str | None = None
+    ignore_case: bool = False
+    invert: bool = False
+    context: int = 0
+    time_mode: str = TIME_MODES[0]
+    drain_s: float | None = None
+    target: Target = Target(TEXT)
 
-    def log_range(self, job: TrainingJob, now: datetime) -> LogRange:
-        """Return the requested time range. Raises CommandFailed if it is empty or in the future."""
+    def time_range(self, job: TrainingJob, now: datetime) -> tuple[datetime | None, datetime | None]:
+        """Return the requested start and end. Raises CommandFailed if nothing is between them."""
         beginning = job.created_at or now
         start = parse_moment(self.start, beginning, now) if self.start else None
         if self.since:
@@ -148,7 +143,7 @@ class LogRequest:
             raise CommandFailed("the start time is in the future", ExitCode.USAGE)
         if start is not None and end is not None and end <= start:
             raise CommandFailed("--end is not after the start", ExitCode.USAGE)
-        return LogRange(start, end, self.last)
+        return start, end
 
     def new_filter(self, is_chosen: NodeChooser) -> LogLineFilter:
         pattern = LogPattern(self.grep, regex=True, case=not self.ignore_case) if self.grep else None
@@ -163,7 +158,7 @@ class LogRequest:
     def renderer(self, output: Output, job: TrainingJob, clock: Clock) -> Callable[[OutputLine], str]:
         beginning = job.created_at or clock.now()
         stamp_text = stamp_text_of(self.time_mode, beginning=beginning, now=clock.now)
-        return renderer(output, self.target.format, stamp_text)
+        return renderer(output, self.target.format, stamp_text, has_context=self.context > 0)
 
 
 def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,19 +171,6 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     return wrapped
-
-
-def _time_option(name: str, description: str) -> Callable[[Command], Command]:
-    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-        if value is not None:
-            try:
-                moment = parse_since(value, SOME_DAY) if name == "--since" else None
-                moment or parse_moment(value, SOME_DAY, SOME_DAY + timedelta(days=1))
-            except ValueError as error:
-                raise click.BadParameter(str(error)) from None
-        return value
-
-    return click.option(name, metavar="TIME", callback=check, help=description)
 
 
 def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -208,9 +190,9 @@ _OPTIONS = (
     click.option(
         "-f", "--follow", "--tail", is_flag=True, help="Follow until the job ends; exit with its outcome."
     ),
-    _time_option("--since", "Start time: 2h or 1h30m ago, or a time as for --start."),
-    _time_option("--start", "Start time: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'."),
-    _time_option("--end", "End time."),
+    since_option("Start time: 2h or 1h30m ago, or a time as for --start.", "--since"),
+    since_option("Start time: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'.", "--start"),
+    since_option("End time.", "--end"),
     click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
     click.option("--limit", metavar="N", type=click.IntRange(min=0), hidden=True, help="--last; 0: all."),
     click.option(

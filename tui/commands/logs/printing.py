@@ -23,14 +23,14 @@ _LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
-    """An entry to print: a match, a context line (``is_context``), or a gap.
+    """An entry to print: a match, a context line, or a gap.
 
-    ``after_skipped`` is True if lines were left out before it, in a listing with context.
+    ``index`` counts the lines of the chosen nodes in the direction of reading, also those left out.
     """
 
     entry: LogEntry
     is_context: bool = False
-    after_skipped: bool = False
+    index: int | None = None
 
 
 class LogLineFilter:
@@ -43,58 +43,47 @@ class LogLineFilter:
     def __init__(
         self,
         *,
-        is_chosen: Callable[[str | None], bool] | None = None,
+        is_chosen: Callable[[str | None], bool],
         min_level: str | None = None,
         matches: Callable[[str], bool] | None = None,
         invert: bool = False,
         context_lines: int = 0,
     ) -> None:
-        self._is_chosen = is_chosen or NodeChooser()
+        self._is_chosen = is_chosen
         self._min_rank = RANKS[min_level] if min_level else None
         self._matches = matches
         self._invert = invert
         self._context_lines = context_lines
-        self._before: deque[LogLine] = deque(maxlen=context_lines)
+        self._before: deque[OutputLine] = deque(maxlen=context_lines)
         self._after = 0
-        self._has_skipped = False
-        self._has_shown = False
+        self._index = 0
 
     @property
     def is_open(self) -> bool:
         """True if context lines after the last match are still needed."""
         return self._after > 0
 
-    def take(self, entry: LogEntry) -> list[OutputLine]:
-        """Return the entries to print now; the entry itself, if included, comes last."""
+    def take(self, entry: LogEntry, *, only_context: bool = False) -> list[OutputLine]:
+        """Return the entries to print now; the entry itself, if included, comes last.
+
+        With ``only_context`` no more matches are wanted, only the lines after the last one.
+        """
         if isinstance(entry, LogGap):
-            return [OutputLine(entry)]
+            return [] if only_context else [OutputLine(entry)]
         if not self._is_chosen(entry.replica):
             return []
-        if self._is_match(entry):
-            lines = [*self._before, entry]
+        self._index += 1
+        if not only_context and self._is_match(entry):
+            shown = [*self._before, OutputLine(entry, index=self._index)]
             self._before.clear()
-            shown = [OutputLine(line, is_context=line is not entry) for line in lines]
-            if self._has_skipped and self._has_shown and self._context_lines:
-                shown[0] = OutputLine(lines[0], shown[0].is_context, after_skipped=True)
-            self._has_skipped, self._has_shown = False, True
             self._after = self._context_lines
             return shown
+        line = OutputLine(entry, is_context=True, index=self._index)
         if self._after:
             self._after -= 1
-            return [OutputLine(entry, is_context=True)]
-        if self._context_lines and len(self._before) < self._context_lines:
-            self._before.append(entry)
-            return []
-        self._has_skipped = True
-        self._before.append(entry)
+            return [line]
+        self._before.append(line)
         return []
-
-    def take_around(self, entry: LogEntry) -> list[OutputLine]:
-        """Return `entry` only as context of the last match: no more matches are wanted."""
-        if isinstance(entry, LogGap) or not self._is_chosen(entry.replica):
-            return []
-        self._after -= 1
-        return [OutputLine(entry, is_context=True)]
 
     def _is_match(self, line: LogLine) -> bool:
         if self._min_rank is not None and level_rank(line.message, line.level) < self._min_rank:
@@ -145,7 +134,6 @@ def _number_of(name: str) -> int | None:
     return int(number[1]) if number else None
 
 
-GROUP_SEPARATOR = "--\n"
 TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
 
 TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
@@ -189,36 +177,41 @@ def raw_text(remark: Callable[[str], object], shown: OutputLine) -> str:
 
 
 class TextLines:
-    """Entries as text: time, node, message; continuation lines are indented below the first."""
+    """Entries as text: time, node, message; continuation lines are indented below the first.
 
-    def __init__(self, output: Output, format_stamp: StampText = stamp_text) -> None:
+    ``has_context`` sets groups of lines apart, as grep does.
+    """
+
+    def __init__(
+        self, output: Output, format_stamp: StampText = stamp_text, *, has_context: bool = False
+    ) -> None:
         self._paint = output.paint
         self._stamp_text = format_stamp
+        self._has_context = has_context
+        self._index: int | None = None
         self._replica_width = 0
         self._stamp_width = 0
 
     def render(self, shown: OutputLine) -> str:
         """Return one entry, sanitized, each line with a line break."""
-        separator = GROUP_SEPARATOR if shown.after_skipped else ""
         if isinstance(shown.entry, LogGap):
             return self._paint(f"-- {gap_text(shown.entry, self._stamp_text)} --", "caution") + "\n"
-        return separator + self._line(shown.entry)
+        before, self._index = self._index, shown.index
+        is_apart = before is not None and shown.index is not None and abs(shown.index - before) > 1
+        separator = "--\n" if self._has_context and is_apart else ""
+        return separator + self._text(shown.entry)
 
-    def _line(self, line: LogLine) -> str:
+    def _text(self, line: LogLine) -> str:
         replica = sanitize(line.replica or NO_NODE)
         self._replica_width = max(self._replica_width, len(replica))
         stamp = self._stamp_text(line.timestamp_ns)
         self._stamp_width = max(self._stamp_width, len(stamp))
-        first, *rest = line.message.rstrip("\n").split("\n")
-        tone = TONE_OF_LEVEL.get(level_of(line.message, line.level))
         shown_stamp = f"{self._paint(stamp.rjust(self._stamp_width), 'muted')}  " if stamp else ""
         head = f"{shown_stamp}{self._paint(replica.ljust(self._replica_width), 'name')}  "
-        if not rest:
-            return f"{head}{self._paint(sanitize(first), tone)}\n"
-        indent = " " * ((self._stamp_width + 2 if stamp else 0) + self._replica_width + 2)
-        texts = [f"{head}{self._paint(sanitize(first), tone)}\n"]
-        texts.extend(f"{indent}{self._paint(sanitize(text), tone)}\n" for text in rest)
-        return "".join(texts)
+        indent = "\n" + " " * ((self._stamp_width + 2 if stamp else 0) + self._replica_width + 2)
+        tone = TONE_OF_LEVEL.get(level_of(line.message, line.level))
+        rows = [self._paint(sanitize(text), tone) for text in line.message.rstrip("\n").split("\n")]
+        return f"{head}{indent.join(rows)}\n"
 
 
 def gap_text(gap: LogGap, format_stamp: StampText) -> str:
@@ -241,13 +234,13 @@ def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]
 
 
 def renderer(
-    output: Output, output_format: str, format_stamp: StampText = stamp_text
+    output: Output, output_format: str, format_stamp: StampText = stamp_text, *, has_context: bool = False
 ) -> Callable[[OutputLine], str]:
     if output_format == "ndjson":
         return ndjson_line
     if output_format == "raw":
         return partial(raw_text, output.remark)
-    return TextLines(output, format_stamp).render
+    return TextLines(output, format_stamp, has_context=has_context).render
 
 
 def _clock(seconds: float) -> str:

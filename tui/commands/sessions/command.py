@@ -13,6 +13,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import AuthCode, TrainingJob
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.lookups import job_named
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -95,7 +96,7 @@ async def _show(
 ) -> None:
     if minutes == 0:
         raise click.UsageError("0 minutes would change nothing; -1 means ten years")
-    job = await client.jobs.find(job_id)
+    job = await job_named(client, job_id)
     codes = await client.sessions.auth_codes(job.project_id, job.id)
     messages = []
     if minutes is not None or trigger is not None:

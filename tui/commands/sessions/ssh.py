@@ -29,18 +29,14 @@ from api_client.ssh import (
     parse_host,
     relay,
 )
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import CommandSettings, examples, remote_option
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.session import run_on_remote
 from tui.text.sanitize import sanitize
 
-NODE_USER = "baseten"
-MOST_NODES = 100_000
 UNQUOTABLE = ('"', "\\", "${")
 """Texts that cannot be quoted in ssh_config: ssh versions differ in how they read them."""
-SIGNALLED = 128
-"""Offset that shells add to a signal's number for the exit code."""
 
 
 @examples("bt-tui ssh abc1234", "bt-tui ssh abc1234 --node 2 -- nvidia-smi")
@@ -49,7 +45,7 @@ SIGNALLED = 128
 @click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--node",
-    type=click.IntRange(0, MOST_NODES),
+    type=click.IntRange(0, 100_000),
     default=0,
     show_default=True,
     metavar="N",
@@ -91,8 +87,7 @@ def sign(settings: CommandSettings, host: NodeHost, folder: SshFolder) -> None:
         if job.is_finished:
             raise CommandFailed(f"job {job.id} has ended; its nodes are gone", ExitCode.NOT_FOUND)
         if job.node_count is not None and host.node >= job.node_count:
-            nodes = known_names(map(str, range(job.node_count)))
-            raise CommandFailed(f"job {job.id} has no node {host.node} (it has: {nodes})", ExitCode.NOT_FOUND)
+            raise not_in_job(job.id, "node", str(host.node), map(str, range(job.node_count)))
         public_key = folder.public_key()
         signed = await client.sessions.sign_ssh(
             job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
@@ -113,7 +108,7 @@ def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
 def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> list[str]:
     return [
         f"ProxyCommand {proxy_command}",
-        f"User {NODE_USER}",
+        "User baseten",
         f'IdentityFile "{quotable(folder.key_path)}"',
         f'CertificateFile "{certificate}"',
         "IdentitiesOnly yes",
@@ -150,13 +145,10 @@ def _run(arguments: list[str]) -> int:
         code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": path})
     except OSError as error:
         raise CommandFailed(f"can't start ssh: {error.strerror}", ExitCode.UNEXPECTED) from error
-    return code if code >= 0 else SIGNALLED - code
+    return code if code >= 0 else 128 - code  # of a signal, as in shells
 
 
-CONFIG_VARIABLE = "BASETEN_SSH_CONFIG_PATH"
-DEFAULT_CONFIG = "~/.ssh/config"
 BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
-CONFIG_FOLDER_MODE = 0o700
 HOSTS = f"{PATTERN},!*'*,!*\\*"
 """Host pattern of the nodes, without the two characters that would end the quotes around a host."""
 
@@ -182,7 +174,7 @@ def ssh_config(settings: CommandSettings, install: bool, default_remote: str | N
     if not install:
         settings.output.data(block)
         return
-    path = user_path(os.environ.get(CONFIG_VARIABLE, "").strip() or DEFAULT_CONFIG)
+    path = user_path(os.environ.get("BASETEN_SSH_CONFIG_PATH", "").strip() or "~/.ssh/config")
     try:
         _install(path, block)
     except OSError as error:
@@ -228,7 +220,7 @@ def _command(*arguments: str) -> str:
 
 def _install(path: Path, block: str) -> None:
     """Replace an earlier block in place, or append the block; keep the rest of the file."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=CONFIG_FOLDER_MODE)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def change(content: bytes) -> bytes:
         text = content.decode("utf-8", "surrogateescape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,10 @@ from api_client.client import TrainingClient
 from api_client.submission.archive import plan_archive
 from api_client.submission.submitting import Submission
 from api_client.submission.workstation import Workstation, workstation_hosts, workstation_project
-from tui.commands.jobs.push import (
-    JobDraft,
-    PushOptions,
-    check_and_submit,
-    print_or_tail,
-    push_options,
-    run_push_dry_run,
-)
+from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output
-from tui.commands.support.session import run_on_remote
-
-MAX_GPUS_PER_NODE = GPUS_PER_FULL_NODE = 8
-MOST_NODES = 16
-SLURM, NO_ORCHESTRATOR = "slurm", "none"
 
 
 @examples(
@@ -42,20 +31,20 @@ SLURM, NO_ORCHESTRATOR = "slurm", "none"
 )
 @click.option(
     "--gpu-count",
-    type=click.IntRange(1, MAX_GPUS_PER_NODE),
+    type=click.IntRange(1, 8),
     metavar="N",
     help="Number of GPUs, 1 to 8 (default: 1).",
 )
 @click.option(
     "--node-count",
-    type=click.IntRange(1, MOST_NODES),
+    type=click.IntRange(1, 16),
     metavar="N",
     help="Number of whole nodes of 8 GPUs, 1 to 16; replaces --gpu-count.",
 )
 @click.option(
     "--orchestrator",
-    type=click.Choice([SLURM, NO_ORCHESTRATOR], case_sensitive=False),
-    default=SLURM,
+    type=click.Choice(("slurm", "none"), case_sensitive=False),
+    default="slurm",
     show_default=True,
     help="For several nodes. slurm works only with truss; none leaves them idle, e.g. for torchrun.",
 )
@@ -107,7 +96,7 @@ def workstation(
     if gpu_count is not None and node_count is not None:
         raise click.UsageError("give either --gpu-count or --node-count")
     nodes = node_count or 1
-    if nodes > 1 and orchestrator == SLURM:
+    if nodes > 1 and orchestrator == "slurm":
         raise click.UsageError(
             "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
             "nodes on which you start torchrun yourself"
@@ -116,31 +105,16 @@ def workstation(
         wanted["checkpoint_path"] or wanted["checkpoint_volume_size_gib"] is not None
     ):
         settings.output.remark("without --enable-checkpointing no checkpoints are stored")
-    gpus = GPUS_PER_FULL_NODE if node_count is not None else gpu_count or 1
-    return _run(settings, Workstation(gpu_count=gpus, node_count=nodes, **wanted), cli_options)
-
-
-def _run(settings: CommandSettings, wanted: Workstation, cli_options: PushOptions) -> ExitCode | None:
-    """Submit an empty folder, as the official CLI does, never the working directory."""
+    gpus = 8 if node_count is not None else gpu_count or 1
+    plan = Workstation(gpu_count=gpus, node_count=nodes, **wanted)
+    # An empty folder is submitted, as the official CLI does, never the working directory.
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
-        draft = JobDraft(workstation_project(wanted), Path(folder), plan_archive(Path(folder)))
-        if cli_options.dry_run:
-            run_push_dry_run(settings, draft, cli_options)
-            return None
-
-        async def start(client: TrainingClient, output: Output) -> ExitCode:
-            submission = await check_and_submit(client, output, draft, cli_options)
-            document = _document(client, output, submission, draft)
-            job = submission.training_job
-            return await print_or_tail(
-                client, output, job, document, cli_options.output_format, tail=cli_options.tail
-            )
-
-        return run_on_remote(settings, start)
+        draft = JobDraft(workstation_project(plan), Path(folder), plan_archive(Path(folder)))
+        return submit_draft(settings, draft, cli_options, partial(_document, draft))
 
 
 def _document(
-    client: TrainingClient, output: Output, submission: Submission, draft: JobDraft
+    draft: JobDraft, client: TrainingClient, output: Output, submission: Submission
 ) -> dict[str, Any]:
     """Remark how to reach the nodes, and return the workstation as data."""
     job, compute = submission.training_job, draft.project.job.compute

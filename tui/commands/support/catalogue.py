@@ -17,17 +17,18 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
+from api_client.version import __version__
+from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.official import translated
 from tui.commands.support.options import (
     CHECKPOINTS,
     JOBS,
     METRICS,
-    PROJECT_IDS,
     PROJECTS,
     REMOTES,
     CommandSettings,
@@ -36,7 +37,6 @@ from tui.commands.support.options import (
 PROGRAM = "bt-tui"
 COMPLETION_VARIABLE = "_BT_TUI_COMPLETE"
 """Set by the shell's completion script; click derives its name from the program's."""
-FOLDER = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Listed:
 def listed_commands() -> Mapping[str, Listed]:
     """Return all commands by name, sorted."""
     commands = {}
-    for path in FOLDER.glob("*/[!_]*.py"):
+    for path in Path(__file__).parents[1].glob("*/[!_]*.py"):
         docstring = path.read_text(encoding="utf-8").split('"""', 2)[1]
         for line in docstring.splitlines():
             title, _, help_line = line.partition("``: ")
@@ -132,7 +132,7 @@ KINDS: Mapping[str, str] = {
     "job-id": JOBS,
     "checkpoint-from-job": JOBS,
     "project": PROJECTS,
-    "project-id": PROJECT_IDS,
+    "project-id": PROJECTS,
     "checkpoint": CHECKPOINTS,
     "checkpoint-name": CHECKPOINTS,
     "metric": METRICS,
@@ -160,25 +160,24 @@ class ServerWord(click.types.StringParamType):
     ) -> list[CompletionItem]:
         from tui.commands.support.completing import fetch_completions
 
-        value = ctx.params.get(param.name or "")
-        typed = value if isinstance(value, tuple) else ()
-        jobs = (
+        typed = ctx.params.get(param.name or "")
+        jobs = [
             ctx.params.get(parameter.name or "")
             for parameter in ctx.command.params
             if kind_of(parameter) == JOBS
-        )
+        ]
         # before an option's value is typed, click has not parsed the arguments
         job_id = next((word for word in (*jobs, *ctx.args) if isinstance(word, str)), None)
-        settings = ctx.find_object(CommandSettings) or CommandSettings()
-        try:
-            completions = fetch_completions(self._kind, settings, job_id)
-        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
-            return []
-        return [
-            CompletionItem(word, help=about or None)
-            for word, about in completions
-            if word.startswith(incomplete) and word not in typed
-        ]
+        with suppress(Exception):  # at tab there is nobody to tell
+            completions = fetch_completions(
+                self._kind, ctx.find_object(CommandSettings) or CommandSettings(), job_id
+            )
+            return [
+                CompletionItem(word, help=about or None)
+                for word, about in completions
+                if word.startswith(incomplete) and not (isinstance(typed, tuple) and word in typed)
+            ]
+        return []
 
 
 def complete_parameters(command: click.Command) -> None:
@@ -206,3 +205,39 @@ def answer_completion(root: click.Group) -> NoReturn:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     os._exit(code)
+
+
+def described(root: click.Group) -> dict[str, Any]:
+    """Return what ``--help`` shows of all commands as one JSON document; hidden ones are left out."""
+    return {
+        "program": PROGRAM,
+        "version": __version__,
+        "options": _parameters(root, "option"),
+        "commands": [
+            {
+                "name": name,
+                "help": command.get_short_help_str(limit=200),
+                "arguments": _parameters(command, "argument"),
+                "options": _parameters(command, "option"),
+            }
+            for name, command in walk(root)
+            if name and not command.hidden
+        ],
+        "exit_codes": [{"code": int(code), "meaning": code.meaning} for code in ExitCode],
+    }
+
+
+def _parameters(command: click.Command, kind: str) -> list[dict[str, Any]]:
+    context = click.Context(command)
+    return [
+        {
+            "names": [*parameter.opts, *parameter.secondary_opts] if kind == "option" else [parameter.name],
+            "value": None if getattr(parameter, "is_flag", False) else parameter.make_metavar(context),
+            "choices": list(parameter.type.choices) if isinstance(parameter.type, click.Choice) else None,
+            "required": parameter.required,
+            "repeatable": parameter.multiple or parameter.nargs == -1,
+            "help": getattr(parameter, "help", None),
+        }
+        for parameter in command.params
+        if parameter.param_type_name == kind and not getattr(parameter, "hidden", False)
+    ]

@@ -14,7 +14,6 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -27,15 +26,7 @@ from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.series import latest
 from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remote
-from tui.commands.support.options import (
-    CHECKPOINTS,
-    JOBS,
-    METRICS,
-    PROJECT_IDS,
-    PROJECTS,
-    REMOTES,
-    CommandSettings,
-)
+from tui.commands.support.options import JOBS, METRICS, PROJECTS, REMOTES, CommandSettings
 from tui.commands.support.session import remote_name
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.text.sanitize import clip, sanitize
@@ -46,9 +37,6 @@ ASK_TIMEOUT_S = 2.0
 FRESH_S = 15.0
 """Time for which an answer is reused: users press tab several times."""
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*\Z")
-MAX_COMPLETIONS = 300
-MAX_COMPLETION_CHARACTERS = 120
-ABOUT_CELLS = 50
 
 
 class CachedWords(State):
@@ -60,13 +48,11 @@ class CachedWords(State):
 
 
 class CachedCompletions(State):
-    jobs: CachedWords = CachedWords.model_construct()
-    projects: CachedWords = CachedWords.model_construct()
-    checkpoints: CachedWords = CachedWords.model_construct()
-    metrics: CachedWords = CachedWords.model_construct()
+    answers: dict[str, CachedWords] = {}
+    """By their kinds."""
 
 
-Words = Sequence[tuple[str, str]]
+Words = Sequence[Sequence[str]]
 """Pairs of a word and its description."""
 
 
@@ -78,25 +64,16 @@ def fetch_completions(kind: str, settings: CommandSettings, job_id: str | None) 
     Takes at most two seconds, then falls back to the server's last answer. Does not start an emulator or
     renew a login. Raises any error that occurs.
     """
-    return [(word, about) for word, about in _words(kind, settings, job_id) if _HARMLESS.match(word)]
-
-
-def _words(kind: str, settings: CommandSettings, job_id: str | None) -> Words:
     if kind == REMOTES:
-        return _remote_names()
-    if kind in (CHECKPOINTS, METRICS) and job_id is None:
-        return []
-    remote = _remote(settings)
-    if remote is None:
-        return []
-    if kind not in (CHECKPOINTS, METRICS):
-        job_id = None
-    pairs = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
+        names = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
+        pairs: Words = list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
+    elif kind in (JOBS, PROJECTS) or job_id is not None:
+        pairs = _remembered_or_asked(settings, kind, None if kind in (JOBS, PROJECTS) else job_id)
+    else:
+        pairs = []
     if kind == PROJECTS:
-        pairs = [
-            (name, project_id) if _HARMLESS.match(name) else (project_id, name) for project_id, name in pairs
-        ]
-    return pairs
+        pairs = [(name, about) if _HARMLESS.match(name) else (about, name) for about, name in pairs]
+    return [(word, about) for word, about in pairs if _HARMLESS.match(word)]
 
 
 def _remote(settings: CommandSettings) -> Remote | None:
@@ -107,40 +84,39 @@ def _remote(settings: CommandSettings) -> Remote | None:
     return replace(resolve_remote(name, environ=os.environ), login=None)
 
 
-def _remote_names() -> Words:
-    names = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
-    return list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
-
-
-def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Words:
+def _remembered_or_asked(settings: CommandSettings, kind: str, job_id: str | None) -> Words:
     """Return cached or fresh words; only ids and names are cached, in a private file for each remote."""
+    remote = _remote(settings)
+    if remote is None:
+        return []
     remote_hash = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
     path = state_path(f"completion-{remote_hash}.json")
-    cached: CachedWords = getattr(read_state(path, CachedCompletions), topic)
+    cached = read_state(path, CachedCompletions).answers.get(kind, CachedWords())
     if cached.job_id != job_id:
         cached = CachedWords()
     now_s = time.time()
     if not 0 <= now_s - cached.asked_s < FRESH_S:
-        fresh = _asked(remote, topic, job_id)
+        fresh = _asked(remote, kind, job_id)
         if fresh is not None:
-            pairs = [
-                list(pair) for pair in fresh[:MAX_COMPLETIONS] if len(pair[0]) <= MAX_COMPLETION_CHARACTERS
-            ]
-            cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs)
+            pairs = [list(pair) for pair in fresh if len(pair[0]) <= 120]
+            cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
             with suppress(OSError):
-                change = partial(CachedCompletions.model_copy, update={topic: cached})
-                change_state(path, CachedCompletions, change)
-    return [(word, about) for word, about in cached.words]
+                change_state(
+                    path,
+                    CachedCompletions,
+                    lambda stored: CachedCompletions(answers=stored.answers | {kind: cached}),
+                )
+    return cached.words
 
 
-def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
+def _asked(remote: Remote, kind: str, job_id: str | None) -> Words | None:
     """Query the server; None if it does not answer in time or refuses."""
     client = TrainingClient(remote, retry=RetryPolicy(max_attempts=1))
     answers: list[Words] = []
 
     def ask() -> None:
         with suppress(Exception):  # tab completion has nowhere to report errors
-            answers.append(asyncio.run(_ask(client, topic, job_id)))
+            answers.append(asyncio.run(_ask(client, kind, job_id)))
 
     # A pending name lookup cannot be canceled, so its thread is left behind.
     asking = threading.Thread(target=ask, daemon=True)
@@ -149,14 +125,14 @@ def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
     return answers[0] if answers else None
 
 
-async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
+async def _ask(client: TrainingClient, kind: str, job_id: str | None) -> Words:
     async with client:
-        if topic == JOBS:
+        if kind == JOBS:
             return [(job.id, _about(job.name)) for job in await client.jobs.search()]
-        if topic == PROJECTS:
+        if kind == PROJECTS:
             return [(project.id, _about(project.name)) for project in await client.projects.list()]
         job = await client.jobs.find(job_id or "")
-        if topic == METRICS:
+        if kind == METRICS:
             return await _logged_metrics(client, job)
         return [
             (checkpoint.checkpoint_id, "")
@@ -178,4 +154,4 @@ async def _logged_metrics(client: TrainingClient, job: TrainingJob) -> Words:
 
 
 def _about(name: str | None) -> str:
-    return clip(sanitize(name or ""), ABOUT_CELLS)
+    return clip(sanitize(name or ""), 50)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
@@ -23,22 +22,11 @@ from tui.text.names import listed, natural_key
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import counted
 
-MAX_LISTED_NAMES = 12
-LONGEST_NAME_CELLS = 60
-MIN_RANGE_NAMES = 4
-"""Minimum number of names shown as a range; fewer are listed individually."""
-
-_NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>0|[1-9][0-9]{0,8})(?P<after>[^0-9]*)", re.DOTALL)
-
 
 def known_names(names: Iterable[str]) -> str:
-    """List names in natural order: ``a, b and 7 more``, or ``node-0 to node-63`` for an unbroken range."""
+    """List names in natural order: ``a, b and 7 more``."""
     sorted_names = sorted(set(names), key=natural_key)
-    if not sorted_names:
-        return "none"
-    if len(sorted_names) >= MIN_RANGE_NAMES and _is_range(sorted_names):
-        return f"{_shown(sorted_names[0])} to {_shown(sorted_names[-1])}"
-    return listed(list(map(_shown, sorted_names)), MAX_LISTED_NAMES)
+    return listed(list(map(_shown, sorted_names)), most=12) or "none"
 
 
 def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
@@ -50,16 +38,7 @@ def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    return clip(sanitize(name), LONGEST_NAME_CELLS)
-
-
-def _is_range(names: list[str]) -> bool:
-    parts = [_NUMBERED.fullmatch(name) for name in names]
-    frames = {(part["before"], part["after"]) for part in parts if part}
-    numbers = [int(part["number"]) for part in parts if part]
-    if len(numbers) < len(names) or len(frames) > 1:
-        return False
-    return numbers == list(range(numbers[0], numbers[-1] + 1))
+    return clip(sanitize(name), cells=60)
 
 
 class ExitCode(IntEnum):
@@ -108,6 +87,25 @@ def outcome_exit_code(status: str) -> ExitCode:
     return OUTCOMES.get(status, ExitCode.JOB_FAILED)
 
 
+OF_SEVERITY = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
+WORST_FIRST = (
+    ExitCode.CRITICAL,
+    ExitCode.JOB_FAILED,
+    ExitCode.DEPLOY_FAILED,
+    ExitCode.JOB_STOPPED,
+    ExitCode.WARNING,
+    ExitCode.AUTH,
+    ExitCode.UNREACHABLE,
+    ExitCode.UNEXPECTED,
+    ExitCode.OK,
+)
+"""Exit codes by severity, worst first: for several jobs a command returns the worst one."""
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
+
+
 DEBUG_VARIABLE = "BT_TUI_DEBUG"
 
 NO_REMOTE_HELP = """no remote is configured. Set one up:
@@ -125,7 +123,7 @@ class CommandFailed(Exception):
         self.exit_code = exit_code
 
 
-_CODES = ((ReadOnlyError, ExitCode.USAGE), (Unauthorized, ExitCode.AUTH), (NotFound, ExitCode.NOT_FOUND))
+_CODES = {ReadOnlyError: ExitCode.USAGE, Unauthorized: ExitCode.AUTH, NotFound: ExitCode.NOT_FOUND}
 
 
 def not_in_job(job_id: str, what: str, name: str, known: Iterable[str]) -> CommandFailed:
@@ -141,32 +139,24 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
     """
     if isinstance(error, CommandFailed):
         return str(error), error.exit_code
-    if isinstance(error, ConfigurationError):
-        return _explain_configuration(error)
-    for class_, code in _CODES:
-        if isinstance(error, class_):
-            return str(error), code
+    # A deployment whose answer was lost is not retryable itself, but its cause is.
+    causes = (error, error.__cause__)
+    is_full_disk = any(isinstance(cause, OSError) and cause.errno in FULL_DISK for cause in causes)
+    if isinstance(error, ConfigurationError) and not is_full_disk:
+        from api_client.remotes import RemoteNotConfigured  # loaded by whatever raised the error
+
+        if isinstance(error, RemoteNotConfigured):
+            return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
+        return str(error), ExitCode.USAGE
     if isinstance(error, ApiClientError):
-        # A deployment whose answer was lost is not retryable itself, but its cause is.
-        causes = (error, error.__cause__)
+        code = next((code for class_, code in _CODES.items() if isinstance(error, class_)), None)
         is_unreachable = any(isinstance(cause, RequestError) and cause.retryable for cause in causes)
-        return str(error), ExitCode.UNREACHABLE if is_unreachable else ExitCode.UNEXPECTED
+        return str(error), code or (ExitCode.UNREACHABLE if is_unreachable else ExitCode.UNEXPECTED)
+    message = f"unexpected {type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.strerror:
-        reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
         file_name = "" if error.filename is None else f"{error.filename}: "
-        return f"{file_name}{reason} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
-    kind = type(error).__name__
-    return f"unexpected {kind}: {error} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
-
-
-def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:
-    from api_client.remotes import RemoteNotConfigured
-
-    if isinstance(error, RemoteNotConfigured):
-        return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
-    cause = error.__cause__
-    is_full_disk = isinstance(cause, OSError) and cause.errno in FULL_DISK
-    return str(error), ExitCode.UNEXPECTED if is_full_disk else ExitCode.USAGE
+        message = file_name + (why_not_written(error) if is_full_disk else error.strerror)
+    return f"{message} ({DEBUG_VARIABLE}=1 shows details)", ExitCode.UNEXPECTED
 
 
 def request_details(error: Exception) -> str:
@@ -176,9 +166,8 @@ def request_details(error: Exception) -> str:
     parts = [f"{error.method} {error.path}", f"sent {counted(error.attempts, 'time')}"]
     if isinstance(error, ErrorAnswer):
         parts.append(f"status {error.status}")
-        parts += [
-            f"{name} {value}" for name, value in (("code", error.code), ("id", error.request_id)) if value
-        ]
+        parts += [f"code {error.code}"] if error.code else []
+        parts += [f"id {error.request_id}"] if error.request_id else []
     return f"request: {', '.join(parts)}"
 
 

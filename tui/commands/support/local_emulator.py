@@ -14,7 +14,6 @@ from api_client.files import read_small_file
 from api_client.remotes import Remote
 from api_client.remotes.remote import remote_at, secret
 from api_client.words import command_line
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
@@ -23,17 +22,17 @@ LOCAL_REMOTE = "local"
 
 
 def local_remote(output: Output) -> Remote:
-    """Return the emulator on this machine as a remote, starting it if needed. Raises CommandFailed."""
-    from api_client.emulator.processes import EmulatorFailed, ensure_running  # psutil: not for every command
+    """Return the emulator on this machine as a remote, starting it if needed.
+
+    Raises ApiClientError and OSError.
+    """
+    from api_client.emulator.processes import ensure_running  # psutil: not for every command
 
     folder = default_data_dir(EMPTY_WORLD)
-    try:
-        if running_address(folder) is None:
-            stop = command_line("emulator", "stop")
-            output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
-        return _local(ensure_running(folder, world=EMPTY_WORLD))
-    except (EmulatorFailed, OSError) as error:
-        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    if running_address(folder) is None:
+        stop = command_line("emulator", "stop")
+        output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
+    return _local(ensure_running(folder, world=EMPTY_WORLD))
 
 
 def running_local_remote() -> Remote | None:

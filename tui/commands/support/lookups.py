@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from api_client.errors import NotFound
+from api_client.models.jobs import short_status
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
+from tui.text.names import listed
 from tui.text.times import time_key
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ Named = TypeVar("Named", "TrainingProject", "Team")
 
 @dataclass(frozen=True, slots=True)
 class JobChoice:
-    """A job by its id, or the newest one of a project."""
+    """A job by its id or name, or the newest one of a project."""
 
     job_id: str | None
     project: str | None
@@ -28,8 +31,10 @@ class JobChoice:
     async def find(self, client: TrainingClient) -> TrainingJob:
         """Raise CommandFailed if there is no such job, and UsageError if nothing was given."""
         if self.job_id:
-            job = await client.jobs.find(self.job_id)
-            check_project(job, self.project)
+            job = await job_named(client, self.job_id)
+            name = None if job.training_project is None else job.training_project.name
+            if self.project not in (None, job.project_id, name):
+                raise CommandFailed(f"job {job.id} is not in project {self.project!r}", ExitCode.NOT_FOUND)
             return job
         if self.project is None:
             raise click.UsageError("which job? Give --job-id JOB_ID, or --project PROJECT for its newest")
@@ -40,14 +45,52 @@ class JobChoice:
         return newest
 
 
+async def job_named(client: TrainingClient, text: str) -> TrainingJob:
+    """Return the job with that id, else the only one with that name, else the only one that begins so.
+
+    Raises NotFound if there is none, and CommandFailed if there are several.
+    """
+    try:
+        return await client.jobs.find(text)
+    except NotFound:
+        jobs = await client.jobs.search() if text else []
+        named = [job for job in jobs if job.name == text]
+        matching = named or [
+            job for job in jobs if job.id.startswith(text) or (job.name or "").startswith(text)
+        ]
+        if not matching:
+            raise
+    if len(matching) > 1:
+        newest_first = sorted(matching, key=lambda job: time_key(job.created_at), reverse=True)
+        choices = listed(
+            [f"{job.id} ({job.name}, {short_status(job.current_status)})" for job in newest_first], 5
+        )
+        what = "are named" if named else "begin with"
+        raise CommandFailed(f"{len(matching)} jobs {what} {text!r}; give an id: {choices}", ExitCode.USAGE)
+    return matching[0]
+
+
 async def newest_job(client: TrainingClient, project_id: str | None = None) -> TrainingJob | None:
     jobs = await client.jobs.search(project_id=project_id)
     return max(jobs, key=lambda job: time_key(job.created_at), default=None)
 
 
+async def active_jobs(client: TrainingClient, project: str | None = None) -> list[TrainingJob]:
+    """Return the jobs that have not ended, of the project with that name or id, or all."""
+    from api_client.models import RUNNABLE_STATUSES  # slow, and the help needs none
+
+    project_id = await project_id_of(client, project)
+    jobs = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
+    return [job for job in jobs if not job.is_finished]
+
+
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    listed = await client.projects.list()
-    return _named("project", name_or_id, listed, lambda one: f"{one.id} (team {one.team_name or 'unknown'})")
+    return _named(
+        "project",
+        name_or_id,
+        await client.projects.list(),
+        lambda project: f"{project.id} (team {project.team_name or 'unknown'})",
+    )
 
 
 async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str | None:
@@ -55,7 +98,7 @@ async def project_id_of(client: TrainingClient, name_or_id: str | None) -> str |
 
 
 async def team_named(client: TrainingClient, name_or_id: str) -> Team:
-    return _named("team", name_or_id, await client.account.teams(), lambda one: one.id)
+    return _named("team", name_or_id, await client.account.teams(), lambda team: team.id)
 
 
 def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callable[[Named], str]) -> Named:
@@ -70,9 +113,3 @@ def _named(what: str, name_or_id: str, known: Sequence[Named], describe: Callabl
         problem = f"{len(matching)} {what}s are named {name_or_id!r}; give an id: {choices}"
         raise CommandFailed(problem, ExitCode.USAGE)
     return matching[0]
-
-
-def check_project(job: TrainingJob, named: str | None) -> None:
-    name = None if job.training_project is None else job.training_project.name
-    if named not in (None, job.project_id, name):
-        raise CommandFailed(f"job {job.id} is not in project {named!r}", ExitCode.NOT_FOUND)

@@ -19,13 +19,19 @@ def _downloaded(document: Any) -> dict[str, Any]:
 
 
 def _cached(document: Any) -> dict[str, Any]:
-    names = {"path": "path", "size_bytes": "size_bytes", "type": "file_type"}
-    names |= {"modified": "modified", "permissions": "permissions"}
-    files = [{theirs: file[ours] for ours, theirs in names.items()} for file in document["files"]]
     return {
         "project_id": document["project_id"],
         "timestamp": document["timestamp"],
-        "file_summaries": files,
+        "file_summaries": [
+            {
+                "path": file["path"],
+                "size_bytes": file["size_bytes"],
+                "file_type": file["type"],
+                "modified": file["modified"],
+                "permissions": file["permissions"],
+            }
+            for file in document["files"]
+        ],
     }
 
 
@@ -67,7 +73,6 @@ OFFICIAL: Mapping[str, Spelling] = {
     "train workstation create": Spelling("workstation"),
 }
 """Words of the official CLIs that differ from ours: they work but are not listed."""
-LONGEST_PHRASE = max(len(phrase.split()) for phrase in OFFICIAL)
 
 
 def _with_last(arguments: Sequence[str]) -> list[str]:
@@ -82,7 +87,7 @@ def _with_last(arguments: Sequence[str]) -> list[str]:
 def translated(arguments: Sequence[str]) -> tuple[list[str], Shape | None]:
     """Return the command line in our words, and the shape of its JSON if that differs."""
     rest = _with_last(arguments)
-    for count in range(LONGEST_PHRASE, 0, -1):
+    for count in range(len(rest), 0, -1):
         spelling = OFFICIAL.get(" ".join(rest[:count]))
         if spelling is not None:
             return [*spelling.ours.split(), *rest[count:]], spelling.shape

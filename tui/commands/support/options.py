@@ -17,6 +17,7 @@ from api_client.words import READ_ONLY_OPTION
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import NON_INTERACTIVE
+from tui.text.times import span_of
 
 if TYPE_CHECKING:
     from api_client.recordings.reading import Recording
@@ -24,6 +25,21 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Documented = TypeVar("Documented", bound=click.Command)
 ASCENDING, DESCENDING = "asc", "desc"
+
+
+class Duration(click.ParamType[float]):
+    """A duration in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        if text.isascii() and text.isdigit():
+            return float(text)
+        try:
+            return span_of(text).total_seconds()
+        except (ValueError, OverflowError):
+            return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
 
 
 def options_as(name: str, kind: type, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -40,11 +56,6 @@ def options_as(name: str, kind: type, *options: Callable[[Command], Command]) ->
         return cast("Command", grouping)
 
     return add
-
-
-def listing_format_option(command: Command) -> Command:
-    """Add ``-o table|csv|json``."""
-    return format_option(TABLE, CSV, JSON, also=["--output-format"])(command)
 
 
 order_option = click.option(
@@ -125,12 +136,10 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
     return project_id if project is None else project
 
 
-TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
-MARKDOWN = "markdown"
-JSONL = "jsonl"
+TABLE, JSON, CSV, TEXT, NDJSON, JSONL = "table", "json", "csv", "text", "ndjson", "jsonl"
+MARKDOWN, CHART = "markdown", "chart"
 OFFICIAL_TABLES = ("cli-table", "text")
-JOBS, PROJECTS, PROJECT_IDS = "jobs", "projects", "project ids"
-CHECKPOINTS, METRICS, REMOTES = "checkpoints", "metrics", "remotes"
+JOBS, PROJECTS, CHECKPOINTS, METRICS, REMOTES = "jobs", "projects", "checkpoints", "metrics", "remotes"
 """What shells complete from the server."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
@@ -151,12 +160,14 @@ class CommandSettings:
         return (*remote, *((READ_ONLY_OPTION,) if self.readonly else ()))
 
 
-def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _keep(
+    name: str, read: Callable[[click.Context, Any], Any] = lambda _context, value: value
+) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Return the callback of an option that is given before or after the subcommand."""
 
     def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
         outer = context.find_object(CommandSettings) or CommandSettings()
-        context.obj = outer if value in (None, False) else replace(outer, **{name: value})
+        context.obj = outer if value in (None, False) else replace(outer, **{name: read(context, value)})
 
     return keep
 
@@ -230,6 +241,9 @@ def format_option(
     )
 
 
+listing_format_option = format_option(TABLE, CSV, JSON, also=["--output-format"])
+
+
 def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
     """Add the choice of when sessions start, in the spelling of either official CLI."""
     spellings = (*TRIGGERS, *(trigger.replace("_", "-") for trigger in TRIGGERS))
@@ -245,13 +259,10 @@ def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
 def recording_option(command: Command) -> Command:
     """Add ``--file FILE``: a recording instead of a job."""
 
-    def open_it(context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
-        if path is not None:
-            # Most command lines read no recording.
-            from api_client.recordings.reading import Recording
+    def opened(context: click.Context, path: Path) -> Recording:
+        from api_client.recordings.reading import Recording  # most command lines read no recording
 
-            outer = context.find_object(CommandSettings) or CommandSettings()
-            context.obj = replace(outer, recording=context.with_resource(Recording(path)))
+        return context.with_resource(Recording(path))
 
     @wraps(command)
     def checked(*arguments: Any, **parameters: Any) -> Any:
@@ -268,7 +279,7 @@ def recording_option(command: Command) -> Command:
         type=click.Path(path_type=Path),
         expose_value=False,
         is_eager=True,
-        callback=open_it,
+        callback=_keep("recording", opened),
         help="Read this recording (bt-tui record) instead of a job.",
     )
     return cast("Command", option(checked))

@@ -23,7 +23,6 @@ from tui.text.sanitize import sanitize, sanitize_lines
 DELETE = "\x7f"
 """The only control character that ASCII JSON does not escape."""
 
-CLEAR_SCREEN = "\x1b[H\x1b[2J"
 SGR_OF_TONE = {
     "running": "32",
     "starting": "36",
@@ -70,15 +69,12 @@ class Output:
         self._stdout = stdout if stdout is not None else sys.stdout
         self._name = name
         self._stderr = stderr if stderr is not None else sys.stderr
-        self._environ = os.environ if environ is None else environ
+        self._environ = environ = os.environ if environ is None else environ
         self.is_terminal = self._stdout.isatty()
-        self.has_color = self.is_terminal and self._wants_color()
+        self.has_color = self.is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         self._is_verbatim = verbatim and not self.is_terminal
         self._json_shape: Callable[[Any], Any] | None = None
         self._json_by_line = False
-
-    def _wants_color(self) -> bool:
-        return not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
 
     @property
     def width_cells(self) -> int | None:
@@ -111,7 +107,7 @@ class Output:
 
     def clear_screen(self) -> None:
         if self.is_terminal:
-            self._write(CLEAR_SCREEN)
+            self._write("\x1b[H\x1b[2J")
 
     def _sanitized(self, text: str) -> str:
         if text.replace("\n", "").isprintable():
@@ -135,6 +131,21 @@ class Output:
         changed._json_shape = shape or self._json_shape
         changed._json_by_line = by_line or self._json_by_line
         return changed
+
+    def answer(
+        self, output_format: str, document: Any | Callable[[], Any], text: str | Callable[[], str]
+    ) -> None:
+        """Write a command's answer in the format: the document as JSON or ndjson, else the text.
+
+        What takes long to make is passed as a function.
+        """
+        is_json = output_format in ("json", "ndjson")
+        chosen = document if is_json else text
+        answer = chosen() if callable(chosen) else chosen
+        if is_json:
+            self.with_json(by_line=output_format == "ndjson").json(answer)
+        else:
+            self.data(answer)
 
     def json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""

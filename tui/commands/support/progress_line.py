@@ -6,54 +6,41 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TextIO
 
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.output import Output
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import bytes_iec, counted, duration, percent
+from tui.text.units import bytes_iec, counted, duration, percent, share_bar
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.transfers import DownloadPlan, DownloadProgress, DownloadReport, Existing
 
 REDRAW_S = 0.1
-BAR_CELLS = 24
-MIN_BAR_CELLS = 4
-FULL, EMPTY = "█", "░"
-TO_LINE_START, CLEAR_LINE = "\r", "\x1b[K"
+BAR_CELLS, MIN_BAR_CELLS = 24, 4
+CLEAR_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
     """A line that redraws itself at most ten times a second until the block ends; needs a terminal."""
 
-    def __init__(self, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
-        self._monotonic = monotonic
         self.is_terminal = self._stream.isatty()
         self._label = ""
         self._drawn_at_s = float("-inf")
-        self._is_visible_line = False
 
-    def show(self, label: str, done_bytes: int, total_bytes: int, note: str = "") -> None:
+    def show(self, label: str, done_bytes: int = 0, total_bytes: int = 0, note: str = "") -> None:
         """Draw the line; with the same label and no note, at most ten times a second."""
-        now_s = self._monotonic()
+        now_s = time.monotonic()
         is_news = label != self._label or note or done_bytes >= total_bytes
         if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < REDRAW_S):
             return
-        self._label, self._drawn_at_s, self._is_visible_line = label, now_s, True
-        columns = shutil.get_terminal_size().columns
-        text = sanitize(progress_text(label, done_bytes, total_bytes, note))
-        # Shorten the bar before the text.
-        surplus = max(0, cell_width(text) - (columns - 1))
-        if surplus:
-            cells = max(MIN_BAR_CELLS, BAR_CELLS - surplus)
-            text = clip(
-                sanitize(progress_text(label, done_bytes, total_bytes, note, bar_cells=cells)), columns - 1
-            )
-        self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}{text}")
-        self._stream.flush()
+        self._label, self._drawn_at_s = label, now_s
+        cells = shutil.get_terminal_size().columns - 1
+        text = progress_text(sanitize(label), done_bytes, total_bytes, sanitize(note), cells)
+        self._write(f"{CLEAR_LINE}{clip(text, cells)}")
 
     def __enter__(self) -> Self:
         return self
@@ -62,27 +49,30 @@ class ProgressLine:
         self.clear()
 
     def clear(self) -> None:
-        if self._is_visible_line:
-            self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}")
-            self._stream.flush()
-            self._is_visible_line = False
+        if self._label:
+            self._write(CLEAR_LINE)
+            self._label = ""
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
 
-def progress_text(
-    label: str, done_bytes: int, total_bytes: int, note: str = "", *, bar_cells: int = BAR_CELLS
-) -> str:
-    """Return ``uploading  ██████░░░░░░  50%  1.00 MiB of 2.00 MiB``, or the label without a total."""
+def progress_text(label: str, done_bytes: int, total_bytes: int, note: str, cells: int) -> str:
+    """Return ``uploading  ██████······  50%  1.00 MiB of 2.00 MiB``, or the label without a total."""
+    note = f"  {note}" if note else ""
     if not total_bytes:
-        return f"{label} …" + (f"  {note}" if note else "")
+        return f"{label} …{note}"
     fraction = min(1.0, done_bytes / total_bytes)
-    full = int(fraction * bar_cells)
-    bar = FULL * full + EMPTY * (bar_cells - full)
-    amount = f"{bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}"
-    return f"{label}  {bar}  {percent(fraction)}  {amount}" + (f"  {note}" if note else "")
+    amount = f"{percent(fraction)}  {bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}{note}"
+    room = cells - cell_width(f"{label}    {amount}")
+    return f"{label}  {share_bar(fraction, max(MIN_BAR_CELLS, min(BAR_CELLS, room)))}  {amount}"
 
 
-MAX_REMARKS = 10
-"""Maximum number of waits reported when there is no bar; a bad connection has hundreds."""
+def lines_note(part: float | None, line_count: int) -> str:
+    """Return ``40%, 1,200 lines`` for a log of which that part is read."""
+    read = "" if part is None else f"{percent(part)}, "
+    return f"{read}{counted(line_count, 'line')}"
 
 
 async def run_plan(
@@ -92,12 +82,12 @@ async def run_plan(
     notes: list[str] = []
 
     def show(progress: DownloadProgress) -> None:
-        line.show(
-            progress_label(progress), progress.done_bytes, progress.total_bytes, progress_note(progress)
-        )
+        count = len(progress.files)
+        label = "downloading" if count == 1 else f"{progress.files_done}/{counted(count, 'file')}"
+        line.show(label, progress.done_bytes, progress.total_bytes, progress_note(progress))
         if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
             notes.append(progress.note)
-            if len(notes) <= MAX_REMARKS:
+            if len(notes) <= 10:  # a bad connection has hundreds
                 output.remark(progress.note)
 
     try:
@@ -106,11 +96,6 @@ async def run_plan(
     except asyncio.CancelledError:
         output.remark("run the same command again to resume")
         raise
-
-
-def progress_label(progress: DownloadProgress) -> str:
-    count = len(progress.files)
-    return "downloading" if count == 1 else f"{progress.files_done}/{counted(count, 'file')}"
 
 
 def progress_note(progress: DownloadProgress) -> str:

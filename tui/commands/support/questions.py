@@ -12,19 +12,16 @@ from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
 
+import click
+
 from tui.forms.question import Answer, Option, Question, line_problem, pairs_of, possible_values, with_line
 from tui.text.sanitize import sanitize
 
 T = TypeVar("T")
 
-MARK_HELP = "(space to mark)"
-FILTER_HELP = "(type to filter)"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_LIST = 15
 """Number of choices from which typing filters the list, so that j and k no longer move the cursor."""
-
-NO_HELP = " "
-"""A blank replaces questionary's own help on the arrow keys."""
 
 
 class FormMove(Enum):
@@ -80,11 +77,14 @@ async def ask_text(question: str, default: str) -> str:
 
 
 async def ask_secret(question: str) -> str:
+    """Ask for a text that is not shown. Raises click.Abort if there is no answer."""
     import questionary
 
     field = questionary.password(sanitize(question), validate=_checked(lambda _text: ""), output=_stderr())
     answer = await _run(field, str)
-    return "" if isinstance(answer, FormMove) else answer.strip()
+    if isinstance(answer, FormMove) or not answer.strip():
+        raise click.Abort
+    return answer.strip()
 
 
 async def _ask_pairs(title: str, question: Question, say: Say) -> Answer | FormMove:
@@ -122,7 +122,7 @@ def _select(title: str, question: Question) -> Any:
         title,
         choices=choices,
         default=next((choice for option, choice in possible if option.value == question.proposal), None),
-        instruction=FILTER_HELP if is_long else NO_HELP,
+        instruction="(type to filter)" if is_long else " ",  # in place of questionary's help on keys
         use_search_filter=is_long,
         use_jk_keys=not is_long,
         output=_stderr(),
@@ -139,7 +139,7 @@ def _checkbox(title: str, question: Question, marked: Answer | FormMove) -> Any:
             _choice(option, index, checked=option.value in names)
             for index, option in enumerate(question.options)
         ],
-        instruction=MARK_HELP,
+        instruction="(space to mark)",
         output=_stderr(),
     )
 

@@ -11,11 +11,11 @@ from api_client.client import TrainingClient
 from api_client.models import Checkpoint, TrainingJob
 from tui.commands.support.options import Command
 from tui.commands.support.output import Output
-from tui.commands.support.progress_line import ProgressLine
+from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import run_settings
 from tui.readers.run import Evidence, LoadedRun, evidence_of, read_run
 from tui.text.times import LogTimes, moment_of, span_of
-from tui.text.units import counted, percent
+from tui.text.units import counted
 
 EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 """Digits of an epoch time of this century → its units per second."""
@@ -60,7 +60,7 @@ def resolve_since(typed: str | None, now: datetime, option: str = "--since") -> 
         moment = parse_since(typed, now)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint=option) from None
-    if moment > now:
+    if moment > now and option != "--end":
         raise click.BadParameter(f"{typed!r} is in the future", param_hint=option)
     return moment
 
@@ -107,10 +107,5 @@ async def read_evidence(
 
 def _shown_on(line: ProgressLine, job: TrainingJob, place: str = "") -> Callable[[float | None, int], None]:
     label = f"{place}reading the log of {job.id}"
-    line.show(label, 0, 0)
-
-    def on_part(part: float | None, lines: int) -> None:
-        note = "" if part is None else f"{percent(part)}, "
-        line.show(label, 0, 0, f"{note}{counted(lines, 'line')}")
-
-    return on_part
+    line.show(label)
+    return lambda part, lines: line.show(label, note=lines_note(part, lines))

@@ -18,7 +18,7 @@ from api_client.events import RequestEvent
 from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
 from api_client.remotes.resolution import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.local_emulator import LOCAL_REMOTE, local_remote, running_local_remote
 from tui.commands.support.options import CommandSettings, remote_option
 from tui.commands.support.output import Output
@@ -41,14 +41,11 @@ def remote_by_name(name: str | None, output: Output) -> Remote:
     """Return the remote called `name` (None: the default); ``local`` is the emulator on this machine.
 
     A section of ~/.trussrc with that name takes precedence. Raises RemoteNotConfigured,
-    ConfigurationError, CommandFailed.
+    ConfigurationError, ApiClientError.
     """
     if name == LOCAL_REMOTE and name not in read_sections(trussrc_path(os.environ)):
         return local_remote(output)
     return resolve_remote(name, environ=os.environ)
-
-
-EMULATOR_SOURCE = "emulator"
 
 
 def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListing:
@@ -60,20 +57,17 @@ def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListi
         return listing
     is_wanted = wanted == LOCAL_REMOTE
     others = [replace(entry, is_selected=entry.is_selected and not is_wanted) for entry in listing.remotes]
-    own = ListedRemote(LOCAL_REMOTE, EMULATOR_SOURCE, is_wanted, running_local_remote(), None)
+    own = ListedRemote(LOCAL_REMOTE, "emulator", is_wanted, running_local_remote(), None)
     return replace(listing, remotes=(*others, own), problem=None if is_wanted else listing.problem)
 
 
 def started_local_remote() -> Remote:
     """Return the emulator on this machine, starting it silently if needed.
 
-    Blocks while the emulator starts. Raises CommandFailed.
+    Blocks while the emulator starts. Raises ApiClientError.
     """
     return local_remote(Output(stdout=io.StringIO(), stderr=io.StringIO()))
 
-
-OTHER_VARIABLES = frozenset({"BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S"})
-"""Environment variables of this program that are not settings."""
 
 CREDENTIALS = (
     "BASETEN_API_KEY",
@@ -87,17 +81,15 @@ CREDENTIALS = (
 def settings_if_any() -> Loaded | None:
     """Return the settings in effect; None, without loading, if none are set.
 
-    Raises CommandFailed with every problem and its line.
+    Raises ConfigurationError with every problem and its line.
     """
-    named = any(name.startswith("BT_TUI_") and name not in OTHER_VARIABLES for name in os.environ)
+    others = ("BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S")  # no settings
+    named = any(name.startswith("BT_TUI_") and name not in others for name in os.environ)
     if not named and not config_path(os.environ).exists():
         return None
-    from tui.settings.loading import ConfigurationBroken, load  # slow, and most commands have no settings
+    from tui.settings.loading import load  # slow, and most commands have no settings
 
-    try:
-        return load(os.environ)
-    except ConfigurationBroken as broken:
-        raise CommandFailed(str(broken), ExitCode.USAGE) from None
+    return load(os.environ)
 
 
 def configuration_if_any() -> Configuration | None:
@@ -123,7 +115,7 @@ def dashboard_settings(settings: CommandSettings) -> Loaded:
 def read_only_by(flag: bool) -> str:
     """Return what makes the session read-only (flag, variable, or file and line); empty if nothing.
 
-    Raises CommandFailed for invalid settings: they might forbid changes.
+    Raises ConfigurationError for invalid settings: they might forbid changes.
     """
     if flag:
         return "flag --readonly"
@@ -134,7 +126,7 @@ def read_only_by(flag: bool) -> str:
 def remote_name(flag: str | None) -> str | None:
     """Return the remote named by ``--remote``, ``BT_TUI_REMOTE`` or the file; None if there is none.
 
-    Credentials in the environment take precedence over the file. Raises CommandFailed for invalid
+    Credentials in the environment take precedence over the file. Raises ConfigurationError for invalid
     settings, even if they do not name a remote.
     """
     configuration = configuration_if_any()

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from api_client.client import TrainingClient
 from api_client.models import ApiModel, TrainingJob
-from tui.analysis.export import csv_text
+from tui.analysis.export import csv_text, records
 from tui.analysis.status import upload_text
-from tui.commands.support.options import CSV, JSON, recorded_job_id
+from tui.commands.support.options import CSV, recorded_job_id
 from tui.commands.support.output import Output
 from tui.tables.column import Column, Span, exported
 from tui.tables.jobs import age_of, status_cell
@@ -20,11 +20,9 @@ from tui.text.times import local_time
 from tui.text.units import UNKNOWN, hardware
 
 Row = TypeVar("Row")
-Model = TypeVar("Model", bound=ApiModel)
 
 
 COLUMN_GAP = "  "
-MIN_SHRUNK_CELLS = 8
 
 Paint = Callable[[str, str | None], str]
 
@@ -38,7 +36,12 @@ class Cell:
 
 
 def print_facts(output: Output, facts: Sequence[tuple[str, Cell]]) -> None:
-    output.data(render_facts(facts, paint=output.paint))
+    output.data(facts_of(facts, output))
+
+
+def facts_of(facts: Sequence[tuple[str, Cell]], output: Output) -> str:
+    """Return the facts that have a text, one below the other."""
+    return render_facts([fact for fact in facts if fact[1].text], paint=output.paint)
 
 
 def render_table(
@@ -76,11 +79,7 @@ def _fit(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int
     fitted = list(widths)
     surplus = sum(fitted) + len(COLUMN_GAP) * (len(fitted) - 1) - width_cells
     while surplus > 0:
-        candidates = [
-            index
-            for index, column in enumerate(columns)
-            if column.shrinks and fitted[index] > MIN_SHRUNK_CELLS
-        ]
+        candidates = [index for index, column in enumerate(columns) if column.shrinks and fitted[index] > 8]
         if not candidates:
             break
         fitted[max(candidates, key=fitted.__getitem__)] -= 1
@@ -98,9 +97,9 @@ def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequenc
     return COLUMN_GAP.join(pieces).rstrip()
 
 
-def print_rows(output: Output, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
-    if rows:
-        output.data(table_of(columns, rows, output))
+def rows_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+    """Return the table as text; without any row nothing, not even the header."""
+    return table_of(columns, rows, output) if rows else ""
 
 
 def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
@@ -110,36 +109,36 @@ def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output
 def print_list(
     output: Output,
     output_format: str,
-    found: Sequence[Model],
-    columns: Sequence[Column[Model]],
-    fields: Sequence[Column[Model]],
-    none: str,
+    rows: Sequence[Row],
+    columns: Sequence[Column[Row]],
+    fields: Sequence[Column[Row]],
+    none: str = "",
 ) -> None:
-    """Print answers as JSON, as CSV of ``fields``, or as a table; without any, also the remark ``none``."""
-    if output_format == JSON:
-        output.json(found)
-    elif output_format == CSV:
-        output.data(csv_text([exported("", fields, found)]))
-    else:
-        if not found:
-            output.remark(none)
-        output.data(table_of(columns, found, output))
+    """Print rows as a table, or the values of ``fields`` as CSV or JSON; models are their own JSON.
+
+    Without any row, also print the remark ``none``.
+    """
+    if not rows and none:
+        output.remark(none)
+    if output_format == CSV:
+        output.data(csv_text([exported("", fields, rows)]))
+        return
+    is_own_json = all(isinstance(row, ApiModel) for row in rows)
+    document = rows if is_own_json else records(exported("", fields, rows))
+    output.answer(output_format, document, lambda: table_of(columns, rows, output))
 
 
 def print_job(
     client: TrainingClient, output: Output, job: TrainingJob, output_format: str, document: object = None
 ) -> None:
     """Print the known facts of a job, or as JSON the ``document``, by default the job itself."""
-    if output_format == JSON:
-        output.json(document or job)
-    else:
-        link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
-        print_facts(output, _job_facts(job, link, client.clock.now()))
+    link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
+    output.answer(output_format, document or job, facts_of(_job_facts(job, link, client.clock.now()), output))
 
 
 def _job_facts(job: TrainingJob, link: str, now: datetime) -> list[tuple[str, Cell]]:
     project = job.training_project
-    facts = [
+    return [
         ("status", Cell(*status_cell(job.current_status)[0])),
         ("name", Cell(job.name or UNKNOWN, "strong")),
         ("id", Cell(job.id)),
@@ -147,14 +146,13 @@ def _job_facts(job: TrainingJob, link: str, now: datetime) -> list[tuple[str, Ce
         ("instance", Cell(_instance(job))),
         ("created", Cell(f"{local_time(job.created_at) or UNKNOWN}, {age_of(job.created_at, now)} ago")),
         ("updated", Cell(local_time(job.updated_at) or UNKNOWN)),
-        ("priority", Cell(str(job.priority)) if job.priority is not None else None),
-        ("capacity", Cell(job.availability_model.lower()) if job.availability_model else None),
-        ("started by", Cell(job.user.email) if job.user and job.user.email else None),
-        ("checkpoint upload", Cell(upload) if (upload := upload_text(job.checkpoint_sync_status)) else None),
-        ("message", Cell(job.error_message, "caution") if job.error_message else None),
-        ("link", Cell(link) if link else None),
+        ("priority", Cell("" if job.priority is None else str(job.priority))),
+        ("capacity", Cell((job.availability_model or "").lower())),
+        ("started by", Cell((job.user.email if job.user else "") or "")),
+        ("checkpoint upload", Cell(upload_text(job.checkpoint_sync_status))),
+        ("message", Cell(job.error_message or "", "caution")),
+        ("link", Cell(link)),
     ]
-    return [(name, cell) for name, cell in facts if cell is not None]
 
 
 def _instance(job: TrainingJob) -> str:

@@ -35,13 +35,10 @@ def confirm(question: str, *, assume_yes: bool) -> None:
 
 
 def need_terminal() -> None:
-    streams = (("input", sys.stdin), ("output", sys.stdout))
-    elsewhere = [name for name, stream in streams if not stream.isatty()]
-    if elsewhere:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandFailed(
-            f"the dashboard needs a terminal, but standard {' and '.join(elsewhere)} "
-            f"{'are' if len(elsewhere) > 1 else 'is'} redirected; bt-tui projects, jobs, job and logs work "
-            f"without one",
+            "the dashboard needs a terminal, but standard input or output is redirected; bt-tui projects, "
+            "jobs, job and logs work without one",
             ExitCode.USAGE,
         )
 
@@ -56,10 +53,6 @@ def piped_text(most_characters: int) -> str:
     return text
 
 
-OPENING = "bt-tui: opening …"
-CLEAR_LINE = "\r\x1b[K"
-
-
 @contextmanager
 def opening_notice() -> Iterator[None]:
     """Show an opening message while the dashboard's modules load, which takes a moment.
@@ -67,10 +60,8 @@ def opening_notice() -> Iterator[None]:
     Raises CommandFailed if there is no terminal.
     """
     need_terminal()
-    sys.stdout.write(OPENING)
-    sys.stdout.flush()
-    try:
+    from tui.commands.support.progress_line import ProgressLine  # asyncio is slow to import
+
+    with ProgressLine(sys.stdout) as line:
+        line.show("bt-tui: opening")
         yield
-    finally:
-        sys.stdout.write(CLEAR_LINE)
-        sys.stdout.flush()

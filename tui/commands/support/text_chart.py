@@ -6,7 +6,6 @@ import math
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
-from itertools import groupby
 
 from tui.analysis.series import Series, extent, reduce_columns
 from tui.commands.support.output import Output
@@ -14,17 +13,14 @@ from tui.text.labels import labeled, number_formats
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import number
 
-PIPED_CELLS = 100
-LEAST_CELLS = 30
 HEIGHT_LINES = 16
 DOTS_PER_CELL = 2
 """Dots per cell of a braille character; no chart shows more columns than that."""
-LABEL_CELLS = 24
 TICKS = 5
+NAME_CELLS = 24
 COLORS = (12, 11, 10, 13, 14, 9, 6, 3)
 """Terminal color numbers of the lines, in order."""
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-NO_DATA = "  (no data)"
 
 AxisLabel = Callable[[float], str]
 
@@ -44,13 +40,14 @@ def draw_chart(
     Every column shows the minimum and maximum of its samples, so that no spike is lost; gaps and non-
     finite values are left out.
     """
-    shown = [curve for curve in series if any(map(math.isfinite, curve.values))]
+    finite = [_finite(curve) for curve in series]
+    shown = [curve for curve in finite if extent([curve])]
     output.data(output.paint(sanitize(title), "strong") + "\n")
     if not shown:
-        output.data(NO_DATA + "\n")
+        output.data("  (no data)\n")
         return
-    width = output.width_cells or shutil.get_terminal_size((PIPED_CELLS, HEIGHT_LINES)).columns
-    width = max(LEAST_CELLS, width)
+    width = output.width_cells or shutil.get_terminal_size((100, HEIGHT_LINES)).columns
+    width = max(30, width)
     letters = not output.has_color and len(shown) > 1
     for line in _legend(output, shown, letters, width):
         output.data(line + "\n")
@@ -67,20 +64,16 @@ def plain(text: str) -> str:
 
 
 def _legend(output: Output, series: Sequence[Series], letters: bool, width: int) -> list[str]:
-    if len(series) == 1:
-        return []
-    lines, used = [""], 0
-    for index, curve in enumerate(series):
+    """Return the names of several curves, each beside its sign, in columns."""
+    entries = []
+    for index, curve in enumerate(series if len(series) > 1 else ()):
         sign = LETTERS[index % len(LETTERS)] if letters else "━"
-        name = clip(sanitize(curve.name), LABEL_CELLS)
-        cells = cell_width(name) + 4
-        if used and used + cells > width:
-            lines.append("")
-            used = 0
         shown = f"\x1b[38;5;{COLORS[index % len(COLORS)]}m{sign}\x1b[0m" if output.has_color else sign
-        lines[-1] += f"{shown} {name}  "
-        used += cells
-    return [line.rstrip() for line in lines]
+        name = clip(sanitize(curve.name), NAME_CELLS)
+        entries.append(f"{shown} {name}" + " " * (NAME_CELLS - cell_width(name)))
+    in_a_line = max(1, width // (NAME_CELLS + 4))
+    lines = (entries[start : start + in_a_line] for start in range(0, len(entries), in_a_line))
+    return ["  ".join(line).rstrip() for line in lines]
 
 
 def _drawn(
@@ -96,7 +89,7 @@ def _drawn(
     start, end = min(curve.times[0] for curve in series), max(curve.times[-1] for curve in series)
     if end <= start:
         start, end = start - 1, end + 1
-    low, high = _value_ends([_finite(curve) for curve in series], *ends)
+    low, high = _value_ends(series, *ends)
     figure = plotext.figure
     figure.clear()
     figure.theme("simple")
@@ -107,7 +100,8 @@ def _drawn(
             LETTERS[index % len(LETTERS)] if letters else "braille",
             pixel=plotext.pixel(foreground=COLORS[index % len(COLORS)]),
         )
-        for xs, ys in _lines(curve, start, end, width * DOTS_PER_CELL):
+        for points in _lines(curve, start, end, width * DOTS_PER_CELL):
+            xs, ys = zip(*points, strict=True)
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
     across = [start + (end - start) * index / (TICKS - 1) for index in range(TICKS)]
     up = [low + (high - low) * index / (TICKS - 1) for index in range(TICKS)]
@@ -129,32 +123,23 @@ def _value_ends(series: Sequence[Series], y_min: float | None, y_max: float | No
 
 
 def _finite(series: Series) -> Series:
-    points = [(x, y) for x, y in zip(series.times, series.values, strict=True) if math.isfinite(y)]
-    return Series(series.name, tuple(x for x, _ in points), tuple(y for _, y in points))
+    """Return the curve with gaps in place of infinite values."""
+    values = tuple(value if math.isfinite(value) else math.nan for value in series.values)
+    return Series(series.name, series.times, values)
 
 
-def _lines(series: Series, start: float, end: float, columns: int) -> list[tuple[list[float], list[float]]]:
-    """Return the runs of finite values, each as its xs and ys."""
-    groups = groupby(_reduced(series, start, end, columns), key=lambda point: math.isfinite(point[1]))
-    runs = [list(points) for is_finite, points in groups if is_finite]
-    return [([x for x, _ in points], [y for _, y in points]) for points in runs]
-
-
-def _reduced(series: Series, start: float, end: float, columns: int) -> list[tuple[float, float]]:
-    if len(series) <= columns:
-        return list(zip(series.times, series.values, strict=True))
+def _lines(series: Series, start: float, end: float, columns: int) -> list[list[tuple[float, float]]]:
+    """Return the points between gaps: the lowest and the highest of each column."""
     width = (end - start) / columns
-    gaps = {
-        int((x - start) / width) for x, y in zip(series.times, series.values, strict=True) if math.isnan(y)
-    }
-    points: list[tuple[float, float]] = []
+    samples = zip(series.times, series.values, strict=True)
+    gaps = {int((time - start) / width) for time, value in samples if math.isnan(value)}
+    lines: list[list[tuple[float, float]]] = [[]]
     for column, between in enumerate(reduce_columns(series, start, end, columns)):
-        x = start + (column + 0.5) * width
-        if between is None and column in gaps:
-            points.append((x, math.nan))
-        elif between is not None:
-            points += [(x, between[0]), (x, between[1])] if between[0] != between[1] else [(x, between[0])]
-    return points
+        if between is not None:
+            lines[-1] += [(start + (column + 0.5) * width, value) for value in dict.fromkeys(between)]
+        elif column in gaps:
+            lines.append([])
+    return list(filter(None, lines))
 
 
 def clock_label(span_s: float, timezone: tzinfo | None = None) -> AxisLabel:

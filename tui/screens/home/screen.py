@@ -245,7 +245,7 @@ class HomeScreen(AppScreen):
                 starred = frozenset(self.bookmarks)
                 jobs = [replace(row, bookmarked=True) if row.id in starred else row for row in jobs]
             if self.stopping:
-                jobs = [replace(row, stopping=True) if row.id in self.stopping else row for row in jobs]
+                jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
             kept = filtered(jobs, project_id=project_id, query=self._query)
             rows = tuple(sorted_rows(self._columns, kept, self.sort))
             if self.marked:

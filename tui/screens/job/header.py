@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
 from typing import Literal
@@ -69,7 +70,7 @@ class RunHeader(Vertical):
 
     snapshot: var[RunSnapshot | None] = var(None)
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[frozenset[str]] = var(frozenset[str]())
+    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="identity", separator=IDENTITY_SEPARATOR, priority_count=IDENTITY_PRIORITY_COUNT)
@@ -92,7 +93,7 @@ class RunHeader(Vertical):
 
     def _show(self, snapshot: RunSnapshot) -> None:
         self.query_one("#identity", StatusLine).set_facts(
-            identity(snapshot, self.content_size.width, stopping=snapshot.job.id in self.stopping)
+            identity(snapshot, self.content_size.width, stopping=self.stopping.get(snapshot.job.id, ""))
         )
         self.query_one("#progress", StatusLine).set_facts(progress(snapshot))
         self.query_one("#health", StatusLine).set_facts(
@@ -100,7 +101,7 @@ class RunHeader(Vertical):
         )
 
 
-def identity(run: RunSnapshot, width: int, *, stopping: bool = False) -> list[Fact]:
+def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -109,7 +110,7 @@ def identity(run: RunSnapshot, width: int, *, stopping: bool = False) -> list[Fa
         [(hardware(job), "plain")],
     ]
     if stopping and not job.is_finished:
-        facts.insert(2, [("■ stops after next checkpoint", "caution")])
+        facts.insert(2, [(f"■ {stopping}", "caution")])
     if not job.is_finished:
         facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
     room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)

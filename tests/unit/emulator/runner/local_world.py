@@ -13,10 +13,9 @@ import psutil
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.runner import LocalBackend
+from api_client.emulator.runner.backend import LocalBackend
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.jobs import StoredProject
-from api_client.emulator.store.stores import Stores
+from api_client.emulator.store.stores import StoredProject, Stores
 from api_client.models import LogRecord, ProjectSummary, TrainingJob
 
 PROJECT = ProjectSummary(id="proj1", name="digits")
@@ -43,7 +42,7 @@ class LocalWorld:
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
         self.database = Database(folder / "emulator.db")
-        self.stores = Stores.open(self.database, folder)
+        self.stores = Stores(self.database, folder)
         self.now = CLOCK.now()
         self.team, elsewhere = (self.stores.teams.ensure(name, self.now) for name in ("ours", "theirs"))
         for project, team in ((PROJECT, self.team), (OTHER, self.team), (FOREIGN, elsewhere)):

@@ -9,7 +9,7 @@ from secrets import token_hex
 import pytest
 from local_world import PROJECT, LocalWorld, job_spec, local_world
 
-from api_client.emulator.world import demo_job_spec
+from api_client.emulator.demo_job import demo_job_spec
 from api_client.models import JobStatus
 
 
@@ -69,7 +69,7 @@ async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:
 @pytest.mark.proves("docs/emulator.md", "Several nodes")
 async def test_two_ranks_train_together(world: LocalWorld) -> None:
     job_id = token_hex(4)  # it decides on which port the nodes meet
-    job = await world.run(job_id, demo_job_spec(steps=20, pace_s=0))
+    job = await world.run(job_id, demo_job_spec(STEPS="20", PACE_S="0"))
     assert job.current_status == JobStatus.COMPLETED, world.messages(job_id)
     leader, other = (world.messages(job_id, f"node-{rank}") for rank in (0, 1))
     losses = [ast.literal_eval(line) for line in leader if line.startswith("{'loss'")]

@@ -18,7 +18,7 @@ from local_world import LocalWorld, job_spec
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.runner.lines import (
+from api_client.emulator.runner.processes import (
     LINES_A_TRANSACTION,
     MAXIMUM_LINE_BYTES,
     JobLog,
@@ -26,7 +26,7 @@ from api_client.emulator.runner.lines import (
     detect_level,
 )
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_streams import JobLogStore, StoredLine
+from api_client.emulator.store.job_streams import JobLogStore, LogRow
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
@@ -110,7 +110,7 @@ class FaultyDisk(JobLogStore):
 
     transactions = 0
 
-    def append(self, lines: Iterable[StoredLine]) -> None:
+    def append(self, lines: Iterable[LogRow]) -> None:
         self.transactions += 1
         if self.transactions == 2:
             raise sqlite3.OperationalError("database or disk is full")

@@ -14,43 +14,29 @@ from api_client.models import JobStatus
 ENABLED = {"checkpointing_config": {"enabled": True}}
 
 
-def on_gpus(spec: dict[str, Any], count: int, *, model: str = "dedicated") -> dict[str, Any]:
-    accelerator = {"accelerator": "L4", "count": count}  # the organization has eight
-    return {**spec, "compute": {"accelerator": accelerator, "availability_model": model}}
-
-
 @pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
-async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(world: LocalWorld) -> None:
-    await world.create("running", on_gpus(job_spec("sleep 1000"), 8))
-    first = await world.create("first", on_gpus(job_spec("sleep 1000"), 8))
-    second = await world.create("second", on_gpus(job_spec("sleep 1000"), 8))
-    assert first.current_status == second.current_status == JobStatus.PENDING
-    spot = await world.run("spot", on_gpus(job_spec("echo spot"), 8, model="spot"))
-    cpu = await world.run("cpu", job_spec("echo cpu"))
-    assert spot.current_status == cpu.current_status == JobStatus.COMPLETED
-    await world.backend.update("second", {"priority": 1})
-    await world.backend.stop("running")
-    await world.until(lambda: world.backend.job("second").current_status == JobStatus.RUNNING)
-    assert world.backend.job("first").current_status == JobStatus.PENDING
-    await world.backend.update("first", {"availability_model": "spot"})
-    await world.until(lambda: world.backend.job("first").current_status == JobStatus.RUNNING)
-    too_large = await world.run("large", on_gpus(job_spec("true"), 9))
-    assert too_large.current_status == JobStatus.DEPLOY_FAILED
-    assert "9 × L4" in (too_large.error_message or "")
-
-
-@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
-async def test_a_job_that_waits_for_gpus_takes_no_node(tmp_path: Path) -> None:
+async def test_waiting_jobs_start_by_priority_and_none_overtakes(tmp_path: Path) -> None:
     async with local_world(tmp_path, max_running_nodes=2) as world:
-        for job_id in ("running", "waiting"):
-            await world.create(job_id, on_gpus(job_spec("sleep 1000"), 8))
-        assert world.backend.job("waiting").current_status == JobStatus.PENDING
-        assert (await world.create("cpu", job_spec("true"))).current_status != JobStatus.PENDING
+        await world.create("running", job_spec("sleep 1000"))
+        large = await world.create("large", job_spec("sleep 1000", nodes=2))
+        for job_id in ("small", "urgent"):
+            await world.create(job_id, job_spec("sleep 1000"))
+            assert world.backend.job(job_id).current_status == JobStatus.PENDING
+        assert large.current_status == JobStatus.PENDING
+        await world.backend.update("urgent", {"priority": 1})
+        await world.until(lambda: world.backend.job("urgent").current_status == JobStatus.RUNNING)
+        await world.backend.stop("running")
+        assert world.backend.job("small").current_status == JobStatus.PENDING
+        await world.backend.stop("large")
+        await world.until(lambda: world.backend.job("small").current_status == JobStatus.RUNNING)
+        too_large = await world.run("too-large", job_spec("true", nodes=3))
+        assert too_large.current_status == JobStatus.DEPLOY_FAILED
+        assert "node_count is 3" in (too_large.error_message or "")
 
 
 async def test_a_preempted_job_may_save_and_says_what_happened(world: LocalWorld) -> None:
     command = 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
-    await world.create("job1", on_gpus(job_spec(command), 1, model="spot"))
+    await world.create("job1", job_spec(command))
     await world.said("job1", "ready")
     job = await world.backend.preempt("job1")
     assert job.current_status == JobStatus.PREEMPTED

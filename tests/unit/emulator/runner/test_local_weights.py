@@ -45,13 +45,15 @@ async def stored(
         monkeypatch.setenv(name, value)
     endpoints = dict.fromkeys(("AWS_ENDPOINT_URL", "STORAGE_EMULATOR_HOST"), store.objects_url)
     async with local_world(tmp_path / "data", environ={**os.environ, **endpoints}) as world:
+        world.set_secret("bucket-key", SECRET)
         yield world
 
 
 def with_weights(source: str, command: str = "true", nodes: int = 1, **more: Any) -> dict[str, Any]:
     """A payload that lists its weights and runs the command beside them."""
     listing = f'cd "$BT_EMULATOR_ROOT{MOUNT}" && find . -type f | sort; {command}'
-    weights = {"source": source, "mount_location": MOUNT, **more}
+    auth = {} if source.startswith(("file", "hf", "azure")) else {"auth_secret_name": "bucket-key"}
+    weights = {"source": source, "mount_location": MOUNT, **auth, **more}
     return {**job_spec(listing, nodes=nodes), "weights": [weights]}
 
 
@@ -120,17 +122,17 @@ def test_weights_patterns_match_like_the_platform(patterns: list[str], matching:
 async def test_files_that_a_pattern_leaves_out_are_named(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"data/a.bin": b"A", "data/sub/b.bin": b"B", "data/sub/c.txt": b"C"}
     assert await fetched(stored, "job1", "s3://my-bucket/data", allow_patterns=["*.bin"]) == ["./a.bin"]
-    warnings = [line for line in remarks(stored, "job1") if line.startswith("[emulator] WARNING")]
-    assert len(warnings) == 2
-    assert "without auth they can't be fetched on Baseten" in warnings[0]
-    assert "leave out 1 file in subfolders, such as sub/b.bin; use **/ to include" in warnings[1]
+    (warning,) = (line for line in remarks(stored, "job1") if line.startswith("[emulator] WARNING"))
+    assert "leave out 1 file in subfolders, such as sub/b.bin; use **/ to include" in warning
     source = ("s3://my-bucket/data", "true")
     assert len(await fetched(stored, "job2", *source, allow_patterns=["**/*.bin"])) == 2
     assert not any("leave out" in line for line in remarks(stored, "job2"))
 
 
 @pytest.mark.proves("docs/emulator.md", "Weights")
-async def test_objects_are_fetched_anonymously_and_once(stored: LocalWorld, store: FakeObjectStore) -> None:
+async def test_objects_are_fetched_once_with_the_jobs_own_key(
+    stored: LocalWorld, store: FakeObjectStore
+) -> None:
     store.bucket = {"data/a.bin": b"A" * 1000, "data/sub/b.bin": b"B", "data/sub/": b""}
     store.bucket |= {"database/c.bin": b"C", "data/d.txt": b"D"}
     source = ("s3://my-bucket/data", "cut -c 1-3 a.bin")
@@ -138,7 +140,9 @@ async def test_objects_are_fetched_anonymously_and_once(stored: LocalWorld, stor
         found = await fetched(stored, job_id, *source, ignore_patterns=["*.txt"])
         assert found == ["./a.bin", "./sub/b.bin", "AAA"]
     assert sorted(store.downloads()) == ["data/a.bin", "data/sub/b.bin"]
-    assert {each.headers.get("authorization", "") for each in store.taken} == {""}
+    assert all("AKIATEST" in request.headers.get("authorization", "") for request in store.taken)
+    for scheme in ("s3", "gs"):  # as on Baseten, even if the bucket is public
+        assert "needs auth" in await refused(stored, scheme, f"{scheme}://my-bucket", auth_secret_name=None)
     assert AMBIENT.items() <= os.environ.items()
     store.bucket["data/a.bin"] = b"B" * 1000  # of the same size and age, by its entity tag another one
     assert (await fetched(stored, "job3", *source))[-1] == "BBB"
@@ -148,17 +152,16 @@ async def test_objects_are_fetched_anonymously_and_once(stored: LocalWorld, stor
 async def test_a_secret_opens_a_bucket_and_shows_nowhere(stored: LocalWorld, store: FakeObjectStore) -> None:
     store.bucket = {"one.bin": b"1"}
     store.needs_key = "AKIATEST"
-    name = {"auth_secret_name": "bucket-key"}
-    stored.set_secret("bucket-key", SECRET)
-    assert await fetched(stored, "job1", "s3://my-bucket", **name) == ["./one.bin"]
-    auth = {"auth_method": "CUSTOM_SECRET", **name}
-    assert await fetched(stored, "job2", "s3://my-bucket", auth=auth) == ["./one.bin"]
+    assert await fetched(stored, "job1", "s3://my-bucket") == ["./one.bin"]
+    auth = {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "bucket-key"}
+    source = {"auth": auth, "auth_secret_name": None}
+    assert await fetched(stored, "job2", "s3://my-bucket", **source) == ["./one.bin"]
     stored.set_secret("bucket-key", SECRET.replace("AKIATEST", "AKIAWRONG"))
-    assert "my-bucket" in await refused(stored, "job3", "s3://my-bucket", **name)
+    assert "my-bucket" in await refused(stored, "job3", "s3://my-bucket")
     unprefixed = {name.removeprefix("aws_"): value for name, value in KEY_PAIR.items()}
     for number, secret in enumerate(("very-secret-value without braces", json.dumps(unprefixed))):
         stored.set_secret("bucket-key", secret)
-        reason = await refused(stored, f"refused{number}", "s3://my-bucket", **name)
+        reason = await refused(stored, f"refused{number}", "s3://my-bucket")
         assert '"aws_access_key_id" and "aws_secret_access_key"' in reason
     dump = "\n".join(stored.database._connection.iterdump())
     assert "very-secret-value" not in dump
@@ -255,8 +258,8 @@ BAD_SOURCES: list[tuple[str, dict[str, Any], str]] = [
     ("file:///tmp", {"mount_location": "/m/../../etc"}, "'..'"),
     ("file:///no/such/folder", {}, "/no/such/folder"),
     ("r2://bucket/path", {}, "account_id"),
-    ("s3://a/b", {"auth": {"auth_method": "AWS_OIDC"}}, "AWS_OIDC"),
-    ("s3://a/b", {"auth": SECRET_AUTH}, "'none'"),
+    ("s3://a/b", {"auth": {"auth_method": "AWS_OIDC"}, "auth_secret_name": None}, "AWS_OIDC"),
+    ("s3://a/b", {"auth": SECRET_AUTH, "auth_secret_name": None}, "'none'"),
     ("s3://a/b", {"allow_patterns": "*"}, "allow_patterns"),
     ("file:///etc", {"allow_patterns": ["*.no"]}, "no file matches"),
 ]
@@ -264,5 +267,6 @@ BAD_SOURCES: list[tuple[str, dict[str, Any], str]] = [
 
 async def test_what_cannot_be_delivered_says_why(tmp_path: Path) -> None:
     async with local_world(tmp_path / "data") as world:
+        world.set_secret("bucket-key", SECRET)
         for number, (source, fields, reason) in enumerate(BAD_SOURCES):
             assert reason in await refused(world, f"job{number}", source, **fields)

@@ -6,6 +6,7 @@ The render also shows if the server could start: the weights must fit the machin
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
@@ -13,20 +14,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from api_client import routes
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
 from api_client.definitions.job_request import normal_gpu_type
 from api_client.emulator.answers import ApiFault, first_problem, invalid, not_found, not_served
-from api_client.emulator.catalog import instance
+from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
 from api_client.emulator.platform import Platform
-from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployment
+from api_client.emulator.routes.calls import TEXT, Call, api_route, served
+from api_client.emulator.store.deployments import DeploymentPlan
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
+from api_client.models.account import EMULATOR_USER_EMAIL
 from api_client.servable import adapter_ranks, check_selection, kind_of, rank_for, verdict
-
-LOOPS_SOURCE = "B10_LOOPS_CHECKPOINTING"
-
 
 _Text = Annotated[str, StringConstraints(min_length=0)]
 """Text without lone surrogates, which JSON can contain but no file or database can store."""
+
+
+SERVER_PORT = 8000
 
 
 class _RequestPart(BaseModel):
@@ -80,7 +84,7 @@ def check_template_request(fields: Any) -> TemplateRequest:
     try:
         return TemplateRequest.model_validate(fields)
     except ValidationError as error:
-        if any(problem["input"] == LOOPS_SOURCE for problem in error.errors(include_url=False)):
+        if any(problem["input"] == "B10_LOOPS_CHECKPOINTING" for problem in error.errors(include_url=False)):
             raise not_served("the emulator has no Loops checkpoints") from error
         raise invalid(first_problem("request", error)) from error
 
@@ -105,20 +109,18 @@ def _look_up(platform: Platform, job_id: str, name: str) -> Checkpoint:
     raise ApiFault(404, "NOT_FOUND", f"Checkpoint {name!r} of training job {job.id!r} not found")
 
 
-USABLE_MEMORY = 0.9
-"""vLLM's default for gpu_memory_utilization."""
-
-BYTES_PER_MIB = 1024 * 1024
-BYTES_PER_GIB = 1024**3
-
-
 def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequence[Checkpoint]) -> str | None:
     """Return the error with which the server would exit, or None if it would start."""
     if machine.gpu_count == 0:
         return f"RuntimeError: Failed to infer device type: {machine.name} has no GPU"
     weight_bytes = 0
     for checkpoint in checkpoints:
-        name, files = checkpoint.checkpoint_id, _files_of_first_node(platform, checkpoint.training_job_id)
+        name, job_id = checkpoint.checkpoint_id, checkpoint.training_job_id
+        files = [
+            CheckpointFile(relative_file_name=file.relative_name, size_bytes=file.size_bytes)
+            for file in platform.backend_of(job_id).checkpoint_files(job_id)
+            if file.node_rank == 0
+        ]
         if files and verdict(name, files) != "weights":
             return (
                 f"RuntimeError: Cannot find any model weights in checkpoint {name!r}:"
@@ -126,34 +128,14 @@ def startup_error(platform: Platform, machine: InstanceType, checkpoints: Sequen
             )
         if kind_of(checkpoint) != "lora":
             weight_bytes += sum(file.size_bytes for file in files if verdict(name, [file]) == "weights")
-    memory_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB * machine.gpu_count
-    if memory_bytes and weight_bytes > memory_bytes * USABLE_MEMORY:
+    memory_bytes = (machine.gpu_memory_limit_mib or 0) * 2**20 * machine.gpu_count
+    # 0.9 is vLLM's default for gpu_memory_utilization.
+    if memory_bytes and weight_bytes > memory_bytes * 0.9:
         return (
-            f"torch.OutOfMemoryError: CUDA out of memory: the weights take {weight_bytes / BYTES_PER_GIB:.0f}"
-            f" GiB, {machine.name} has {memory_bytes / BYTES_PER_GIB:.0f} GiB"
+            f"torch.OutOfMemoryError: CUDA out of memory: the weights take {weight_bytes / 2**30:.0f}"
+            f" GiB, {machine.name} has {memory_bytes / 2**30:.0f} GiB"
         )
     return None
-
-
-def _files_of_first_node(platform: Platform, job_id: str) -> list[CheckpointFile]:
-    """Return the files that a server gets."""
-    return [
-        CheckpointFile(relative_file_name=file.relative_name, size_bytes=file.size_bytes)
-        for file in platform.backend_of(job_id).checkpoint_files(job_id)
-        if file.node_rank == 0
-    ]
-
-
-SERVER_IMAGE = "vllm/vllm-openai:v0.11.0"
-SERVER_PORT = 8000
-HEALTH_PATH = "/health"
-ENDPOINTS = {"whisper": "/v1/audio/transcriptions"}
-CHAT_ENDPOINT = "/v1/chat/completions"
-SECRETS_FOLDER = "/secrets"
-FIRST_NODE = "rank-0"
-CONCURRENCY = 256
-MILLICPU = 1000
-MIB_PER_GIB = 1024
 
 
 def render(
@@ -164,24 +146,36 @@ def render(
 ) -> dict[str, Any]:
     """Render the content of config.yaml. Secrets appear only by name."""
     secrets, first = [variable for variable in environment if variable.is_secret_reference], checkpoints[0]
-    chat, speech = {"messages": [{"role": "user", "content": "Hello!"}]}, {"file": "speech.wav"}
-    example = {"model": first.checkpoint_id} | (speech if kind_of(first) in ENDPOINTS else chat)
+    example: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello!"}]}
+    endpoint = "/v1/chat/completions"
+    if kind_of(first) == "whisper":
+        example, endpoint = {"file": "speech.wav"}, "/v1/audio/transcriptions"
+    resources: dict[str, Any] = {
+        "cpu": str(machine.millicpu_limit // 1000),
+        "memory": f"{machine.memory_limit_mib // 1024}Gi",
+        "use_gpu": machine.gpu_count > 0,
+    }
+    if machine.gpu_type:
+        resources["accelerator"] = f"{normal_gpu_type(machine.gpu_type)}:{machine.gpu_count}"
     return {
         "model_name": model_name,
-        "model_metadata": {"example_model_input": example, "tags": ["openai-compatible"]},
-        "base_image": {"image": SERVER_IMAGE},
+        "model_metadata": {
+            "example_model_input": {"model": first.checkpoint_id} | example,
+            "tags": ["openai-compatible"],
+        },
+        "base_image": {"image": "vllm/vllm-openai:v0.11.0"},
         "docker_server": {
             "start_command": start_command(machine, checkpoints, secrets),
             "server_port": SERVER_PORT,
-            "predict_endpoint": ENDPOINTS.get(kind_of(first), CHAT_ENDPOINT),
-            "readiness_endpoint": HEALTH_PATH,
-            "liveness_endpoint": HEALTH_PATH,
+            "predict_endpoint": endpoint,
+            "readiness_endpoint": "/health",
+            "liveness_endpoint": "/health",
         },
         "environment_variables": {
             variable.name: variable.value for variable in environment if not variable.is_secret_reference
         },
-        "resources": _resources(machine),
-        "runtime": {"predict_concurrency": CONCURRENCY},
+        "resources": resources,
+        "runtime": {"predict_concurrency": 256},
         "secrets": {variable.value: None for variable in secrets},
         "training_checkpoints": {
             "download_folder": DEPLOYED_CHECKPOINTS_FOLDER,
@@ -201,8 +195,7 @@ def start_command(
     arguments += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
     arguments += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
     exports = [
-        f'export {secret.name}="$(cat {shlex.quote(f"{SECRETS_FOLDER}/{secret.value}")})"'
-        for secret in secrets
+        f'export {secret.name}="$(cat {shlex.quote(f"/secrets/{secret.value}")})"' for secret in secrets
     ]
     return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(arguments)])])
 
@@ -228,21 +221,10 @@ def _folder_of(checkpoint: Checkpoint) -> str:
 
 
 def _path_of(checkpoint: Checkpoint) -> PurePosixPath:
-    return PurePosixPath(FIRST_NODE, checkpoint.checkpoint_id)
+    return PurePosixPath("rank-0", checkpoint.checkpoint_id)
 
 
-def _resources(machine: InstanceType) -> dict[str, Any]:
-    resources: dict[str, Any] = {
-        "cpu": str(machine.millicpu_limit // MILLICPU),
-        "memory": f"{machine.memory_limit_mib // MIB_PER_GIB}Gi",
-        "use_gpu": machine.gpu_count > 0,
-    }
-    if machine.gpu_type:
-        resources["accelerator"] = f"{normal_gpu_type(machine.gpu_type)}:{machine.gpu_count}"
-    return resources
-
-
-def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | None]:
+def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
     """Execute the mutation's ``request``; if this raises an ``ApiFault``, nothing was created.
 
     Returns the rendered configuration as JSON text and the deployment, None for a dry run. The model
@@ -259,7 +241,7 @@ def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | Non
     team_id = platform.stored_project(platform.job_by_id(checkpoints[0].training_job_id).project_id).team_id
     config = json.dumps(render(model_name, machine, checkpoints, environment))
     if request.dry_run:
-        return config, None
+        return {"model_version": None, "truss_config": config}
     plan = DeploymentPlan(
         instance_type_id=machine.id,
         truss_config=config,
@@ -267,7 +249,9 @@ def deploy(platform: Platform, fields: Any) -> tuple[str, StoredDeployment | Non
         warnings=tuple(_missing_secrets(platform, team_id, environment)),
         failure=startup_error(platform, machine, checkpoints),
     )
-    return config, platform.stores.deployments.add(model_name, team_id, plan, platform.now())
+    version = platform.stores.deployments.add(model_name, team_id, plan, platform.now())
+    fields = {"id": version.id, "name": version.name, "model_id": version.model_id}
+    return {"model_version": fields, "truss_config": config}
 
 
 def _missing_secrets(
@@ -276,3 +260,77 @@ def _missing_secrets(
     for variable in environment:
         if variable.is_secret_reference and platform.stores.secrets.value(team_id, variable.value) is None:
             yield f"The workspace has no secret {variable.value!r}: {variable.name} will be empty"
+
+
+DEPLOY = "create_model_version_from_inference_template"
+_OPERATION = re.compile(r"\s*(?:(query|mutation)\b[^{]*)?\{(.*)\}\s*", re.DOTALL)
+_NESTED = re.compile(r"\([^()]*\)|\{[^{}]*\}")
+_FIELD = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)", re.ASCII)
+
+
+def top_level_fields(document: str) -> tuple[str, dict[str, str]]:
+    """Return the kind of a document's operation and its top-level fields by their keys in the answer.
+
+    Raises ``ApiFault`` if it has none.
+    """
+    operation = _OPERATION.fullmatch(document)
+    text, nested = operation[2] if operation else "", 1
+    while nested:
+        text, nested = _NESTED.subn(" ", text)
+    fields = {field[1] or field[2]: field[2] for field in _FIELD.finditer(text)}
+    if operation is None or not fields or not {*"{}"}.isdisjoint(text):
+        raise ApiFault(400, "GRAPHQL_VALIDATION_FAILED", "the document has no fields that can be read")
+    return operation[1] or "query", fields
+
+
+def _listed_instance(machine: InstanceType) -> dict[str, Any]:
+    fields = {
+        "id": machine.id,
+        "name": machine.name,
+        "millicpu_limit": machine.millicpu_limit,
+        "memory_limit": machine.memory_limit_mib,
+        "gpu_count": machine.gpu_count,
+        "gpu_type": machine.gpu_type,
+        "gpu_memory": machine.gpu_memory_limit_mib,
+        "default": machine is INSTANCE_TYPES[0],
+        "display_name": machine.name,
+        "node_count": 1,
+        "price": PRICES_USD_PER_MINUTE.get(machine.id),
+        "limited_capacity": None,
+    }
+    return fields | {re.sub(r"_(\w)", lambda match: match[1].upper(), name): fields[name] for name in fields}
+
+
+def _answer(call: Call) -> Any:
+    document, platform = call.parameters.required("query", TEXT), call.platform
+    variables = call.parameters.values.get("variables")
+    try:
+        kind, fields = top_level_fields(document)
+        answers: dict[str, Any] = {
+            "teams": platform.stores.teams.all(),
+            "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
+            "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
+            "user": {"email": EMULATOR_USER_EMAIL},
+        }
+        if kind == "mutation":
+            answers = {DEPLOY: None}
+        unknown = [name for name in fields.values() if name not in answers]
+        if unknown:
+            raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
+        if kind == "mutation":
+            answers[DEPLOY] = deploy(
+                platform, variables.get("request") if isinstance(variables, dict) else None
+            )
+        return {"data": {key: answers[name] for key, name in fields.items()}}
+    except ApiFault as fault:
+        # GraphQL error codes where they differ from those of REST
+        code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)
+        # Errors have status 200.
+        extensions = {"code": code, "description": fault.message}
+        return {"data": None, "errors": [{"message": fault.message, "extensions": extensions}]}
+
+
+ROUTES = [
+    *served({routes.GRAPHQL_QUERY: _answer, routes.GRAPHQL_MUTATION: _answer}),
+    api_route("POST", "/graphql", _answer),
+]

@@ -1,4 +1,4 @@
-"""The files of the demo world's checkpoints, generated on demand.
+"""The files of the demo world's caches and checkpoints, generated on demand.
 
 JSON files have the content that their names promise. Weights have a valid safetensors header with the
 tensors of the real model, followed by noise; the same range of the same file always has the same bytes.
@@ -7,25 +7,24 @@ tensors of the real model, followed by noise; the same range of the same file al
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import shake_128
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Any, Literal
 
-from api_client.emulator.fleet.training import TrainingCurves
+from pydantic import TypeAdapter
 
-BYTES_PER_BF16 = 2
-SHARD_LIMIT_BYTES = 5_000_000_000
-"""Maximum shard size, the default of transformers: 5 GB."""
+from api_client.emulator.fleet.training import NS_PER_S, TrainingCurves, mix
+from api_client.emulator.formats import moment_at
+from api_client.models import CachedFile
+
 ADAM_FACTOR = 4
 """Adam's two float32 moments are four times the size of bf16 weights."""
-HEAD_SIZE, KEY_VALUE_SIZE = 128, 1024
-RANDOM_STATE_BYTES = 15_984
-HISTORY_ENTRIES, HISTORY_PER_EVALUATION = 40, 4
-"""Approximate number of log entries in trainer_state.json; a real one keeps them all."""
 NOISE_BLOCK_BYTES = 64 * 1024
 
 Tensor = tuple[str, tuple[int, ...]]
@@ -66,6 +65,8 @@ class ModelShape:
     vocabulary: int
     linears: tuple[tuple[str, int, int], ...]
     prefixes: tuple[str, ...]
+    library: str | None = None
+    """What peft writes into the config of an adapter for a model that is not of transformers."""
 
     def tensors(self, rank: int) -> Iterator[Tensor]:
         """Yield the weights in file order, or those of a LoRA adapter of that rank, with peft's names."""
@@ -79,13 +80,6 @@ class ModelShape:
             else:
                 yield f"{name}.weight", (out, into)
 
-    @property
-    def auto_mapping(self) -> dict[str, str] | None:
-        """Return what peft writes into an adapter's config for a model that is not of transformers."""
-        if not self.class_name.endswith("Transformer2DModel"):
-            return None
-        return {"base_model_class": self.class_name, "parent_library": "diffusers.models.transformers"}
-
     def config(self) -> dict[str, object]:
         return {
             "_name_or_path": self.name,
@@ -97,36 +91,13 @@ class ModelShape:
         }
 
 
-def decoder(
-    name: str, class_name: str, layers: int, hidden: int, inner: int, heads: int, vocabulary: int
-) -> ModelShape:
-    linears = (
-        ("self_attn.q_proj", hidden, heads * HEAD_SIZE),
-        ("self_attn.k_proj", hidden, KEY_VALUE_SIZE),
-        ("self_attn.v_proj", hidden, KEY_VALUE_SIZE),
-        ("self_attn.o_proj", heads * HEAD_SIZE, hidden),
-        ("mlp.gate_proj", hidden, inner),
-        ("mlp.up_proj", hidden, inner),
-        ("mlp.down_proj", inner, hidden),
-    )
-    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, ("model.layers",))
-
-
-def encoder(
-    name: str, class_name: str, layers: int, hidden: int, vocabulary: int, *prefixes: str
-) -> ModelShape:
-    """Return plain transformer blocks: BERT-like, either half of Whisper, a diffusion transformer."""
-    attention = tuple((f"self_attn.{part}_proj", hidden, hidden) for part in ("q", "k", "v", "out"))
-    linears = (*attention, ("fc1", hidden, 4 * hidden), ("fc2", 4 * hidden, hidden))
-    return ModelShape(name, class_name, layers, hidden, vocabulary, linears, prefixes)
-
-
 @lru_cache(maxsize=64)
 def weight_files(model: ModelShape, rank: int) -> tuple[FileSpec, ...]:
     """Return the safetensors files, of at most 5 GB each, with an index if there are several."""
     shards: list[list[Tensor]] = [[]]
     for tensor in model.tensors(rank):
-        if shards[-1] and _size(*shards[-1], tensor) > SHARD_LIMIT_BYTES:
+        # Maximum shard size, the default of transformers: 5 GB
+        if shards[-1] and _size(*shards[-1], tensor) > 5_000_000_000:
             shards.append([])
         shards[-1].append(tensor)
     stem, count = "adapter_model" if rank else "model", len(shards)
@@ -140,7 +111,7 @@ def weight_files(model: ModelShape, rank: int) -> tuple[FileSpec, ...]:
 
 
 def _size(*tensors: Tensor) -> int:
-    return sum(prod(shape) for _, shape in tensors) * BYTES_PER_BF16
+    return sum(prod(shape) for _, shape in tensors) * 2  # bf16
 
 
 def _weights(name: str, tensors: list[Tensor]) -> FileSpec:
@@ -159,16 +130,6 @@ def _weights(name: str, tensors: list[Tensor]) -> FileSpec:
 def _json(name: str, value: object, node_rank: int = 0) -> FileSpec:
     content = json.dumps(value, indent=2).encode() + b"\n"
     return FileSpec(name, len(content), content, node_rank)
-
-
-SHARDS = {
-    "distributed": {"__{rank}_0.distcp": 1 + ADAM_FACTOR},
-    "verl": {
-        "actor/model_world_size_{world}_rank_{rank}.pt": 1,
-        "actor/optim_world_size_{world}_rank_{rank}.pt": ADAM_FACTOR,
-    },
-}
-"""Files of each rank in the layouts of distributed trainers, and their size relative to its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +155,8 @@ class Family:
         """Return adapter_config.json for a LoRA family, None for others."""
         if not self.rank:
             return None
+        library = self.model.library
+        mapping = {"base_model_class": self.model.class_name, "parent_library": library}
         return {
             "base_model_name_or_path": self.model.name,
             "bias": "none",
@@ -201,18 +164,24 @@ class Family:
             "lora_dropout": 0.05,
             "peft_type": "LORA",
             "r": self.rank,
-            "auto_mapping": self.model.auto_mapping,
+            "auto_mapping": mapping if library else None,
             "target_modules": sorted(name.rsplit(".", 1)[-1] for name, _, _ in self.model.linears),
-            "task_type": None if self.model.auto_mapping else "CAUSAL_LM",
+            "task_type": None if library else "CAUSAL_LM",
         }
 
     def file_specs(self, step: int, curves: TrainingCurves) -> list[FileSpec]:
         """Return all files of the checkpoint saved at ``step``, sorted by name."""
         ranks = [(rank // self.gpus, rank) for rank in range(self.nodes * self.gpus)]
-        shards = SHARDS.get(self.layout)
+        shards = {
+            "distributed": {"__{rank}_0.distcp": 1 + ADAM_FACTOR},
+            "verl": {
+                "actor/model_world_size_{world}_rank_{rank}.pt": 1,
+                "actor/optim_world_size_{world}_rank_{rank}.pt": ADAM_FACTOR,
+            },
+        }.get(self.layout)
         files = [
             *(self._merged(step, curves) if shards is None else self._sharded(step, shards, ranks)),
-            *(FileSpec(f"rng_state_{rank}.pth", RANDOM_STATE_BYTES, node_rank=node) for node, rank in ranks),
+            *(FileSpec(f"rng_state_{rank}.pth", 15_984, node_rank=node) for node, rank in ranks),
         ]
         for worker in range(self.data_workers):
             for node, rank in ranks:
@@ -250,10 +219,8 @@ class Family:
         yield _json("train_state.json", {"step": step, "world_size": len(ranks)})
 
     def _trainer_state(self, step: int, curves: TrainingCurves) -> dict[str, object]:
-        every = max(1, step // HISTORY_ENTRIES)
-        evaluated = {
-            at: round(curves.eval_loss(at), 4) for at in range(step, 0, -every * HISTORY_PER_EVALUATION)
-        }
+        every = max(1, step // 40)  # a real one keeps all entries
+        evaluated = {at: round(curves.eval_loss(at), 4) for at in range(step, 0, -every * 4)}
         history: list[dict[str, Any]] = [
             {
                 "epoch": round(curves.epoch(at), 4),
@@ -281,44 +248,40 @@ class Family:
         }
 
 
-LLAMA_70B = decoder("meta-llama/Llama-3.1-70B-Instruct", "LlamaForCausalLM", 80, 8192, 28672, 64, 128256)
-LLAMA_8B = decoder("meta-llama/Llama-3.1-8B-Instruct", "LlamaForCausalLM", 32, 4096, 14336, 32, 128256)
-MISTRAL = decoder(
-    "mistralai/Mistral-Small-24B-Instruct-2501", "MistralForCausalLM", 40, 5120, 32768, 32, 131072
-)
-QWEN_8B = decoder("Qwen/Qwen3-8B", "Qwen3ForCausalLM", 36, 4096, 12288, 32, 151936)
-QWEN_14B = decoder("Qwen/Qwen3-14B", "Qwen3ForCausalLM", 40, 5120, 17408, 40, 151936)
-MINITRON = decoder("nvidia/Minitron-8B-Base", "NemotronForCausalLM", 32, 4096, 16384, 48, 256000)
-WHISPER_PARTS = ("model.encoder.layers", "model.decoder.layers")
-WHISPER_LARGE = encoder(
-    "openai/whisper-large-v3", "WhisperForConditionalGeneration", 32, 1280, 51866, *WHISPER_PARTS
-)
-WHISPER_SMALL = encoder(
-    "openai/whisper-small", "WhisperForConditionalGeneration", 12, 768, 51865, *WHISPER_PARTS
-)
-FLUX = encoder(
-    "black-forest-labs/FLUX.1-dev",
-    "FluxTransformer2DModel",
-    38,
-    3072,
-    4096,
-    "transformer.single_transformer_blocks.layers",
-)
-BGE = encoder("BAAI/bge-m3", "XLMRobertaModel", 24, 1024, 250002, "encoder.layers")
+Files = tuple[str, int, int, int]
+"""Numbered files: template (``{n}`` from 0, ``{number}`` from 1, ``{count}``), count, size, its growth."""
+CacheTree = tuple[Files, ...]
 
+
+@lru_cache(maxsize=8)
+def cached_files(tree: CacheTree | None, epoch_ns: int) -> list[CachedFile] | None:
+    """List all files and directories of a cache, sorted by path; None if there is no cache."""
+    if tree is None:
+        return None
+    entries: dict[str, CachedFile] = {}
+    for template, count, size_bytes, growth_bytes in tree:
+        for n in range(count):
+            path, size = template.format(n=n, number=n + 1, count=count), size_bytes + n * growth_bytes
+            age_s = 3_600 + mix(len(path), size) % (12 * 86_400 - 3_600)  # up to twelve days
+            modified = moment_at(epoch_ns - age_s * NS_PER_S).isoformat()
+            for end in range(path.count("/")):
+                folder = path.rsplit("/", end + 1)[0]
+                entries.setdefault(folder, _entry(folder, 4096, modified, "directory", "drwxr-xr-x"))
+            entries[path] = _entry(path, size, modified, "file", "-rw-r--r--")
+    return [entries[path] for path in sorted(entries)]
+
+
+def _entry(path: str, size_bytes: int, modified: str, file_type: str, permissions: str) -> CachedFile:
+    return CachedFile.model_construct(
+        path=path, size_bytes=size_bytes, modified=modified, file_type=file_type, permissions=permissions
+    )
+
+
+_DATA = tomllib.loads(Path(__file__).with_name("files.toml").read_text(encoding="utf-8"))
+_MODELS = TypeAdapter(dict[str, ModelShape]).validate_python(_DATA["models"])
+CACHES = TypeAdapter(dict[str, CacheTree]).validate_python(_DATA["caches"])
+"""Cache contents by project; a project that is not listed has no cache."""
 FAMILIES = {
-    # A job with eighteen of these checkpoints has over 5,000 files.
-    "llama-70b-full": Family("full", LLAMA_70B, 4, 8, has_optimizer=False, data_workers=8),
-    "llama-70b-lora": Family("lora", LLAMA_70B, 4, 8, rank=64),
-    "llama-8b-lora": Family("lora", LLAMA_8B, gpus=8, rank=16),
-    "mistral-24b-lora": Family("lora", MISTRAL, gpus=8, rank=24),
-    "qwen3-8b-grpo": Family("full", QWEN_8B, 2, 8, layout="verl", directory="global_step_{step}"),
-    "qwen3-8b-full": Family("full", QWEN_8B, gpus=8),
-    "whisper-large": Family("whisper", WHISPER_LARGE),
-    "whisper-small": Family("whisper", WHISPER_SMALL),
-    "flux-lora": Family("lora", FLUX, rank=16, has_optimizer=False),
-    "bge-large": Family("full", BGE, directory=".", has_optimizer=False),
-    "qwen3-14b-titan": Family("full", QWEN_14B, gpus=8, layout="distributed", directory="step-{step}"),
-    "minitron-8b": Family("full", MINITRON, gpus=8, layout="distributed", directory="iter_{step:07}"),
+    name: Family(**fields | {"model": _MODELS[fields["model"]]}) for name, fields in _DATA["families"].items()
 }
 """Checkpoint families written by the demo world's jobs."""

@@ -1,0 +1,77 @@
+"""When to stop a run, as somebody types it: ``200usd``, ``06:00``, ``8h``, ``stalled``."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from tui.analysis.health.registry import KINDS
+from tui.guard.rules import Deadline, GuardRules
+from tui.text.names import listed
+from tui.text.times import DATE_AND_MINUTE, local_time, span_of
+from tui.text.units import money
+
+AFTER_CHECKPOINT = "after-checkpoint"
+_WORDS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[^\s,;]+")
+
+
+def dollars(typed: str) -> float:
+    """Return the US dollars of ``200usd``, ``$200`` or ``200``. Raises ValueError."""
+    with suppress(ValueError):
+        amount = float(typed.strip().lower().removeprefix("$").removesuffix("usd"))
+        if 0 <= amount < float("inf"):
+            return amount
+    raise ValueError(f"{typed[:40]!r} is not an amount such as 200usd")
+
+
+def next_moment(typed: str, now: datetime) -> datetime:
+    """Return the next ``06:00``, the time of ``2026-11-25 06:00``, or ``8h`` from now. Raises ValueError."""
+    text, here = typed.strip(), now.astimezone()
+    with suppress(ValueError):
+        clock = datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 – a local time of day
+        today = datetime.combine(here.date(), clock).astimezone()
+        tomorrow = datetime.combine(here.date() + timedelta(days=1), clock).astimezone()
+        return (today if today > now else tomorrow).astimezone(UTC)
+    with suppress(ValueError):
+        return datetime.fromisoformat(text).astimezone(UTC)
+    return now + span_of(text)
+
+
+def read_rules(typed: str, now: datetime) -> GuardRules:
+    """Return the rules that a line names: findings, an amount, a time, in any order.
+
+    Raises ValueError for a word that is none of them, and if there is none.
+    """
+    rules = GuardRules()
+    for word in _WORDS.findall(typed):
+        rules = _with(rules, word, now)
+    if not rules.may_stop:
+        raise ValueError("name a finding, an amount or a time, such as stalled, 200usd or 06:00")
+    return rules
+
+
+def _with(rules: GuardRules, word: str, now: datetime) -> GuardRules:
+    if word in KINDS:
+        return replace(rules, stop_on=rules.stop_on | {word})
+    if word == AFTER_CHECKPOINT:
+        return replace(rules, after_checkpoint=True)
+    if "$" in word or word.lower().endswith("usd"):
+        return replace(rules, budget_usd=dollars(word))
+    try:
+        return replace(rules, until=Deadline(word, next_moment(word, now)))
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{word[:40]!r} is no finding of docs/health.md, no amount such as 200usd, no time such as 06:00"
+        ) from None
+
+
+def causes(rules: GuardRules) -> str:
+    """Return what stops a run: ``stalled, a budget of $200.00 and 2026-11-28 06:00``; "" if nothing does."""
+    names = [*sorted(rules.stop_on)]
+    if rules.budget_usd is not None:
+        names.append(f"a budget of {money(rules.budget_usd)}")
+    if rules.until is not None:
+        names.append(local_time(rules.until.at, DATE_AND_MINUTE))
+    return listed(names, len(names)) if names else ""
