@@ -33,7 +33,7 @@ from tui.analysis.node_metrics import MetricsFold
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.feeds.run_metrics import MAX_METRIC_POINTS_MANY_NODES, MIN_METRIC_STEP_S, NEW_POINTS
+from tui.feeds.run import MAX_METRIC_POINTS_MANY_NODES, MIN_METRIC_STEP_S, NEW_POINTS
 from tui.readers.health_metrics import FINE_POINTS, health_metrics_fold, history_points
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)

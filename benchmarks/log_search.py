@@ -25,7 +25,7 @@ from log_view import BATCH_LINES, SIZE, reached
 from one_widget import OneWidget, Stalls, painted
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.system.garbage import collect_by_hand
+from tui.system.garbage import collect_only_when_idle
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.rows import LogRows
 from tui.widgets.log_view.search import LogSearch
@@ -165,7 +165,7 @@ async def live(view: LogView, make: MakeLines) -> None:
 
 async def main() -> None:
     """Fill, look for, read, and follow: lines that are all alike, then lines of all kinds."""
-    collect_by_hand()
+    collect_only_when_idle()
     for name, make in (("lines that are all alike", make_lines), ("lines of all kinds", make_mixed)):
         print(f"--- {name}")
         await gone_through(make)

@@ -8,28 +8,17 @@ import time
 from textual.app import App, ComposeResult
 from textual.widget import Widget
 
-from tui.system.garbage import GarbageCollector
-
 
 class OneWidget(App[None]):
-    """An app that shows one widget. After ``collect_by_hand`` it collects garbage as the dashboard does."""
+    """An app that shows one widget."""
 
     def __init__(self, widget: Widget) -> None:
         super().__init__()
         self.widget = widget
-        self._garbage = GarbageCollector(unused_s=lambda: 0.0)
 
     def compose(self) -> ComposeResult:
         """The widget alone."""
         yield self.widget
-
-    def on_mount(self) -> None:
-        """Begin to collect."""
-        self._garbage.start()
-
-    def on_unmount(self) -> None:
-        """Stop collecting."""
-        self._garbage.stop()
 
 
 class Stalls:

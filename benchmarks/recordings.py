@@ -39,7 +39,7 @@ from tui.commands.support.recorded import served_in_process
 from tui.readers.recorded_runs import OpenRecordings
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
-from tui.system.garbage import collect_by_hand
+from tui.system.garbage import collect_only_when_idle
 from tui.text.log_entries import record_of
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -125,7 +125,7 @@ class Shown:
 async def shown(path: Path) -> Shown:
     """Open a recording in the dashboard and go to other moments."""
     gc.collect()
-    collect_by_hand()
+    collect_only_when_idle()
     with ExitStack() as opened:
         began = time.perf_counter()
         recording = opened.enter_context(Recording(path))
@@ -143,7 +143,7 @@ async def shown(path: Path) -> Shown:
             for part in MOMENTS:
                 sought = time.perf_counter()
                 clock.seek(clock.begin + part * (clock.end - clock.begin))
-                await pilot.press(STEP_FORWARD)  # a key, since garbage waits until the user is away
+                await pilot.press(STEP_FORWARD)
                 await until(lambda: _is_complete(app, clock.now()))
                 moments.append(time.perf_counter() - sought)
             watcher.cancel()

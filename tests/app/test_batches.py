@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from support.dashboard import home, opened, text_of
 from support.waiting import to_screen, until
-from support.worlds import job
+from support.worlds import JOBS, job
 from tui.analysis.fleet.batches import Verb, batch_of
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
@@ -24,27 +26,22 @@ class RecordingSession:
         self.calls: list[tuple[str, str]] = []
         self._refused = refused
 
-    async def _note(self, verb: str, job: TrainingJob) -> TrainingJob:
-        self.calls.append((verb, job.id))
-        if job.id in self._refused:
+        self.client = SimpleNamespace(
+            jobs=SimpleNamespace(
+                stop=partial(self._note, "stop"),
+                recreate=partial(self._note, "recreate"),
+                delete=partial(self._note, "delete"),
+            ),
+            projects=SimpleNamespace(delete=partial(self._note, "delete", "")),
+        )
+
+    async def _note(self, verb: str, _project_id: str, changed_id: str) -> TrainingJob | None:
+        self.calls.append((verb, changed_id))
+        if changed_id in self._refused:
             error = RequestError("the server said no")
             error.may_have_happened = self.is_unsure
             raise error
-        return job
-
-    async def stop_job(self, job: TrainingJob) -> TrainingJob:
-        return await self._note("stop", job)
-
-    async def recreate_job(self, job: TrainingJob) -> TrainingJob:
-        return await self._note("recreate", job)
-
-    async def delete_job(self, job: TrainingJob) -> None:
-        await self._note("delete", job)
-
-    async def delete_project(self, project_id: str) -> None:
-        self.calls.append(("delete", project_id))
-        if project_id in self._refused:
-            raise RequestError("the server said no")
+        return next((job for job in JOBS if job.id == changed_id), None)
 
     async def aclose(self) -> None:
         pass

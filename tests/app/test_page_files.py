@@ -142,7 +142,7 @@ def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    not_ours = tmp_path / "bt-tui-out-made-this-moment"
+    not_ours = tmp_path / "new-bt-tui-outbox-made-this-moment"
     not_ours.mkdir()
     own = Outbox()
     used = own.place("mine")

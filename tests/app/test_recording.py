@@ -268,7 +268,7 @@ async def test_a_running_job_is_recorded_until_told(tmp_path: Path, monkeypatch:
 
 
 async def test_a_feed_that_fails_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("tui.feeds.run.RunFeed._tick")
+    monkeypatch.delattr("tui.feeds.run.RunFeed._check_health")
     async with dashboard([path], None) as (app, pilot):
         await until(pilot, lambda: _was_told(app, "The run feed stopped"))
 

@@ -60,7 +60,7 @@ class Served:
 
 def left_in(folder: Path) -> list[Path]:
     """Data and files on their way that nobody needs any more."""
-    return [*folder.glob("bt-tui-out-*"), *folder.glob("bt-tui-demo-*")]
+    return [*folder.glob("*bt-tui-outbox-*"), *folder.glob("bt-tui-demo-*")]
 
 
 @asynccontextmanager
@@ -179,13 +179,12 @@ async def refuses_all_but_the_printed_address(served: Served, session: Any) -> N
     with pytest.raises(aiohttp.WSServerHandshakeError):
         await session.ws_connect(f"{here}ws")
     assert "serve-page" not in served.command_lines()
-    async with session.get(f"{here}?fontsize=20&token={token}") as answer:
+    async with session.get(f"{here}?token={token}") as answer:
         assert answer.status == 200
         page = str(answer.url)
     assert page.startswith(here)
-    assert page.endswith("/?fontsize=20")
     assert token not in page
-    served.page = page.partition("?")[0]
+    served.page = page
     async with session.get(served.page + "page.js") as answer:
         assert answer.status == 200
     async with stranger() as other, other.get(page) as answer:

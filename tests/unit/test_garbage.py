@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
-from tui.system.garbage import AWAY_S, GarbageCollector, collect_by_hand
+from tui.system.garbage import IDLE_S, collect_if_idle, collect_only_when_idle
 
 
 class Thing:
@@ -14,23 +14,33 @@ class Thing:
         self.itself = self
 
 
-@pytest.mark.parametrize("unused_s", [0.0, AWAY_S])
-async def test_new_garbage_goes_soon_and_old_garbage_while_the_user_is_away(unused_s: float) -> None:
-    threshold, old = gc.get_threshold(), Thing()
+@pytest.fixture
+def by_hand() -> Iterator[None]:
+    threshold = gc.get_threshold()
     gc.collect()
-    collect_by_hand()
-    new = Thing()
-    was_old, was_new = weakref.ref(old), weakref.ref(new)
-    collector = GarbageCollector(lambda: unused_s)
-    collector.start()
-    try:
-        made: list[list[int]] = [[] for _ in range(9_000)]  # now Python itself would search for them no more
-        del old, new
-        for _ in range(500):
-            made = [[] for _ in range(7_000)]
-            await asyncio.sleep(0)
-        assert made
-        assert (was_new(), was_old() is None) == (None, unused_s >= AWAY_S)
-    finally:
-        collector.stop()
-        gc.set_threshold(*threshold)
+    collect_only_when_idle()
+    yield
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("by_hand")
+@pytest.mark.parametrize("unused_s", [0.0, IDLE_S])
+def test_old_garbage_is_collected_only_while_nobody_types(unused_s: float) -> None:
+    thing = Thing()
+    gc.collect(1)
+    gc.collect(1)  # now it is in the oldest generation
+    alive = weakref.ref(thing)
+    del thing
+    made = [[[] for _ in range(7_000)] for _ in range(50)]  # Python would search everything
+    collect_if_idle(unused_s)
+    assert made
+    assert (alive() is None) == (unused_s >= IDLE_S)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_new_garbage_is_collected_at_any_time() -> None:
+    alive = weakref.ref(Thing())
+    made = [[] for _ in range(9_000)]
+    assert made
+    assert alive() is None

@@ -70,17 +70,17 @@ class Alerts:
         return {FleetChecked: self.take_fleet, RunChecked: self.take_run, SnoozeRequested: self.snooze}
 
     def start(self) -> None:
-        wanted = self._settings
-        if wanted.command or wanted.webhook:
+        settings = self._settings
+        if settings.command or settings.webhook:
             self._delivery = AlertDelivery(
-                wanted.command,
-                wanted.webhook,
+                settings.command,
+                settings.webhook,
                 self._report_delivery_failure,
                 os.environ,
-                form=wanted.webhook_format,
+                form=settings.webhook_format,
             )
             run_in_background(self._app, self._delivery.run, "notifications outside", group="alerts")
-        if wanted.title:
+        if settings.title:
             self._write(SAVE_TITLE)
         self._app.set_interval(SNOOZE_CHECK_S, self._check_snoozes)
 
@@ -114,7 +114,7 @@ class Alerts:
             self._send_alerts(self._tracker.update(run.job, run.findings, _now(), source="run"))
         front = self._front
         if front is not None and front.job is not None and front.job.id == run.job.id:
-            awake = [found for found in run.findings if (run.job.id, found.key) not in self._snoozed]
+            awake = [finding for finding in run.findings if (run.job.id, finding.key) not in self._snoozed]
             self._show_title(run_title(run, awake))
 
     def take_fleet(self, message: FleetChecked) -> None:
@@ -157,15 +157,15 @@ class Alerts:
         return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._settings.min_severity)
 
     def _send(self, alert: Alert) -> None:
-        wanted = self._settings
+        settings = self._settings
         front = self._front
         shown = front.job if front is not None and Scope.JOB in front.SCOPES else None
-        if wanted.toast and (shown is None or alert.job is None or shown.id != alert.job.id):
+        if settings.toast and (shown is None or alert.job is None or shown.id != alert.job.id):
             self._app.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
-        if self._is_unattended or not wanted.only_when_unfocused:
-            if wanted.bell:
+        if self._is_unattended or not settings.only_when_unfocused:
+            if settings.bell:
                 self._app.bell()
-            kind = osc_kind(wanted.osc, os.environ)
+            kind = osc_kind(settings.osc, os.environ)
             self._write(notification_sequence(kind, alert.title, alert.text, os.environ))
         if self._delivery is not None:
             self._delivery.send(alert)
@@ -176,7 +176,7 @@ class Alerts:
     # Snoozing
 
     def snooze(self, message: SnoozeRequested) -> None:
-        job, keys = message.job, [found.key for found in message.findings]
+        job, keys = message.job, [finding.key for finding in message.findings]
         if all((job.id, key) in self._snoozed for key in keys):
             self._tracker.wake(job.id, keys)
             self._app.notify("Alerts for this job are on again.")

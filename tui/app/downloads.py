@@ -23,7 +23,7 @@ from tui.text.units import bytes_iec, counted
 from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
-    from api_client.transfers import DownloadPlan
+    from api_client.transfers import DownloadPlan, Existing
     from tui.feeds.downloads import DownloadsFeed
 
 _SEVERITIES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
@@ -65,7 +65,6 @@ class DownloadStarter:
                 publish=lambda found: self._app.post_message(messages.DownloadsChanged(found)),
                 on_end=self._report_end,
             )
-            run_in_background(self._app, self._feed.run, "download feed", group="downloads")
         return self._feed
 
     def _report_end(self, item: Transfer) -> None:
@@ -89,12 +88,12 @@ class DownloadStarter:
         return None if self._app.is_web else asking  # a browser is not asked for a folder
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:
-        return run_in_background(self._app, work, "download plan", group="ask about a download")
+        return run_in_background(self._app, work, "download", group="downloads")
 
     async def _ask(self, session: Session, wanted: DownloadRequest) -> None:
         if self._app.is_web:  # the folder would be on the server, so completed files go to the browser
             feed = self._running_feed(session)
-            await self._plan_and_start(feed, feed.begin(wanted, self._outbox.folder()))
+            await feed.download(feed.begin(wanted, self._outbox.folder()), self._check)
             return
         key = key_for("app.show_downloads", self._keys)
         size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
@@ -110,29 +109,21 @@ class DownloadStarter:
         folder = await self._app.push_screen_wait(screen)
         if folder is not None:
             feed = self._running_feed(session)
-            await self._plan_and_start(feed, feed.begin(wanted, folder))
+            await feed.download(feed.begin(wanted, folder), self._check)
 
-    async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
-        from api_client.transfers import Existing
+    async def _check(self, plan: DownloadPlan, before: Existing | None) -> Existing | None:
+        """Ask what to do with existing files of other content, unless it was decided ``before``."""
+        from api_client.transfers import DownloadError, Existing
 
-        plan = await feed.plan(transfer_id)
-        if plan is None:
-            return
         if not plan.files:
-            feed.fail(transfer_id, "Nothing to download." + _refusals(plan))
-            return
+            raise DownloadError("Nothing to download." + _refusals(plan))
         if not plan.has_room:
-            feed.fail(transfer_id, _no_room(plan.needed_bytes, plan.free_bytes))
-            return
-        existing: Existing | None = None
-        if plan.conflicts and not feed.answered(transfer_id):
-            names = [str(_below(file.path, plan.folder)) for file in plan.conflicts]
-            choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), names))
-            if choice is None:
-                feed.drop(transfer_id)
-                return
-            existing = Existing(choice)
-        feed.start(transfer_id, existing)
+            raise DownloadError(_no_room(plan.needed_bytes, plan.free_bytes))
+        if before is not None or not plan.conflicts:
+            return before or Existing.SKIP  # files created in the meantime must not be overwritten
+        names = [str(_below(file.path, plan.folder)) for file in plan.conflicts]
+        choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), names))
+        return None if choice is None else Existing(choice)
 
     def cancel(self, message: messages.CancelDownloadRequested) -> None:
         if self._feed is not None:
@@ -140,7 +131,7 @@ class DownloadStarter:
 
     def retry(self, message: messages.RetryDownloadRequested) -> None:
         if self._feed is not None and self._feed.can_retry(message.transfer_id):
-            self._run(partial(self._plan_and_start, self._feed, message.transfer_id))
+            self._run(partial(self._feed.download, message.transfer_id, self._check))
 
     def clear(self, _message: messages.ClearDownloadsRequested) -> None:
         if self._feed is not None:

@@ -94,11 +94,7 @@ class SavedFiles:
         if key is not None:
             self._in_delivery[key] = path
 
-    def finish_delivery(self, event: events.DeliveryComplete | events.DeliveryFailed) -> None:
-        """Delete the file that has reached the browser, or report that it can't."""
-        path = self._in_delivery.pop(event.key, None)
-        if path is None:
-            return
-        if isinstance(event, events.DeliveryFailed):
-            self._app.notify(f"Can't send {path.name} to the browser: {event.exception}", severity="error")
-        self._outbox.forget(path)
+    def finish_delivery(self, event: events.DeliveryComplete) -> None:
+        """Delete the file that has reached the browser."""
+        if (path := self._in_delivery.pop(event.key, None)) is not None:
+            self._outbox.forget(path)

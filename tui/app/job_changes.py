@@ -99,7 +99,7 @@ class JobChanges:
         if not await self._app.push_screen_wait(question) or self._session is None:
             return
         try:
-            await self._session.delete_project(project.project_id)
+            await self._session.client.projects.delete(project.project_id)
         except RequestError as error:
             title = "Possibly not deleted" if error.may_have_happened else "Not deleted"
             self._app.notify(
@@ -115,7 +115,7 @@ class JobChanges:
     def browse(self, message: messages.BrowserRequested) -> None:
         if self._session is None:
             return
-        link = self._session.job_link(message.job)
+        link = self._session.client.job_link(message.job.project_id, message.job.id)
         if self._app.is_web:
             self._app.open_url(link)
         elif not open_in_browser(link):
@@ -132,11 +132,12 @@ class JobChanges:
 
 async def act(session: Session, verb: Verb, job: TrainingJob) -> list[TrainingJob]:
     """Apply the change to one job and return the job that it made, if any; raises the client's errors."""
+    jobs = session.client.jobs
     match verb:
         case Verb.STOP:
-            await session.stop_job(job)
+            await jobs.stop(job.project_id, job.id)
         case Verb.RECREATE:
-            return [await session.recreate_job(job)]
+            return [await jobs.recreate(job.project_id, job.id)]
         case Verb.DELETE:
-            await session.delete_job(job)
+            await jobs.delete(job.project_id, job.id)
     return []

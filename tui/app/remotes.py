@@ -107,9 +107,9 @@ class Remotes:
         except ApiClientError as error:
             self._report_not_switched(remote, error)
             return
-        session.detach()
+        session.on_connection = None
         try:
-            await self._checked(session)
+            await self._check(session)
         except ApiClientError as error:
             await session.aclose()
             self._report_not_switched(remote, error)
@@ -122,16 +122,14 @@ class Remotes:
             else:
                 await session.aclose()
 
-    async def _checked(self, session: Session) -> None:
+    async def _check(self, session: Session) -> None:
         """Return once the session's server answers; raises the client's errors."""
-        checking = asyncio.create_task(session.check())
+        notice = f"Connecting to {session.place}…"
+        slow = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
         try:
-            done, _ = await asyncio.wait({checking}, timeout=SLOW_SERVER_S)
-            if not done:
-                self._app.notify(f"Connecting to {session.place}…")
-            await checking
+            await session.check()
         finally:
-            checking.cancel()
+            slow.cancel()
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
         session = self._holder.session

@@ -73,7 +73,7 @@ from tui.settings.paths import config_path
 from tui.settings.problems import Problem, changed_keys
 from tui.settings.remembered import Memory, memory_path
 from tui.system.external_programs import copy_through_tmux
-from tui.system.garbage import GarbageCollector, collect_by_hand
+from tui.system.garbage import COLLECT_EVERY_S, collect_if_idle, collect_only_when_idle
 from tui.system.keyboard import TerminalDriver
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
@@ -90,7 +90,7 @@ COPIED_CELLS = 160
 MAX_NOTICES = 3
 CRASHED = 1
 """Exit status of a crash."""
-SESSION_GROUPS = ("downloads", "ask about a download", "open", "act", "batch", "record")
+SESSION_GROUPS = ("downloads", "open", "act", "batch", "record")
 
 
 class BtTuiApp(App[WelcomeChoice]):
@@ -160,7 +160,6 @@ class BtTuiApp(App[WelcomeChoice]):
         self.ended_unasked = False
         self._is_asked_to_end = False
         self._main_task: asyncio.Task[Any] | None = None
-        self._garbage = GarbageCollector(lambda: self.alerts.unused_s)
         self.remotes = Remotes(self, self, may_leave=self._may_leave_remote, own_emulator=own_emulator)
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
@@ -242,14 +241,14 @@ class BtTuiApp(App[WelcomeChoice]):
         """Open Home for the session, and close everything that belongs to the previous one."""
         before = self.session
         if before is not None:
-            before.detach()
+            before.on_connection = None
         for group in SESSION_GROUPS:
             self.workers.cancel_group(self, group)
         while len(self.screen_stack) > 2:
             await self.pop_screen()
         self.use_session(session)
-        self.transfers, self.connection = Transfers(), Connection()
-        session.attach(partial(setattr, self, "connection"))
+        self.transfers, self.connection = Transfers(), session.connection
+        session.on_connection = partial(setattr, self, "connection")
         first = self.first_screen()
         self.navigation.begin(first)
         await self.switch_screen(first)
@@ -264,7 +263,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self.navigation.begin(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
-        self._garbage.start()
+        self.set_interval(COLLECT_EVERY_S, lambda: collect_if_idle(self.alerts.unused_s))
         self.alerts.start()
         self.tips.start()
         if ignored := self._settings.ignored:
@@ -281,7 +280,6 @@ class BtTuiApp(App[WelcomeChoice]):
             self.navigation.open(partial(job_by_id, self._job_id, self._tab))
 
     async def on_unmount(self) -> None:
-        self._garbage.stop()
         self.alerts.stop()
         self._memory.save(wait_s=1.0)
         if self.session is not None:
@@ -404,8 +402,7 @@ class BtTuiApp(App[WelcomeChoice]):
         await super().on_event(key)
 
     @on(events.DeliveryComplete)
-    @on(events.DeliveryFailed)
-    def _end_delivery(self, event: events.DeliveryComplete | events.DeliveryFailed) -> None:
+    def _end_delivery(self, event: events.DeliveryComplete) -> None:
         self.files.finish_delivery(event)
 
     def _copy(self, message: messages.CopyRequested) -> None:
@@ -588,7 +585,7 @@ def run_dashboard(
     ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
     recordings that ``remote`` serves. A demo and a recording do not remember their state.
     """
-    collect_by_hand()
+    collect_only_when_idle()
     app = BtTuiApp(
         remote,
         job_id=job_id,

@@ -122,7 +122,7 @@ class JobStopper:
         try:
             saved, _ = await next_checkpoint(self._session.client, job, self._session.clock)
             if saved is not None:
-                await self._session.stop_job(job)
+                await self._session.client.jobs.stop(job.project_id, job.id)
         except RequestError as error:
             self._app.notify(str(error), title=f"Not stopped: {name}", severity="error", timeout=30)
         else:

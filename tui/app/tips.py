@@ -64,10 +64,6 @@ TIPS = {
 """All tips by action, in the order in which they are shown; the words follow the action's key."""
 
 
-def next_tip(scopes: Collection[Scope], gone: Collection[str]) -> str | None:
-    return next((name for name in TIPS if name.partition(".")[0] in scopes and name not in gone), None)
-
-
 TIP_CHECK_S = 1.0
 _WITH_TIPS = frozenset({Scope.HOME, Scope.JOB})
 """Screens with tips, by a scope of theirs."""
@@ -82,6 +78,7 @@ class Tips:
         self._keys = keys
         self._enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
+        self._current: str | None = None
 
     def start(self) -> None:
         """Poll for a suitable tip, because tabs and screens change; this costs next to nothing."""
@@ -94,7 +91,8 @@ class Tips:
             return
         # Tips on Home are about jobs; if there are none, show only tips for the whole app.
         empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
-        tip = next_tip((Scope.APP,) if empty else (*screen.scopes, Scope.APP), self._not_now(screen))
+        scopes = (Scope.APP,) if empty else (*screen.scopes, Scope.APP)
+        tip = self._current = next((name for name in TIPS if self._fits(name, scopes, screen)), None)
         line = self._line_of(screen)
         if line is not None:
             line.shown = (key_for(tip, self._keys), TIPS[tip]) if tip is not None else ("", "")
@@ -116,21 +114,18 @@ class Tips:
         counts = {tip: self._times(tip) for tip in TIPS} | {name: times}
         self._memory.put(tips={name: count for name, count in counts.items() if count})
 
-    def _gone(self) -> set[str]:
-        """Return the names of the tips that were followed, or shown in enough earlier starts."""
-        return {tip for tip in TIPS if self._times(tip) - (tip in self._shown_names) >= MAX_TIMES_SHOWN}
+    def _fits(self, name: str, scopes: Collection[str], screen: AppScreen) -> bool:
+        scope, _, action = name.partition(".")
+        return scope in scopes and action not in screen.unhinted and not self._is_gone(name)
 
-    def _not_now(self, screen: AppScreen) -> set[str]:
-        return self._gone() | {tip for tip in TIPS if tip.partition(".")[2] in screen.unhinted}
+    def _is_gone(self, name: str) -> bool:
+        """Return True for a tip that was followed, or shown in enough earlier starts."""
+        return self._times(name) - (name in self._shown_names) >= MAX_TIMES_SHOWN
 
-    def done(self, name: str) -> None:
-        if self._enabled and name in TIPS and name not in self._gone():
+    def done(self, name: str | None) -> None:
+        if self._enabled and name in TIPS and not self._is_gone(name):
             self._put(name, MAX_TIMES_SHOWN + 1)
             self._app.call_after_refresh(self.show)
 
     def dismiss(self) -> None:
-        screen = self._app.screen
-        if isinstance(screen, AppScreen):
-            tip = next_tip((*screen.scopes, Scope.APP), self._not_now(screen))
-            if tip is not None:
-                self.done(tip)
+        self.done(self._current)

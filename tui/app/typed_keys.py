@@ -7,6 +7,9 @@ And they wait while the screen's widgets change, such as from one question of a 
 
 A dialog that nobody waits for, such as when a download turns out to meet existing files, takes no keys until
 it can have been seen: they were meant for the screen below.
+
+Without this queue, with textual 8.2 alone, 8 of the 12 tests in ``tests/app/test_typed_ahead.py`` fail: keys
+typed ahead are lost, or act on the screen below.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
@@ -10,7 +9,7 @@ from http import HTTPStatus
 from api_client.errors import ErrorAnswer, RequestError, Unauthorized
 from api_client.models import RUNNABLE_STATUSES
 from tui.analysis.fleet.capacity import CapacityView, fold_capacity, gpu_allocations
-from tui.feeds.throttle import sleep_or_event
+from tui.feeds.throttle import Pause
 from tui.readers.session import Session
 
 CAPACITY_INTERVAL_S = 10.0
@@ -24,18 +23,17 @@ class CapacityFeed:
         self._session = session
         self._publish = publish
         self._view = CapacityView()
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         while True:
             await self._ask_jobs()
             await self._ask_capacity()
             self._publish(self._view)
-            await sleep_or_event(self._session.clock, self._wake, CAPACITY_INTERVAL_S)
-            self._wake.clear()
+            await self._pause(CAPACITY_INTERVAL_S)
 
     def refresh(self) -> None:
-        self._wake.set()
+        self._pause.end()
 
     async def _ask_jobs(self) -> None:
         view = self._view

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -12,10 +11,10 @@ from functools import partial
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
-from api_client.models.logs import LogEnd, LogGap
+from api_client.models.logs import NS_PER_S, LogGap, stamp_ns
 from tui.analysis.comparison import ComparedRun, State
 from tui.analysis.cost import price_of
-from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.feeds.throttle import Pause, Throttle
 from tui.readers.run import fold_in_slices, read_checkpoints_if_any, read_run
 from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
@@ -25,8 +24,8 @@ RUNS_AT_ONCE = 2
 """Logs read at the same time; each may itself be read by several concurrent readers."""
 POINTS = 5000
 """Maximum number of points per curve."""
-POLL_INTERVAL_S = 20.0
-"""Polling interval for the checkpoints and the status of an unfinished run."""
+POLL_S = 5.0
+"""Polling interval of an unfinished run."""
 
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
@@ -39,29 +38,14 @@ async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
     return max(older, key=lambda pair: pair[0])[1] if older else None
 
 
-class RunCache:
-    """A cache of finished runs, the most recently used ones, since they no longer change."""
+class RunCache(dict[str, ComparedRun]):
+    """The newest finished runs that were read without gaps, by job id, since they no longer change."""
 
-    def __init__(self, most: int = 16) -> None:
-        self._most = most
-        self._held: OrderedDict[str, ComparedRun] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def recall(self, job_id: str) -> ComparedRun | None:
-        cached = self._held.get(job_id)
-        if cached is not None:
-            self._held.move_to_end(job_id)
-        return cached
-
-    def keep(self, run: ComparedRun) -> None:
-        """Store a run if it has ended and was read without gaps."""
-        if run.job.is_finished and run.state == "read" and not run.gap_count:
-            self._held[run.job.id] = run
-            self._held.move_to_end(run.job.id)
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
+    def keep(self, run: ComparedRun, most: int = 16) -> None:
+        if run.job.is_finished and not run.gap_count:
+            self[run.job.id] = run
+            while len(self) > most:
+                del self[next(iter(self))]
 
 
 class ComparisonFeed:
@@ -80,11 +64,11 @@ class ComparisonFeed:
         self._session = session
         self._memory = memory
         self._publish_runs = publish
-        self._throttle = Throttle(self._publish, session.clock, interval_s=RUN_PUBLISH_INTERVAL_S)
-        self._runs = {job.id: memory.recall(job.id) or ComparedRun(job) for job in jobs}
+        self._throttle = Throttle(self._publish, session.clock, interval_s=0.5)
+        self._runs = {job.id: memory.get(job.id) or ComparedRun(job) for job in jobs}
         self._free = asyncio.Semaphore(RUNS_AT_ONCE)
         self._prices: dict[str, float] = {}
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         self._throttle.request()
@@ -97,8 +81,7 @@ class ComparisonFeed:
                     tasks.create_task(self._retry_forever(run.job))
 
     def refresh(self) -> None:
-        self._wake.set()
-        self._wake.clear()
+        self._pause.end()
 
     def _publish(self) -> None:
         self._publish_runs(tuple(self._runs.values()))
@@ -117,8 +100,7 @@ class ComparisonFeed:
             else:
                 self._change(replace(run, state="failed", part=None, error=str(error)))
 
-        pause = partial(sleep_or_event, self._session.clock, self._wake)
-        await retrying(partial(self._read_or_follow, job), LASTING, sleep=pause, on_wait=show_error)
+        await retrying(partial(self._read_or_follow, job), LASTING, sleep=self._pause, on_wait=show_error)
 
     async def _read_or_follow(self, job: TrainingJob) -> None:
         # Home's data may be outdated.
@@ -150,65 +132,44 @@ class ComparisonFeed:
         self._change(run)
 
     async def _follow(self, job: TrainingJob) -> None:
-        watcher = RunWatcher(self._session.client, job, self._settings, max_points=POINTS)
+        """Read what is new of a run until it has ended, and once more: lines may arrive late."""
+        client, clock, gap_count = self._session.client, self._session.clock, 0
+        watcher = RunWatcher(client, job, self._settings, max_points=POINTS)
         watcher.change(price_per_minute=price_of(job, self._prices, self._settings.prices))
-        live = _LiveRun(self._session, watcher, self._change)
-        watching = asyncio.create_task(live.poll_job())
-        try:
-            await live.follow()
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-        await live.poll()
-        self._change(live.compared())
-
-
-class _LiveRun:
-    """A run that has not ended; ``change`` is called with it after every change."""
-
-    def __init__(self, session: Session, watcher: RunWatcher, change: Callable[[ComparedRun], None]) -> None:
-        self._clock = session.clock
-        self._watcher = watcher
-        self._change = change
-        self._part: float | None = None
-        self._caught_up = False
-        self._gaps = 0
-
-    async def follow(self) -> None:
-        watcher, job = self._watcher, self._watcher.job
-        start = job.earliest_time(self._clock.now())
-        async with aclosing(watcher.client.logs.follow(job.project_id, job.id, start=start)) as stream:
-            async for part in stream:
-                if isinstance(part, LogEnd):
-                    watcher.change(job=part.job)
-                    return
-                if part.finished_job is not None:
-                    watcher.change(job=part.finished_job)
-                await fold_in_slices(watcher.progress, part.entries)
-                self._gaps += sum(isinstance(entry, LogGap) for entry in part.entries)
-                self._caught_up |= part.caught_up
-                self._part = part.read_part
-                self._change(self.compared())
-
-    async def poll_job(self) -> None:
-        while True:
+        now = clock.now()
+        start = job.earliest_time(now)
+        log = client.logs.increments(job.project_id, job.id, start=start)
+        state: State = "reading"
+        is_last = False
+        while not is_last:
+            is_last = watcher.job.is_finished
+            async with aclosing(log.poll()) as polled:
+                async for entries in polled:
+                    await fold_in_slices(watcher.progress, entries)
+                    gap_count += sum(isinstance(entry, LogGap) for entry in entries)
+                    if entries:
+                        left_s = now.timestamp() - stamp_ns(entries[-1]) / NS_PER_S
+                        part = 1.0 - min(max(left_s / (now - start).total_seconds(), 0.0), 1.0)
+                        self._change(replace(_compared(watcher, state, gap_count), part=part))
+            state = "read"
             with suppress(RequestError):
-                await self.poll()
-                self._change(self.compared())
-            await self._clock.sleep(POLL_INTERVAL_S)
+                await _read_other_parts(watcher)
+            self._change(_compared(watcher, state, gap_count))
+            await clock.sleep(POLL_S)
 
-    async def poll(self) -> None:
-        """Poll status, checkpoints, and history, and metrics where the job lacks a node count."""
-        watcher, job = self._watcher, self._watcher.job
-        if not job.node_count:
-            with suppress(ErrorAnswer, InvalidAnswer):
-                await watcher.read_health_metrics()
-                watcher.change(metrics=watcher.snapshot.health_metrics)
-        watcher.change(job=await watcher.client.jobs.get(job.project_id, job.id))
-        await read_checkpoints_if_any(watcher)
-        await watcher.read_history()
 
-    def compared(self) -> ComparedRun:
-        run = self._watcher.update(seen_at=self._clock.now(), log_read=True, history_known=True)
-        state: State = "read" if self._caught_up or run.job.is_finished else "reading"
-        return ComparedRun(run.job, state, run, None if self._caught_up else self._part, "", self._gaps)
+def _compared(watcher: RunWatcher, state: State, gap_count: int) -> ComparedRun:
+    run = watcher.update(seen_at=watcher.client.clock.now(), log_read=True, history_known=True)
+    return ComparedRun(run.job, state, run, gap_count=gap_count)
+
+
+async def _read_other_parts(watcher: RunWatcher) -> None:
+    """Read status, checkpoints, and history, and metrics where the job lacks a node count."""
+    job = watcher.job
+    if not job.node_count:
+        with suppress(ErrorAnswer, InvalidAnswer):
+            await watcher.read_health_metrics()
+            watcher.change(metrics=watcher.snapshot.health_metrics)
+    watcher.change(job=await watcher.client.jobs.get(job.project_id, job.id))
+    await read_checkpoints_if_any(watcher)
+    await watcher.read_history()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import platformdirs
 
 from api_client.errors import ApiClientError
 from api_client.transfers import (
-    DownloadError,
     DownloadPlan,
     DownloadProgress,
     DownloadReport,
@@ -32,7 +31,7 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_NAME = 80
 
 
-def proposed_folder(wanted: DownloadRequest) -> Path:
+def proposed_folder(request: DownloadRequest) -> Path:
     """Return the default folder of a download: a subfolder for the job in the working directory.
 
     The archive of a job creates its own folder. If the working directory is not writable or is the file
@@ -41,26 +40,29 @@ def proposed_folder(wanted: DownloadRequest) -> Path:
     here = Path.cwd()
     if not os.access(here, os.W_OK) or here == Path(here.anchor):
         here = platformdirs.user_downloads_path()
-    if wanted.archive:
+    if request.archive:
         return here
-    job = wanted.job
+    job = request.job
     name = _UNSAFE.sub("_", f"{job.project_name}_{job.id}")[:_LONGEST_NAME].lstrip(".-") or "job"
     return here / name
 
 
+Check = Callable[[DownloadPlan, Existing | None], Awaitable[Existing | None]]
+"""Decides about existing files, given an earlier decision; None drops the download. Raises DownloadError."""
+
+
 @dataclass(slots=True)
 class _Order:
-    wanted: DownloadRequest
+    request: DownloadRequest
     folder: Path
     existing: Existing | None = None
-    plan: DownloadPlan | None = None
+    task: asyncio.Task[None] | None = None
 
 
 class DownloadsFeed:
     """Plans and runs downloads, and publishes ``Transfers`` after every change.
 
-    Call ``begin``, ``plan``, then ``start``; the plan contains the questions to ask in between (files
-    with different content, not enough space). ``on_end`` is called for each download that has ended.
+    ``on_end`` is called for each download that has ended.
     """
 
     def __init__(
@@ -76,114 +78,61 @@ class DownloadsFeed:
         self._items: dict[str, Transfer] = {}
         self._orders: dict[str, _Order] = {}
         self._ids = count(1)
-        self._queue: asyncio.Queue[str] = asyncio.Queue()
-        self._running: tuple[str, asyncio.Task[DownloadReport]] | None = None
+        self._turn = asyncio.Lock()
 
-    @property
-    def transfers(self) -> Transfers:
-        return Transfers(tuple(self._items.values()))
-
-    # User requests
-
-    def begin(self, wanted: DownloadRequest, folder: Path) -> str:
+    def begin(self, request: DownloadRequest, folder: Path) -> str:
         """Put a download on the list; it takes the place of an ended one of the same into the same folder."""
         for old_id, old in list(self._orders.items()):
-            if old.wanted.content == wanted.content and old.folder == folder and self._state(old_id) in ENDED:
-                self.drop(old_id)
+            is_same = old.request.content == request.content and old.folder == folder
+            if is_same and self._items[old_id].state in ENDED:
+                self._drop(old_id)
         transfer_id = str(next(self._ids))
-        self._orders[transfer_id] = _Order(wanted, folder)
+        self._orders[transfer_id] = _Order(request, folder)
         self._items[transfer_id] = Transfer(
-            transfer_id, wanted.title, str(folder), TransferState.PLANNING, size_bytes=wanted.size_bytes
+            transfer_id, request.title, str(folder), TransferState.PLANNING, size_bytes=request.size_bytes
         )
         self._publish_snapshot()
         return transfer_id
 
-    async def plan(self, transfer_id: str) -> DownloadPlan | None:
-        """Ask the server for the files; None if that failed (the list shows the error) or was cancelled."""
+    async def download(self, transfer_id: str, check: Check) -> None:
+        """Plan a download, then run it when it is its turn; the list shows its end."""
         order = self._orders[transfer_id]
+        order.task = asyncio.current_task()
         self._change(transfer_id, state=TransferState.PLANNING, error="", speed=None, eta_s=None)
-        downloads, request = self._session.client.downloads, order.wanted
-        job, folder = request.job, order.folder
         try:
-            if request.archive:
-                plan = await downloads.plan_archive(job.project_id, job.id, folder)
-            elif request.files:
-                plan = await downloads.plan_files(job.project_id, job.id, folder, request.files)
-            else:
-                plan = await downloads.plan_checkpoints(
-                    job.project_id, job.id, folder, checkpoints=request.checkpoints
+            plan = await self._plan(order)
+            self._change(transfer_id, size_bytes=plan.total_bytes, folder=str(plan.folder))
+            existing = await check(plan, order.existing)
+            if existing is None:
+                self._drop(transfer_id)
+                return
+            order.existing = existing if plan.conflicts else order.existing
+            self._change(transfer_id, state=TransferState.WAITING)
+            async with self._turn:
+                self._change(transfer_id, state=TransferState.ACTIVE)
+                report = await self._session.client.downloads.run(
+                    plan, on_progress=partial(self._show_progress, transfer_id), existing=existing
                 )
         except (ApiClientError, OSError) as error:
             self._end(transfer_id, TransferState.FAILED, sanitize(str(error)))
-            return None
-        if self._state(transfer_id) is not TransferState.PLANNING:
-            return None
-        order.plan = plan
-        self._change(transfer_id, size_bytes=plan.total_bytes, folder=str(plan.folder))
-        return plan
-
-    def start(self, transfer_id: str, existing: Existing | None = None) -> None:
-        """Queue a planned download; if ``existing`` is None, the earlier choice applies."""
-        order = self._orders[transfer_id]
-        if existing is not None:
-            order.existing = existing
-        self._change(transfer_id, state=TransferState.WAITING)
-        self._queue.put_nowait(transfer_id)
-
-    def drop(self, transfer_id: str) -> None:
-        self._items.pop(transfer_id, None)
-        self._orders.pop(transfer_id, None)
-        self._publish_snapshot()
-
-    def fail(self, transfer_id: str, reason: str) -> None:
-        self._end(transfer_id, TransferState.FAILED, reason)
-
-    def cancel(self, transfer_id: str) -> None:
-        """Cancel a download; files received so far are kept."""
-        if self._state(transfer_id) in ENDED:
-            return
-        if self._running is not None and self._running[0] == transfer_id:
-            self._running[1].cancel()
+        except Exception as error:  # noqa: BLE001 - the list shows it
+            self._end(transfer_id, TransferState.FAILED, sanitize(f"{type(error).__name__}: {error}"))
         else:
-            self._end(transfer_id, TransferState.CANCELLED)
+            self._conclude(transfer_id, report)
 
-    def can_retry(self, transfer_id: str) -> bool:
-        return self._state(transfer_id) in RESUMABLE
+    async def _plan(self, order: _Order) -> DownloadPlan:
+        downloads, request, folder = self._session.client.downloads, order.request, order.folder
+        job = request.job
+        if request.archive:
+            return await downloads.plan_archive(job.project_id, job.id, folder)
+        if request.files:
+            return await downloads.plan_files(job.project_id, job.id, folder, request.files)
+        return await downloads.plan_checkpoints(
+            job.project_id, job.id, folder, checkpoints=request.checkpoints
+        )
 
-    def answered(self, transfer_id: str) -> bool:
-        """Return True if it has been decided what to do with existing files."""
-        return self._orders[transfer_id].existing is not None
-
-    def clear(self) -> None:
-        for item in list(self._items.values()):
-            if item.state in ENDED:
-                self._items.pop(item.id)
-                self._orders.pop(item.id)
-        self._publish_snapshot()
-
-    # Running downloads
-
-    async def run(self) -> None:
-        while True:
-            transfer_id = await self._queue.get()
-            order = self._orders.get(transfer_id)
-            if order is None or order.plan is None or self._state(transfer_id) is not TransferState.WAITING:
-                continue
-            self._change(transfer_id, state=TransferState.ACTIVE)
-            task = asyncio.create_task(self._fetch(transfer_id, order.plan, order.existing))
-            self._running = (transfer_id, task)
-            try:
-                await asyncio.wait({task})
-            finally:
-                if not task.done():
-                    task.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await task
-                self._running = None
-            self._conclude(transfer_id, task)
-
-    async def _fetch(self, transfer_id: str, plan: DownloadPlan, existing: Existing | None) -> DownloadReport:
-        def note(progress: DownloadProgress) -> None:
+    def _show_progress(self, transfer_id: str, progress: DownloadProgress) -> None:
+        if self._items[transfer_id].state is TransferState.ACTIVE:
             self._change(
                 transfer_id,
                 done_bytes=progress.done_bytes,
@@ -195,60 +144,52 @@ class DownloadsFeed:
                 note=progress.note,
             )
 
-        # Nothing is asked if there are no conflicts, and files created in the meantime must not be
-        # overwritten.
-        return await self._session.client.downloads.run(
-            plan, on_progress=note, existing=existing or Existing.SKIP
-        )
-
-    def _conclude(self, transfer_id: str, task: asyncio.Task[DownloadReport]) -> None:
-        if task.cancelled():
+    def cancel(self, transfer_id: str) -> None:
+        """Cancel a download; files received so far are kept."""
+        item, order = self._items.get(transfer_id), self._orders.get(transfer_id)
+        if item is not None and order is not None and order.task is not None and item.state not in ENDED:
+            order.task.cancel()
             self._end(transfer_id, TransferState.CANCELLED)
-            return
-        error = task.exception()
-        if isinstance(error, ApiClientError | DownloadError | OSError):
-            self._end(transfer_id, TransferState.FAILED, sanitize(str(error)))
-        elif error is not None:
-            self._end(transfer_id, TransferState.FAILED, sanitize(f"{type(error).__name__}: {error}"))
-        else:
-            report = task.result()
-            problems = []
-            if report.failed:
-                problems.append(f"{len(report.failed):,} of {counted(len(report.files), 'file')} failed")
-                problems.append(sanitize(report.failed[0].error))
-            if report.refused:
-                first = report.refused[0]
-                problems.append(
-                    f"{len(report.refused):,} refused because of their names ({sanitize(first.reason)})"
-                )
-            state = TransferState.FAILED if report.failed else TransferState.DONE
-            folder = str(report.folder)
-            size = sum(file.size_bytes or 0 for file in report.files)
-            self._change(transfer_id, files=report.files, folder=folder, size_bytes=size)
-            self._end(transfer_id, state, "; ".join(problems))
 
-    # Publishing
+    def can_retry(self, transfer_id: str) -> bool:
+        return transfer_id in self._items and self._items[transfer_id].state in RESUMABLE
 
-    def _state(self, transfer_id: str) -> TransferState:
-        item = self._items.get(transfer_id)
-        return item.state if item is not None else TransferState.CANCELLED
+    def clear(self) -> None:
+        for item in list(self._items.values()):
+            if item.state in ENDED:
+                self._drop(item.id)
+
+    def _conclude(self, transfer_id: str, report: DownloadReport) -> None:
+        problems = []
+        if report.failed:
+            problems.append(f"{len(report.failed):,} of {counted(len(report.files), 'file')} failed")
+            problems.append(sanitize(report.failed[0].error))
+        if report.refused:
+            first = report.refused[0]
+            problems.append(
+                f"{len(report.refused):,} refused because of their names ({sanitize(first.reason)})"
+            )
+        size = sum(file.size_bytes or 0 for file in report.files)
+        self._change(transfer_id, files=report.files, folder=str(report.folder), size_bytes=size)
+        state = TransferState.FAILED if report.failed else TransferState.DONE
+        self._end(transfer_id, state, "; ".join(problems))
 
     def _change(self, transfer_id: str, **changes: Any) -> None:
-        item = self._items.get(transfer_id)
-        if item is not None:
-            self._items[transfer_id] = replace(item, **changes)
-            self._publish_snapshot()
+        self._items[transfer_id] = replace(self._items[transfer_id], **changes)
+        self._publish_snapshot()
+
+    def _drop(self, transfer_id: str) -> None:
+        del self._items[transfer_id], self._orders[transfer_id]
+        self._publish_snapshot()
 
     def _end(self, transfer_id: str, state: TransferState, error: str = "") -> None:
-        item = self._items.get(transfer_id)
-        if item is None:
-            return
         files = tuple(
-            file if file.state.is_final else replace(file, state=FileState.WAITING) for file in item.files
+            file if file.state.is_final else replace(file, state=FileState.WAITING)
+            for file in self._items[transfer_id].files
         )
         idle: dict[str, Any] = {"speed": None, "eta_s": None, "stalled_s": 0.0, "note": ""}
         self._change(transfer_id, state=state, error=error, files=files, **idle)
         self._on_end(self._items[transfer_id])
 
     def _publish_snapshot(self) -> None:
-        self._publish(self.transfers)
+        self._publish(Transfers(tuple(self._items.values())))

@@ -20,19 +20,16 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from tui.analysis.checkpoints.facts import cache_entries, epoch_s
 from tui.analysis.file_tree.tree import FileEntry
-from tui.feeds.throttle import sleep_or_event
+from tui.feeds.throttle import Pause
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 
-TEXT_BYTES = 256 * 1024
-"""Bytes to read of a text file; for the rest, download it."""
+PREVIEW_BYTES = 256 * 1024
+"""Bytes to read of a file; for the rest, download it."""
 STATE_BYTES = 16 * 1024 * 1024
 """Maximum size of a trainer's record to read, since its curves need the whole file."""
 PEEK_BYTES = 512
-"""Bytes to read of files that are not, or may not be, text."""
-TEXT_ENDINGS = frozenset(
-    (".json", ".jsonl", ".md", ".txt", ".yaml", ".yml", ".py", ".toml", ".jinja", ".log")
-)
+"""Bytes to show of files that are not text."""
 LENGTH_BYTES = 8
 
 
@@ -71,31 +68,19 @@ async def _weights(client: TrainingClient, job: TrainingJob, file: CheckpointFil
     try:
         header = await client.checkpoint_contents.safetensors_header(job.project_id, job.id, file)
     except UnreadableFile as error:
-        result = await _content(client, job, file, length=PEEK_BYTES)
+        result = await _content(client, job, file)
         return FilePreview(file, result.read_bytes, text=result.text, peek=result.peek, problem=error.problem)
     return FilePreview(file, header.header_bytes + LENGTH_BYTES, header=header)
 
 
-async def _content(
-    client: TrainingClient, job: TrainingJob, file: CheckpointFile, *, length: int | None = None
-) -> FilePreview:
+async def _content(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FilePreview:
     if not file.size_bytes:
         return FilePreview(file)
-    path = PurePosixPath(file.relative_file_name)
-    if length is None:
-        length = TEXT_BYTES if path.suffix.lower() in TEXT_ENDINGS else PEEK_BYTES
-    is_state = path.name == TRAINER_STATE and file.size_bytes <= STATE_BYTES
-    if is_state:
-        length = STATE_BYTES
-    content = await client.checkpoint_contents.read(
-        job.project_id, job.id, file, length=min(length, file.size_bytes)
-    )
+    name = PurePosixPath(file.relative_file_name).name
+    is_state = name == TRAINER_STATE and file.size_bytes <= STATE_BYTES
+    length = min(STATE_BYTES if is_state else PREVIEW_BYTES, file.size_bytes)
+    content = await client.checkpoint_contents.read(job.project_id, job.id, file, length=length)
     seen = preview(content, file.size_bytes)
-    if length == PEEK_BYTES and seen.text is not None and not seen.is_whole:
-        content += await client.checkpoint_contents.read(
-            job.project_id, job.id, file, start=len(content), length=TEXT_BYTES - PEEK_BYTES
-        )
-        seen = preview(content, file.size_bytes)
     result = FilePreview(file, len(content), text=seen.text, is_cut=not seen.is_whole)
     if not is_state:
         return replace(result, peek=content[:PEEK_BYTES])
@@ -160,7 +145,7 @@ class ListingFeed(ABC, Generic[Snapshot]):
         self._snapshot: Snapshot = snapshot
         self._publish: Callable[[Snapshot], object] = publish
         self._interval_s = interval_s
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         while True:
@@ -168,18 +153,14 @@ class ListingFeed(ABC, Generic[Snapshot]):
             await self._pause(self._interval_s)
 
     def refresh(self) -> None:
-        self._wake.set()
+        self._pause.end()
 
     @abstractmethod
     async def _list(self) -> None: ...
 
     async def _read(self) -> None:
-        self._wake.clear()
         self._show(replace(self._snapshot, is_loading=True))
         await self._list()
-
-    async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._wake, pause_s)
 
     def _show_error(self, error: RequestError, _delay_s: float) -> None:
         self._show(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from api_client.errors import InvalidAnswer, NotFound, RequestError, Unauthorized
@@ -15,7 +15,7 @@ from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
 from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
-from tui.feeds.throttle import FLEET_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
@@ -26,18 +26,15 @@ if TYPE_CHECKING:
 
 LIST_INTERVAL_S = 5.0
 """Polling interval of the lists."""
-FULL_LIST_EVERY = 6
-"""With many jobs, only every nth request lists all of them; the others list the unfinished ones."""
-FEW_JOBS = 300
-"""Up to this many jobs, every request lists all of them."""
-MANY_JOBS = 1000
-"""With more jobs, full lists are requested and snapshots published less often, in proportion."""
-MAX_LIST_SLOWDOWN = MAX_PUBLISH_SLOWDOWN = 10.0
-UNAUTHORIZED_INTERVAL_S = 10.0
+JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
+"""All jobs are listed once in as many rounds as there are hundreds; in between, only the unfinished ones."""
+PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1.0, 1000, 10.0
+"""Snapshots of many jobs are published less often, in proportion."""
+SLOW_INTERVAL_S = 10.0
+"""Polling interval while another screen is in front, so that the connection is still monitored, and if the
+server refuses the key."""
 FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
-UNWATCHED_INTERVAL_S = 10.0
-"""Polling interval while another screen is in front; previews stop, but the connection is still monitored."""
 BILL_SPAN = timedelta(days=30)
 """What one request can read, as it begins at midnight."""
 PREVIEW_PAUSE_S = 0.25
@@ -62,13 +59,13 @@ class FleetFeed:
         *,
         list_interval_s: float = LIST_INTERVAL_S,
     ) -> None:
-        self._make_preview_feed = partial(_preview_feed, session, settings)
+        self._settings = settings
         self._preview_feed: PreviewFeed | None = None
         self._may_preview = asyncio.Event()
         self._list_interval_s = list_interval_s
         self._session = session
         self._publish_snapshot = publish
-        self._throttle = Throttle(self._publish, session.clock, interval_s=FLEET_PUBLISH_INTERVAL_S)
+        self._throttle = Throttle(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._unreadable_projects: list[str] = []
         self._unreadable_jobs: list[str] = []
@@ -80,11 +77,10 @@ class FleetFeed:
         self._is_manual_refresh = False
         self._job_previews: dict[str, JobPreview] = {}
         self._listed = asyncio.Event()
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
         self._watched = asyncio.Event()
         self._watched.set()
         self._rounds = 0
-        self._own_prices = settings.prices
         self._prices = dict(settings.prices)
         self._bill: Bill | None = None
 
@@ -97,7 +93,7 @@ class FleetFeed:
     def watched(self, watched: bool) -> None:
         if watched and not self.watched:
             self._watched.set()
-            self._wake.set()
+            self._pause.end()
         elif not watched:
             self._watched.clear()
             self._session.report_success(LISTS)  # Other screens do not show data from the lists.
@@ -108,46 +104,42 @@ class FleetFeed:
             tasks.create_task(self._poll_job_list())
             tasks.create_task(self._load_preview_feed())
             for _ in range(PREVIEWS_IN_FLIGHT):
-                tasks.create_task(self._poll_previews())
-            tasks.create_task(self._backfill_previews())
-            tasks.create_task(self._read_ends())
-            tasks.create_task(self._read_prices())
-            tasks.create_task(self._poll_bill())
+                tasks.create_task(self._repeat(self._preview_next))
+            tasks.create_task(self._repeat(self._backfill_next))
+            tasks.create_task(self._repeat(self._read_next_end))
+            tasks.create_task(self._poll_cost())
 
     def refresh(self) -> None:
         self._rounds = 0
         self._is_manual_refresh = True
-        self._wake.set()
+        self._pause.end()
 
     async def _load_preview_feed(self) -> None:
         """Import the log patterns in a thread during the first requests: compiling them takes a while."""
-        self._preview_feed = await asyncio.to_thread(self._make_preview_feed)
+        module = await asyncio.to_thread(import_module, "tui.feeds.previews")
+        self._preview_feed = module.PreviewFeed(self._session, self._settings)
         await self._listed.wait()
         self._preview_feed.watch(self._unfinished)
         self._may_preview.set()
 
-    async def _read_prices(self) -> None:
-        """Read the prices once; without them, GPU-hours are still shown."""
+    async def _poll_cost(self) -> None:
+        """Read the prices, without which GPU-hours are shown, and the bill of the last month."""
         await self._listed.wait()
         with suppress(RequestError):
-            self._prices = await listed_prices(self._session.client, self._own_prices)
-            self._throttle.request()
-
-    async def _poll_bill(self) -> None:
-        """Read the bill of the last month; without it, the cost is an estimate."""
-        await self._listed.wait()
+            self._prices = await listed_prices(self._session.client, self._settings.prices)
         while True:
+            self._throttle.request()
             await self._watched.wait()
             now = self._session.clock.now()
             with suppress(RequestError):
                 self._bill = await read_bill(self._session.client, now - BILL_SPAN, now)
-                self._throttle.request()
+            self._throttle.request()
             await self._session.clock.sleep(BILL_INTERVAL_S)
 
     async def _poll_job_list(self) -> None:
         while True:
             interval_s = self._list_interval_s
-            pause = interval_s if self.watched else max(UNWATCHED_INTERVAL_S, interval_s)
+            pause_s = interval_s if self.watched else max(SLOW_INTERVAL_S, interval_s)
             try:
                 await self._list()
             except RequestError as error:
@@ -155,21 +147,16 @@ class FleetFeed:
                 if self.watched:
                     self._session.report_failure(LISTS, error)
                 if isinstance(error, Unauthorized):
-                    pause = UNAUTHORIZED_INTERVAL_S
+                    pause_s = SLOW_INTERVAL_S
                 elif error.retryable:
-                    pause = min(pause, FAILED_INTERVAL_S)
+                    pause_s = min(pause_s, FAILED_INTERVAL_S)
             else:
                 self._session.report_success(LISTS)
-            await sleep_or_event(self._session.clock, self._wake, pause)
-            self._wake.clear()
+            await self._pause(pause_s)
 
     async def _list(self) -> None:
         client = self._session.client
-        size = max(1.0, len(self._jobs) / MANY_JOBS)
-        everything = (
-            self._rounds % int(FULL_LIST_EVERY * min(size, MAX_LIST_SLOWDOWN)) == 0
-            or len(self._jobs) <= FEW_JOBS
-        )
+        everything = self._rounds % min(len(self._jobs) // JOBS_PER_ROUND + 1, MAX_ROUNDS) == 0
         is_manual, self._is_manual_refresh = self._is_manual_refresh, False
         self._rounds += 1
         if everything:
@@ -180,8 +167,8 @@ class FleetFeed:
             )
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
-            size = max(1.0, len(self._jobs) / MANY_JOBS)
-            self._throttle.interval_s = FLEET_PUBLISH_INTERVAL_S * min(size, MAX_PUBLISH_SLOWDOWN)
+            interval_s = min(len(jobs) / PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
+            self._throttle.interval_s = max(PUBLISH_INTERVAL_S, interval_s)
         else:
             unreadable: list[str] = []
             listed = await client.jobs.search(
@@ -244,56 +231,43 @@ class FleetFeed:
         missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
         self._publish_snapshot(replace(snapshot, left_out="; ".join(filter(None, missing))))
 
-    async def _poll_previews(self) -> None:
+    async def _repeat(self, read: Callable[[PreviewFeed], Awaitable[float]]) -> None:
+        """Read previews while Home is on screen; ``read`` returns how many seconds to pause."""
         await self._may_preview.wait()
         assert self._preview_feed is not None
-        clock = self._session.clock
         while True:
             await self._watched.wait()
-            job = self._preview_feed.next_due()
-            pause_s = PREVIEW_IDLE_S
-            if job is not None:
-                pause_s = PREVIEW_PAUSE_S if job.id in self._job_previews else FIRST_PREVIEW_PAUSE_S
-                with suppress(RequestError):
-                    self._job_previews[job.id] = await self._preview_feed.preview(job)
-                    self._throttle.request()
-            await clock.sleep(pause_s)
+            await self._session.clock.sleep(await read(self._preview_feed))
 
-    async def _read_ends(self) -> None:
+    async def _preview_next(self, previews: PreviewFeed) -> float:
+        job = previews.next_due()
+        if job is None:
+            return PREVIEW_IDLE_S
+        pause_s = PREVIEW_PAUSE_S if job.id in self._job_previews else FIRST_PREVIEW_PAUSE_S
+        with suppress(RequestError):
+            self._job_previews[job.id] = await previews.preview(job)
+            self._throttle.request()
+        return pause_s
+
+    async def _read_next_end(self, previews: PreviewFeed) -> float:
         """Read the end of the log of each of the newest ended jobs once, after the running ones."""
-        await self._may_preview.wait()
-        assert self._preview_feed is not None
-        while True:
-            await self._watched.wait()
-            pause_s = PREVIEW_IDLE_S
-            if all(job.id in self._job_previews for job in self._preview_feed.running):
-                job = self._preview_feed.next_ended(self._jobs.values(), self._job_previews)
-                pause_s = ENDED_INTERVAL_S if job is None else PREVIEW_PAUSE_S
-                if job is not None:
-                    self._job_previews[job.id] = NO_PREVIEW  # also if it cannot be read
-                    with suppress(RequestError):
-                        self._job_previews[job.id] = await self._preview_feed.end_of(job)
-            await self._session.clock.sleep(pause_s)
+        if any(job.id not in self._job_previews for job in previews.running):
+            return PREVIEW_IDLE_S
+        job = previews.next_ended(self._jobs.values(), self._job_previews)
+        if job is None:
+            return ENDED_INTERVAL_S
+        self._job_previews[job.id] = NO_PREVIEW  # also if it cannot be read
+        with suppress(RequestError):
+            self._job_previews[job.id] = await previews.end_of(job)
+        return PREVIEW_PAUSE_S
 
-    async def _backfill_previews(self) -> None:
-        await self._may_preview.wait()
-        assert self._preview_feed is not None
-        while True:
-            await self._watched.wait()
-            job = self._preview_feed.next_unread()
-            failed = False
-            if job is not None:
-                try:
-                    await self._preview_feed.read_older(job, self._watched)
-                except RequestError:
-                    failed = True
-            await self._session.clock.sleep(PREVIEW_IDLE_S if job is None or failed else PREVIEW_PAUSE_S)
-
-
-def _preview_feed(session: Session, settings: RunSettings) -> PreviewFeed:
-    from tui.feeds.previews import PreviewFeed
-
-    return PreviewFeed(session, settings)
+    async def _backfill_next(self, previews: PreviewFeed) -> float:
+        job = previews.next_unread()
+        if job is not None:
+            with suppress(RequestError):
+                await previews.read_older(job, self._watched)
+                return PREVIEW_PAUSE_S
+        return PREVIEW_IDLE_S
 
 
 def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:

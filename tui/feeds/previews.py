@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Container, Iterable
 from heapq import nlargest
 
@@ -11,8 +12,7 @@ from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.series import even_means
-from tui.readers.log_tail import POLL_EVERY_S, LogTail
-from tui.readers.polled_run import PolledRun
+from tui.readers.polled_run import POLL_EVERY_S, LogTail, PolledRun
 from tui.readers.session import Session
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
@@ -20,8 +20,6 @@ from tui.text.times import time_key
 
 PREVIEW_POINTS = 2000
 """Maximum number of points per curve: Home draws none, but checks the loss."""
-PREVIEW_MIN_AGE_S = POLL_EVERY_S
-"""Minimum polling interval of a job."""
 PREVIEW_INTERVAL_S = 2.5
 """Minimum average interval between polls of any two jobs, which limits the rate with many jobs."""
 PREVIEW_TIME_SHARE = 1 / 60
@@ -65,17 +63,12 @@ class PreviewFeed:
 
     def next_due(self) -> TrainingJob | None:
         """Return the running job whose poll has been due longest; None if none is due."""
-        now = self._session.clock.monotonic()
-        chosen: TrainingJob | None = None
-        longest_s = 0.0
-        for job in self.running:
-            watched = self._watched.get(job.id)
-            if watched is None or watched.due_at is None:
-                return job
-            waited_s = now - watched.due_at
-            if waited_s >= longest_s:
-                chosen, longest_s = job, waited_s
-        return chosen
+        job = min(self.running, key=self._due_at, default=None)
+        return job if job is not None and self._due_at(job) <= self._session.clock.monotonic() else None
+
+    def _due_at(self, job: TrainingJob) -> float:
+        watched = self._watched.get(job.id)
+        return -math.inf if watched is None else watched.due_at
 
     def next_unread(self) -> TrainingJob | None:
         """Return the next job whose older log to read, at first those silent longest: they may be stalled."""
@@ -93,7 +86,7 @@ class PreviewFeed:
         """Read the older part of a job's log, then make its next poll due. Raises RequestError."""
         watched = self._watched[job.id]
         await watched.log.read_older(resume)
-        watched.due_at = None
+        watched.due_at = -math.inf
 
     async def preview(self, job: TrainingJob) -> JobPreview:
         """Read what is new of a running job. Raises RequestError."""
@@ -115,7 +108,7 @@ class PreviewFeed:
         watcher.update(at=now, log_read=watched.log.is_read, history_known=True)
         await watcher.check()
         apart_s = max(
-            PREVIEW_MIN_AGE_S,
+            POLL_EVERY_S,
             PREVIEW_INTERVAL_S * len(self.running),
             watched.log.spent_s / PREVIEW_TIME_SHARE,
         )

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from api_client.clock import Clock
 from api_client.errors import ConfigurationError, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, stamp_ns
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.feeds.run_log import LogPart, RunLog
-from tui.feeds.run_metrics import REREAD_S, RunMetrics
-from tui.feeds.throttle import RUN_PUBLISH_INTERVAL_S, Throttle, sleep_or_event
+from tui.feeds.throttle import Pause
 from tui.readers.billing import BILL_INTERVAL_S
-from tui.readers.health_metrics import has_many_nodes
+from tui.readers.health_metrics import HEALTH_STEP_S, has_many_nodes, metrics_in_parts
+from tui.readers.polled_run import POLL_EVERY_S
 from tui.readers.session import Session
 from tui.readers.watcher import RunWatcher
 from tui.settings.model import RefreshSettings
 from tui.settings.runs import DEFAULT, RunSettings
 
+PUBLISH_INTERVAL_S = 0.5
 STATUSES_MISSED = 3
 """Number of missed status updates after which the data is stale."""
 HEALTH_INTERVAL_S = 2.0
@@ -66,52 +70,42 @@ class RunFeed:
         self._intervals = refresh or RefreshSettings()
         self._watcher = RunWatcher(session.client, job, settings, findings=findings)
         self._watcher.change(stale_after_s=max(STALE_AFTER_S, STATUSES_MISSED * self._intervals.status_s))
-        self._throttle = Throttle(self._publish, session.clock, interval_s=RUN_PUBLISH_INTERVAL_S)
         self._log = RunLog(
             session,
             restart=self._watcher.restart_log,
             fill=self._watcher.forget,
             take=self._take_log,
             tell=on_log,
-            end=lambda ended: self._update(job=ended),
+            end=lambda ended: self._watcher.change(job=ended),
         )
         self._metrics = RunMetrics(
             self._watcher, span, interval_s=self._intervals.metrics_s, take=lambda: self._got(METRICS)
         )
-        self._span_changed = asyncio.Event()
+        self._reread = Pause(session.clock)
         self._read_recorded = recorded_progress
         self._recorded: ProgressSnapshot | None = None
-        self._checked_at = -HEALTH_INTERVAL_OF_MANY_S
-        self._checked_state: tuple[object, ...] = ()
-        self._check_requested = asyncio.Event()
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
-        self._throttle.request()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._throttle.run())
+                tasks.create_task(self._publish_often())
                 tasks.create_task(self._check_health())
-                tasks.create_task(self._retry_forever(self._watch_status, STATUS, part=STATUS))
-                tasks.create_task(self._retry_forever(self._read_log, LOG, part=LOG))
+                tasks.create_task(self._retry_forever(self._watch_status, STATUS))
+                tasks.create_task(self._retry_forever(lambda: self._log.read(self._job), LOG))
                 tasks.create_task(self._follow_metrics())
+                tasks.create_task(self._retry_forever(self._poll_health_metrics))
                 tasks.create_task(self._retry_forever(self._poll_checkpoints, CHECKPOINTS))
-                tasks.create_task(self._retry_forever(self._read_price))
-                tasks.create_task(self._retry_forever(self._poll_bill))
-                tasks.create_task(self._tick())
+                tasks.create_task(self._retry_forever(self._poll_cost))
                 if self._read_recorded is not None:
                     tasks.create_task(self._follow_recorded(self._read_recorded))
         finally:
             for what in (STATUS, LOG, METRICS, CHECKPOINTS):
                 self._session.report_success(what)
-            # large; the feed is in reference cycles, and collecting them as garbage stalls keys
-            self._metrics.release()
-            del self._watcher
 
     def refresh(self) -> None:
-        self._wake.set()
-        self._wake.clear()
-        self._span_changed.set()
+        self._pause.end()
+        self._reread.end()
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
         """Read a gap of the log again, see ``RunLog.retry``, and publish the result. Raises RequestError."""
@@ -124,11 +118,17 @@ class RunFeed:
         then finer.
         """
         self._metrics.set_span(span, shown or span)
-        self._span_changed.set()
+        self._reread.end()
 
     @property
     def _job(self) -> TrainingJob:
         return self._watcher.job
+
+    async def _publish_often(self) -> None:
+        """Publish twice a second: ages and elapsed times change even if nothing else does."""
+        while True:
+            self._publish()
+            await self._session.clock.sleep(PUBLISH_INTERVAL_S)
 
     def _publish(self) -> None:
         run = self._watcher.update(
@@ -137,66 +137,39 @@ class RunFeed:
             **({"progress": self._recorded} if self._recorded is not None else {}),
         )
         self._publish_snapshot(run)
-        self._request_health_check(run)
-
-    def _request_health_check(self, run: RunSnapshot) -> None:
-        """Request a health check if one is due: problems take minutes to show, so not on every change."""
-        now = self._session.clock.monotonic()
-        state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
-        interval_s = HEALTH_INTERVAL_OF_MANY_S if has_many_nodes(run.job) else HEALTH_INTERVAL_S
-        if state != self._checked_state or now - self._checked_at >= interval_s:
-            self._checked_at, self._checked_state = now, state
-            self._check_requested.set()
 
     async def _check_health(self) -> None:
+        """Check every few seconds, since problems take minutes to show, and when there is more to check."""
+        clock, checked_at = self._session.clock, -math.inf
+        checked_state: tuple[object, ...] = ()
         while True:
-            await self._check_requested.wait()
-            self._check_requested.clear()
-            before = self._watcher.snapshot
-            await self._watcher.check()
-            await self._watcher.check_checkpoints()
-            if self._watcher.snapshot != before:
-                self._throttle.request()
-
-    def _update(self, **parts: object) -> None:
-        self._watcher.change(**parts)
-        self._throttle.request()
+            run = self._watcher.snapshot
+            state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
+            interval_s = HEALTH_INTERVAL_OF_MANY_S if has_many_nodes(run.job) else HEALTH_INTERVAL_S
+            if state != checked_state or clock.monotonic() - checked_at >= interval_s:
+                checked_at, checked_state = clock.monotonic(), state
+                await self._watcher.check()
+                await self._watcher.check_checkpoints()
+            await clock.sleep(PUBLISH_INTERVAL_S)
 
     def _got(self, part: str) -> None:
         self._session.report_success(part)
         failing = self._watcher.snapshot.failing
         if part in failing:
             self._watcher.change(failing=failing - {part})
-        self._throttle.request()
 
-    async def _retry_forever(
-        self, feed: Callable[[], Awaitable[None]], what: str = "", part: str = ""
-    ) -> None:
-        """Run a feed to its end, restarting it after errors.
-
-        ``what`` is its display name, for data that users see; ``part`` is the data's name for health
-        checks, if they use it.
-        """
+    async def _retry_forever(self, feed: Callable[[], Awaitable[None]], what: str = "") -> None:
+        """Run a feed to its end, restarting it after errors; ``what`` names the data that users see."""
 
         def on_wait(error: RequestError, _delay_s: float) -> None:
             if what:
                 self._session.report_failure(what, error)
-            if part:
-                self._update(failing=self._watcher.snapshot.failing | {part})
+                self._watcher.change(failing=self._watcher.snapshot.failing | {what})
             if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                 self._was_gone = True
                 self._on_gone()
 
-        try:
-            await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
-        except asyncio.CancelledError as error:
-            raise error.with_traceback(None)  # noqa: B904 – its frames would hold what was read
-
-    async def _tick(self) -> None:
-        """Publish every second, since ages and elapsed times change even if nothing else does."""
-        while True:
-            await self._session.clock.sleep(1.0)
-            self._throttle.request()
+        await retrying(feed, LASTING, sleep=self._pause, on_wait=on_wait)
 
     async def _watch_status(self) -> None:
         updates = self._session.client.jobs.watch(
@@ -210,20 +183,12 @@ class RunFeed:
             if job.current_status != status:
                 status = job.current_status
                 await self._watcher.read_history()
-                self._throttle.request()
 
-    async def _read_price(self) -> None:
+    async def _poll_cost(self) -> None:
         await self._watcher.read_price()
-        self._throttle.request()
-
-    async def _poll_bill(self) -> None:
-        while self._job.created_at is not None:
+        while True:
             await self._watcher.read_bill()
-            self._throttle.request()
             await self._pause(BILL_INTERVAL_S)
-
-    async def _read_log(self) -> None:
-        await self._log.read(self._job)
 
     def _take_log(self, entries: Iterable[LogEntry]) -> None:
         if self._recorded is not None:
@@ -247,29 +212,28 @@ class RunFeed:
                 self._recorded = await read()
             except ConfigurationError:
                 self._watcher.change(failing=self._watcher.snapshot.failing | {LOG})
-            self._throttle.request()
             while clock.now() == at:
                 await clock.sleep(RECORDED_INTERVAL_S)
 
     async def _follow_metrics(self) -> None:
         """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
         while True:
-            self._span_changed.clear()
             async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(
-                    self._retry_forever(self._metrics.follow, METRICS, part=METRICS)
-                )
-                await sleep_or_event(self._session.clock, self._span_changed, REREAD_S)
+                following = tasks.create_task(self._retry_forever(self._metrics.follow, METRICS))
+                await self._reread(REREAD_S)
                 following.cancel()
+
+    async def _poll_health_metrics(self) -> None:
+        while not self._job.is_finished:
+            await self._watcher.read_health_metrics()
+            await self._pause(POLL_EVERY_S if self._read_recorded is None else RECORDED_INTERVAL_S)
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         while True:
             await self._watcher.read_checkpoints()
-            self._session.report_success(CHECKPOINTS)
-            self._throttle.request()
+            self._got(CHECKPOINTS)
             await self._watcher.read_kept_losses()
-            self._throttle.request()
             run = self._watcher.snapshot
             if not run.checkpoints_recorded:
                 return
@@ -277,5 +241,106 @@ class RunFeed:
             is_final = run.job.is_finished and not uploading
             await self._pause(None if is_final else self._intervals.checkpoints_s)
 
-    async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._wake, pause_s)
+
+POINTS_ACROSS = 240
+"""Metric samples to request across the displayed time range; charts do not have more columns."""
+MIN_METRIC_STEP_S = 5
+MAX_METRIC_POINTS = 1400
+"""Maximum number of samples read per series, which matters if a short window is far in the past."""
+MAX_METRIC_POINTS_MANY_NODES = 480
+"""The same for a job with more than ``FEW_NODES`` nodes."""
+NEWEST_SAMPLES = timedelta(minutes=5)
+"""The part of the metrics of many nodes to show first."""
+LATE_SAMPLES = timedelta(minutes=2)
+"""The last part of the history to read again, because samples may be late."""
+REREAD_S = 3600.0
+"""Interval for reading the samples again, because new ones may be denser than those of the time range."""
+NEW_POINTS = int(REREAD_S / MIN_METRIC_STEP_S)
+"""Maximum number of samples to keep in addition, so that following drops none of the time range."""
+
+
+class RunMetrics:
+    """The samples of the last ``span``, or of the whole run; ``take`` is called after every answer.
+
+    ``interval_s`` is the minimum polling interval; it is longer for slow sampling: half its interval, or all
+    of it with many nodes.
+    """
+
+    def __init__(
+        self,
+        watcher: RunWatcher,
+        span: timedelta | None,
+        *,
+        interval_s: float,
+        take: Callable[[], object],
+    ) -> None:
+        self._watcher = watcher
+        self._span = self._shown = span
+        self._interval_s = interval_s
+        self._take = take
+        self._fold = MetricsFold()
+
+    @property
+    def snapshot(self) -> MetricsSnapshot:
+        return self._fold.snapshot
+
+    def set_span(self, span: timedelta | None, shown: timedelta | None) -> None:
+        """Read another time range, of which charts show a part; the next ``follow`` does."""
+        self._span, self._shown = span, shown
+
+    async def follow(self) -> None:
+        """Read the time range and what comes after it, until cancelled. Raises RequestError.
+
+        What was read before stays until the first new answer.
+        """
+        client, job, now = self._watcher.client, self._watcher.job, self._clock.now()
+        end = job.updated_at if job.is_finished and job.updated_at else now
+        begin = job.created_at or job.earliest_time(now)
+        start = begin if self._span is None else max(begin, end - self._span)
+        is_large = has_many_nodes(job)
+        step_s = self._step_s(end - start)
+        new_step_s = min(step_s, HEALTH_STEP_S)
+        fold = MetricsFold(max_points=self._most_points + NEW_POINTS)
+        since = start
+        if is_large:
+            await self._read_parts(fold, start, end, step_s)
+            since = max(start, end - LATE_SAMPLES)
+        stream = client.metrics.follow(
+            job.project_id,
+            job.id,
+            start=since,
+            step_s=step_s,
+            new_step_s=new_step_s,
+            interval_s=max(self._interval_s, new_step_s if is_large else new_step_s / 2),
+        )
+        async for answer in stream:
+            await asyncio.to_thread(fold.fold, answer, step_s)
+            self._fold = fold
+            self._watcher.note_clock(fold.snapshot, fold.snapshot.step_s)
+            self._watcher.change(metrics_at=self._clock.now())
+            self._take()
+            step_s = new_step_s
+
+    @property
+    def _clock(self) -> Clock:
+        return self._watcher.client.clock
+
+    async def _read_parts(self, fold: MetricsFold, start: datetime, end: datetime, step_s: int) -> None:
+        """Read the metrics of many nodes in parts. Unless some are shown already, show the newest first."""
+        client, job = self._watcher.client, self._watcher.job
+        if not self.snapshot.nodes:
+            async for answer in metrics_in_parts(client, job, max(start, end - NEWEST_SAMPLES), end, step_s):
+                await asyncio.to_thread(self._fold.fold, answer, step_s)
+                self._take()
+        async for answer in metrics_in_parts(client, job, start, end, step_s):
+            await asyncio.to_thread(fold.fold, answer, step_s)
+            self._take()
+
+    @property
+    def _most_points(self) -> int:
+        return MAX_METRIC_POINTS_MANY_NODES if has_many_nodes(self._watcher.job) else MAX_METRIC_POINTS
+
+    def _step_s(self, whole: timedelta) -> int:
+        """Return a sampling interval fine enough for the window without too many samples in total."""
+        wanted_s = min(whole, self._shown or whole).total_seconds() / POINTS_ACROSS
+        return max(MIN_METRIC_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))

@@ -9,32 +9,34 @@ from typing import Any
 from api_client.clock import Clock
 
 
-async def sleep_or_event(clock: Clock, event: asyncio.Event, pause_s: float | None) -> None:
-    """Return when ``event`` is set, or after ``pause_s`` seconds by the clock; None waits without limit."""
-    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(event.wait())]
-    if pause_s is not None:
-        waiting.append(asyncio.ensure_future(clock.sleep(pause_s)))
-    try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+class Pause:
+    """A pause between two polls, which ``end`` cuts short; if nobody pauses, it skips the next one."""
 
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._is_over = asyncio.Event()
 
-PUBLISH_INTERVAL_S = 0.25
-"""Default minimum time between two snapshots; nobody reads faster."""
-RUN_PUBLISH_INTERVAL_S = 0.5
-"""The same for runs: nothing in them changes faster."""
-FLEET_PUBLISH_INTERVAL_S = 1.0
+    async def __call__(self, pause_s: float | None) -> None:
+        """Return after that many seconds by the clock; None waits without limit."""
+        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._is_over.wait())]
+        if pause_s is not None:
+            waiting.append(asyncio.ensure_future(self._clock.sleep(pause_s)))
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        self._is_over.clear()
+
+    def end(self) -> None:
+        self._is_over.set()
 
 
 class Throttle:
     """Calls ``publish`` soon after ``request``, at most once every ``interval_s`` seconds."""
 
-    def __init__(
-        self, publish: Callable[[], None], clock: Clock, *, interval_s: float = PUBLISH_INTERVAL_S
-    ) -> None:
+    def __init__(self, publish: Callable[[], None], clock: Clock, *, interval_s: float) -> None:
         self.interval_s = interval_s
         self._publish = publish
         self._clock = clock

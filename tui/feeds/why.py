@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +12,7 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Explanation
-from tui.feeds.throttle import sleep_or_event
+from tui.feeds.throttle import Pause
 from tui.readers.health_metrics import HealthMetrics
 from tui.readers.session import Session
 from tui.readers.why import read_explanation
@@ -50,16 +49,13 @@ class WhyFeed:
         self._publish = publish
         self._view = WhyView(explained_findings(run), at=_time_of(run))
         self._known: dict[int, Explanation] = {}
-        self._wake = asyncio.Event()
+        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         """Explain what is asked for until cancelled; retry as long as the server does not answer."""
         while True:
             await retrying(self._explain, LASTING, sleep=self._pause, on_wait=self._report)
             await self._pause(None)
-
-    async def _pause(self, pause_s: float | None) -> None:
-        await sleep_or_event(self._session.clock, self._wake, pause_s)
 
     def _report(self, error: RequestError, _delay_s: float) -> None:
         self._change(error=str(error))
@@ -75,15 +71,14 @@ class WhyFeed:
             self._run = run
             self._change(problems=problems, place=position, explanation=explanation, at=_time_of(run))
         self._known = {}
-        self._wake.set()
+        self._pause.end()
 
     def show_next(self) -> None:
         position = (self._view.place + 1) % len(self._view.problems)
         self._change(place=position, explanation=self._known.get(position), error="")
-        self._wake.set()
+        self._pause.end()
 
     async def _explain(self) -> None:
-        self._wake.clear()
         position, explanations = self._view.place, self._known
         if position in explanations:
             return

@@ -35,8 +35,7 @@ from tui.guard.rules import (
     stop_answered,
 )
 from tui.readers.billing import BILL_INTERVAL_S
-from tui.readers.log_tail import POLL_EVERY_S
-from tui.readers.polled_run import CHECKPOINTS_AGE_S, PolledRun
+from tui.readers.polled_run import CHECKPOINTS_AGE_S, POLL_EVERY_S, PolledRun
 from tui.readers.watcher import RunWatcher
 from tui.settings.model import NotificationSettings
 from tui.settings.runs import DEFAULT, RunSettings

@@ -6,7 +6,6 @@ Home, the job screen and ``bt-tui health`` all use them, so that their results a
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -51,7 +50,6 @@ def health_metrics_fold(job: TrainingJob) -> MetricsFold:
 PART_SAMPLES = 20_000
 """Samples of GPUs in an answer. Parsing more stalls keys even in another thread, since it holds the GIL."""
 SERIES_PER_NODE = 16
-PART_GROWTH = 4.0
 
 
 async def metrics_in_parts(
@@ -61,49 +59,25 @@ async def metrics_in_parts(
 
     Few nodes are one part, unless the range is longer than a server accepts. Raises RequestError.
     """
+    width_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
     for start_ms, end_ms in metric_windows(epoch_ms(start), epoch_ms(end)):
-        async for answer in _window_in_parts(client, job, start_ms, end_ms, step_s):
-            yield answer
-
-
-async def _window_in_parts(
-    client: TrainingClient, job: TrainingJob, start_ms: int, end_ms: int, step_s: int
-) -> AsyncIterator[JobMetrics]:
-    width_ms = first_ms = step_s * MS_PER_S * (PART_SAMPLES // (SERIES_PER_NODE * (job.node_count or 1)) + 1)
-    densest = 0.0
-    while start_ms < end_ms:
-        until_ms = min(end_ms, start_ms + width_ms)
-        answer = await client.metrics.get(
-            job.project_id, job.id, start_ms=start_ms, end_ms=until_ms, step_s=step_s
-        )
-        yield answer
-        densest = max(densest, _sample_count(answer) / (until_ms - start_ms))
-        fitting_ms = PART_SAMPLES / densest if densest else math.inf
-        width_ms = int(min(width_ms * PART_GROWTH, max(fitting_ms, first_ms)))
-        start_ms = until_ms
-
-
-def _sample_count(answer: JobMetrics) -> int:
-    nodes = [node.metrics for node in answer.per_node_metrics] or [answer]
-    return sum(
-        len(samples)
-        for node in nodes
-        for gpus in (node.gpu_utilization, node.gpu_memory_usage_bytes)
-        for samples in gpus.values()
-    )
+        for part_ms in range(start_ms, end_ms, width_ms):
+            yield await client.metrics.get(
+                job.project_id,
+                job.id,
+                start_ms=part_ms,
+                end_ms=min(end_ms, part_ms + width_ms),
+                step_s=step_s,
+            )
 
 
 class HealthMetrics:
-    """The metrics of one job: each ``poll`` reads what is new, the first one all of it.
-
-    Where they are followed for charts, ``take`` their samples instead, and ``read_until`` those before.
-    """
+    """The metrics of one job: each ``poll`` reads what is new, the first one all of it."""
 
     def __init__(self, client: TrainingClient, job: TrainingJob) -> None:
         self._client = client
         self._job = job
         self._fold = health_metrics_fold(job)
-        self._has_earlier = False
 
     @property
     def snapshot(self) -> MetricsSnapshot:
@@ -119,7 +93,9 @@ class HealthMetrics:
             return await asyncio.to_thread(MetricsFold().fold, answer)
         newest = self.snapshot.at
         if newest is None:
-            await self.read_until(now + CLOCK_SKEW, now)
+            last_hour = now - HEALTH_SPAN
+            await self._read_history(last_hour)
+            await self._read(last_hour, now + CLOCK_SKEW, HEALTH_STEP_S)
         else:
             # From the newest sample on, not from now: the clocks may differ by any time.
             start = datetime.fromtimestamp(newest, UTC) - INCREMENT
@@ -127,21 +103,13 @@ class HealthMetrics:
             await self._read(start, end, HEALTH_STEP_S)
         return self.snapshot
 
-    async def read_until(self, end: datetime, now: datetime) -> None:
-        """Read the samples from the job's creation to ``end``, those before the last hour only once."""
-        last_hour = now - HEALTH_SPAN
+    async def _read_history(self, until: datetime) -> None:
+        """Read fewer samples of the time before the last hour."""
         created_at = self._job.created_at
-        if not self._has_earlier and created_at is not None and created_at < last_hour:
-            created_at = max(created_at, last_hour - LONGEST_HISTORY)
-            coarse_s = int((last_hour - created_at).total_seconds() / history_points(self._job)) + 1
-            await self._read(created_at, last_hour, max(HEALTH_STEP_S, coarse_s))
-        self._has_earlier = True
-        if last_hour < end:
-            await self._read(last_hour, end, HEALTH_STEP_S)
-
-    def take(self, answer: JobMetrics, now: datetime) -> MetricsSnapshot:
-        """Add the last hour of samples that were read for charts."""
-        return self._fold.fold(answer, HEALTH_STEP_S, since_s=(now - HEALTH_SPAN).timestamp())
+        if created_at is not None and created_at < until:
+            start = max(created_at, until - LONGEST_HISTORY)
+            coarse_s = int((until - start).total_seconds() / history_points(self._job)) + 1
+            await self._read(start, until, max(HEALTH_STEP_S, coarse_s))
 
     async def _read(self, start: datetime, end: datetime, step_s: int) -> None:
         async for answer in metrics_in_parts(self._client, self._job, start, end, step_s):

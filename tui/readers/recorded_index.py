@@ -7,11 +7,11 @@ another moment takes only the lines after the copy before it.
 from __future__ import annotations
 
 import pickle
-import tempfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from api_client.models.logs import NS_PER_S, LogGap
 from api_client.recordings.log import RecordedLine, RecordedLog
@@ -30,8 +30,8 @@ MAX_ERRORS = 1_000
 ROUND_UP = timedelta(microseconds=1)
 """Lines have nanoseconds, the clock microseconds: a line is visible just after its time."""
 LINES_AT_ONCE = 250
-COPIES = 32
-MAX_COPIES_BYTES = 512 * 1024**2
+COPIES = 16
+"""Copies of a run's fold: up to some 10 MB each if it has 500 ranks."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,15 +61,14 @@ class _Progress:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A stored ``_Progress``; its file has no name, so that it goes with the process."""
+    """A packed ``_Progress``."""
 
     position: tuple[int, int]
     arrived_ns: int
-    file: BinaryIO = field(repr=False)
+    packed: bytes = field(repr=False)
 
     def load(self) -> _Progress:
-        self.file.seek(0)
-        return _Progress(pickle.load(self.file), self.position, self.arrived_ns)
+        return _Progress(pickle.loads(zlib.decompress(self.packed)), self.position, self.arrived_ns)
 
 
 class RecordingIndex:
@@ -88,11 +87,6 @@ class RecordingIndex:
         """Errors, then findings, as they are found."""
         self._work = self._all_moments(Timeline(recording, settings))
         self.is_complete = False
-
-    def close(self) -> None:
-        """Remove the copies."""
-        for copy in self._copies:
-            copy.file.close()
 
     def work(self) -> None:
         """Continue to search for moments and to keep copies until ``is_complete``."""
@@ -125,14 +119,8 @@ class RecordingIndex:
 
     def _copy(self) -> None:
         first = self._first_pass
-        file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
-        pickle.dump(first.fold, file, pickle.HIGHEST_PROTOCOL)
-        self._copies.append(_Copy(first.position, first.arrived_ns, file))
-        if sum(item.file.tell() for item in self._copies) > MAX_COPIES_BYTES:
-            for item in self._copies[::2]:
-                item.file.close()
-            del self._copies[::2]
-            self._blocks_between *= 2
+        packed = zlib.compress(pickle.dumps(first.fold, pickle.HIGHEST_PROTOCOL), 1)
+        self._copies.append(_Copy(first.position, first.arrived_ns, packed))
 
     def _note_error(self, each: RecordedLine) -> None:
         line = each.logged

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, closing
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
 from api_client.models import TrainingJob
 from api_client.recordings.playback import Playback
@@ -53,22 +52,14 @@ class RecordedRun:
             yield sorted([*checkpoints, *others])
 
 
-class OpenRecordings:
+class OpenRecordings(ExitStack):
     """The recordings of a dashboard, all shown as of the same moment; closes with the ``with`` block."""
 
     def __init__(self, recordings: Sequence[Recording], clock: Playback) -> None:
+        super().__init__()
         self.recordings = recordings
         self.clock = clock
         self._analyses: dict[str, RecordingAnalysis] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for analysis in self._analyses.values():
-            analysis.close()
 
     @property
     def name(self) -> str:
@@ -81,5 +72,6 @@ class OpenRecordings:
         if recording is None:
             return None
         if job_id not in self._analyses:
-            self._analyses[job_id] = RecordingAnalysis(recording.path, settings)
+            analysis = RecordingAnalysis(recording.path, settings)
+            self._analyses[job_id] = self.enter_context(closing(analysis))
         return RecordedRun(recording, self.clock, self._analyses[job_id])

@@ -1,7 +1,7 @@
 """Record a run to a file: everything that the server knows of it, once, or until it ends.
 
-A recording that was broken off continues where it ended. Memory is bounded: a block of lines, an hour of
-samples.
+A recording that was broken off continues where it ended. Memory is bounded: a block of lines, a part of
+the samples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
-from api_client.clock import epoch_ms
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.http.retry import ENDLESS, is_transient, retrying
 from api_client.models import ApiModel, CheckpointFile, TrainingJob
@@ -40,12 +39,10 @@ from api_client.recordings.reading import (
 )
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from api_client.recordings.writing import OVERLAP_NS, RecordingWriter
-from tui.readers.health_metrics import has_many_nodes
+from tui.readers.health_metrics import LONGEST_HISTORY, has_many_nodes, metrics_in_parts
 from tui.text.log_entries import record_of
 
 METRIC_STEP_S, METRIC_STEP_OF_MANY_S = 30, 60
-METRIC_WINDOW = timedelta(hours=1)
-LONGEST_WINDOW = timedelta(days=6)
 AFTER_THE_END = timedelta(minutes=5)
 SETTLED = timedelta(minutes=3)
 """While a job runs, newer samples are not recorded yet, because others of their time may be late."""
@@ -76,6 +73,7 @@ class Recorder:
     on_begin: Callable[[], object] = lambda: None
     problems: dict[str, str] = field(default_factory=dict)
     _files: list[CheckpointFile] = field(default_factory=list)
+    _metrics_until: datetime | None = None
 
     async def run(self, *, follow: bool = False) -> None:
         """Record what there is; with ``follow``, until the job ends. Raises RequestError, RecordingError."""
@@ -243,35 +241,19 @@ class Recorder:
         self.on_lines(part, self.line_count)
 
     async def _record_metrics(self, end: datetime | None = None) -> None:
-        """Record the samples up to ``end``, by default those that are settled.
-
-        They are read an hour at a time, and ranges without samples in longer parts.
-        """
+        """Record the samples up to ``end``, by default those that are settled."""
         end = end or self._now() - SETTLED
         if self.job.is_finished and self.job.updated_at is not None:
             end = min(end, self.job.updated_at + AFTER_THE_END)
-        start = self._start_after(self._writer.metrics.newest_ns)
+        recorded_until = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
+        start = max(recorded_until, end - LONGEST_HISTORY)
         step_s = METRIC_STEP_OF_MANY_S if has_many_nodes(self.job) else METRIC_STEP_S
-        window = METRIC_WINDOW
-        while start < end:
-            until, rows = min(start + window, end), []
-            with self._optional("metrics"):
-                answer = await self.client.metrics.get(
-                    self.job.project_id,
-                    self.job.id,
-                    start_ms=epoch_ms(start),
-                    end_ms=epoch_ms(until),
-                    step_s=step_s,
-                )
+        with self._optional("metrics"):
+            async for answer in metrics_in_parts(self.client, self.job, start, end, step_s):
                 # A server may answer more than was requested.
-                rows = await asyncio.to_thread(rows_of, answer, start, until)
-            if rows and window > METRIC_WINDOW:
-                window = METRIC_WINDOW  # read it again, an hour at a time
-                continue
-            await asyncio.to_thread(self._writer.metrics.add, rows)
-            # A job may have waited for days, or its creation may be decades ago.
-            window = METRIC_WINDOW if rows else min(2 * window, LONGEST_WINDOW)
-            start = until
+                rows = await asyncio.to_thread(rows_of, answer, start, end)
+                await asyncio.to_thread(self._writer.metrics.add, rows)
+            self._metrics_until = end
 
     async def _finish(self) -> None:
         await self._record_metrics(self._now() + CLOCK_SKEW)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import thread_time
 from typing import Any
 
 from api_client.client import TrainingClient
@@ -154,11 +155,15 @@ async def read_log(
     return LogReadSummary(lines, gaps)
 
 
-async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> None:
-    """Fold a log in slices, yielding to the event loop between them."""
+async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> float:
+    """Fold a log in slices, yielding to the event loop between them; return the CPU seconds spent."""
+    spent_s = 0.0
     for start in range(0, len(entries), LINES_AT_ONCE):
+        began_s = thread_time()
         fold.add(entries[start : start + LINES_AT_ONCE])
+        spent_s += thread_time() - began_s
         await asyncio.sleep(0)
+    return spent_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The dashboard's client, the state of its connection, the changes that users request; prices and history."""
+"""The dashboard's client, the state of its connection; prices and history."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Session:
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.connection = Connection(recorded=recorded)
-        self._on_connection = on_connection
+        self.on_connection = on_connection
         retry = RetryPolicy(cap_s=LONGEST_WAIT_S)
         self.polling = retry.for_polling()
         """The retry policy for polling: a request that hangs must not block Home."""
@@ -101,20 +101,8 @@ class Session:
 
     def _change(self, connection: Connection) -> None:
         self.connection = connection
-        if self._on_connection is not None:
-            self._on_connection(self.connection)
-
-    async def stop_job(self, job: TrainingJob) -> TrainingJob:
-        return await self.client.jobs.stop(job.project_id, job.id)
-
-    async def recreate_job(self, job: TrainingJob) -> TrainingJob:
-        return await self.client.jobs.recreate(job.project_id, job.id)
-
-    async def delete_job(self, job: TrainingJob) -> None:
-        await self.client.jobs.delete(job.project_id, job.id)
-
-    async def delete_project(self, project_id: str) -> None:
-        await self.client.projects.delete(project_id)
+        if self.on_connection is not None:
+            self.on_connection(self.connection)
 
     async def find_job(self, job_id: str) -> TrainingJob | None:
         """Find a job, retrying while the server is unreachable; None if the server has no such job."""
@@ -125,16 +113,6 @@ class Session:
             return None
 
         return await retrying(find, LASTING, sleep=self.clock.sleep)
-
-    def job_link(self, job: TrainingJob) -> str:
-        return self.client.job_link(job.project_id, job.id)
-
-    def detach(self) -> None:
-        self._on_connection = None
-
-    def attach(self, on_connection: Callable[[Connection], None]) -> None:
-        self._on_connection = on_connection
-        on_connection(self.connection)
 
     async def check(self) -> None:
         """Check once that the server responds and accepts the key; raises the client's errors if not."""

@@ -72,7 +72,11 @@ class SummaryReader:
 
         while True:
             summary = await retrying(
-                read_if_changed, LASTING, sleep=clock.sleep, may_repeat=_may_pass, on_wait=on_trouble
+                read_if_changed,
+                LASTING,
+                sleep=clock.sleep,
+                may_repeat=lambda error: error.retryable,
+                on_wait=on_trouble,
             )
             if summary is not None:
                 yield summary
@@ -111,8 +115,8 @@ class SummaryReader:
                 self._on_lines(self._line_count)
 
     async def _summary(self, run: RunSnapshot) -> Summary:
-        wanted = explained_findings(run)[:MAX_EXPLAINED]
-        explanations = [await read_explanation(self._client, run, finding) for finding in wanted]
+        findings = explained_findings(run)[:MAX_EXPLAINED]
+        explanations = [await read_explanation(self._client, run, finding) for finding in findings]
         return fitted(
             summarize(
                 run,
@@ -123,7 +127,3 @@ class SummaryReader:
                 command=self._client.remote.command_line,
             )
         )
-
-
-def _may_pass(error: RequestError) -> bool:
-    return error.retryable

@@ -7,13 +7,16 @@ The job screen reads them as they change (``tui.feeds.run``), Home a few of them
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from api_client.client import TrainingClient
-from api_client.errors import NOT_RECORDED, NotFound
-from api_client.models import Checkpoint, TrainingJob
+from api_client.errors import NOT_RECORDED, NotFound, RequestError
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.logs import LogGap
+from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.analysis.connection import ClockOffset
 from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoint_faults import checkpoint_faults
@@ -21,13 +24,12 @@ from tui.analysis.health.judge import judged, with_findings
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.analysis.progress.points import MAX_POINTS
-from tui.analysis.run.checkpoints import saved_key
+from tui.analysis.run.checkpoints import KeptLosses, saved_key
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.readers.billing import read_bill
 from tui.readers.health_metrics import HealthMetrics
-from tui.readers.kept_losses import kept_losses_of
 from tui.readers.session import history_of, listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
@@ -159,3 +161,37 @@ class RunWatcher:
             faults = await asyncio.to_thread(checkpoint_faults, run, self.settings.rules)
             self._checkpoints_checked = state
             self.change(faults=faults)
+
+
+RECORD_NAME = "trainer_state.json"
+MAX_FILES_LISTED = 5000
+"""Files to scan for the record. A job may have many more, too many to list for a mark in a table."""
+
+
+async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequence[Checkpoint]) -> KeptLosses:
+    """Return the losses stored with the newest complete checkpoint. Unreadable ones count as not stored."""
+    finished = [fact.checkpoint for fact in checkpoint_facts(found) if fact.sync != "uploading"]
+    if len(finished) < 2:
+        return KeptLosses()  # It takes at least two checkpoints to have a best one.
+    try:
+        file = await _newest_record(client, job, finished)
+        if file is None:
+            return KeptLosses()
+        state = await client.checkpoint_contents.trainer_state(job.project_id, job.id, file)
+    except RequestError:
+        return KeptLosses()
+    return KeptLosses(state.curve("loss"), state.curve("eval_loss"))
+
+
+async def _newest_record(
+    client: TrainingClient, job: TrainingJob, finished: Sequence[Checkpoint]
+) -> CheckpointFile | None:
+    newest = next(fact.name for fact in checkpoint_facts(finished) if fact.is_newest)
+    record_path = f"{newest}/{RECORD_NAME}" if newest != "." else RECORD_NAME
+    places = itertools.count(1)
+    async for file in client.checkpoints.files(job.project_id, job.id):
+        if file.relative_file_name == record_path:
+            return file
+        if next(places) >= MAX_FILES_LISTED:
+            break
+    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -41,6 +41,7 @@ def lines_of(text: str) -> dict[KeyPath, int]:
             table, is_array = _heading(parsed)
             table = _within(table, arrays)
             if is_array:
+                lines.setdefault(table, number)
                 arrays[table] = arrays.get(table, -1) + 1
                 table = (*table, arrays[table])
             lines.setdefault(table, number)
@@ -48,13 +49,6 @@ def lines_of(text: str) -> dict[KeyPath, int]:
             for path in _paths(parsed):
                 lines.setdefault((*table, *path), number)
     return lines
-
-
-def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    for length in range(len(path), 0, -1):
-        if path[:length] in found:
-            return found[path[:length]]
-    return None
 
 
 _TOKEN = re.compile(
@@ -166,34 +160,24 @@ def _value(raw: str, kind: Any) -> Any:
         return raw
 
 
-MAX_DOTS = 2_000
-"""Dots of dotted keys, for which tomllib takes quadratic time. A file that sets everything has under 100."""
+MAX_DOTS = 3_000
+"""Dots in a file: for those of dotted keys, tomllib takes quadratic time."""
 
 
 def _parsed(text: str) -> dict[str, Any]:
     """Parse TOML. Raises TOMLDecodeError, or another ValueError for what no settings need."""
-    if text.count(".") > MAX_DOTS and sum(token[0] == "." for token in _TOKEN.finditer(text)) > MAX_DOTS:
-        raise ValueError("too many dots outside strings")
+    if text.count(".") > MAX_DOTS:
+        raise ValueError("too many dots")
     try:
         values = tomllib.loads(text)
+        json.dumps(values, default=str)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except tomllib.TOMLDecodeError:
         raise
     except ValueError:  # Python refuses to convert this many digits
         raise ValueError("a number is too large") from None
-    level: list[Any] = [values]
-    for _ in range(10):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in level):
-            raise ValueError("a number is too large")
-    if level:
-        raise ValueError("nested too deeply")
     return values
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 DEFAULT = "default"
@@ -257,19 +241,13 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
     required = bool(environ.get(CONFIG_VARIABLE, "").strip())
     values, origins, problems = _of_file(path, required=required, ignored=ignored)
     own, own_origins = environment_values(environ)
-    problems += _problems_of_environment(own, own_origins)
-    if problems:
-        raise ConfigurationBroken(problems)
     _merge(values, own)
     origins |= own_origins
     _merge_flags(values, origins, flags)
-    try:
-        configuration = validated(values)
-    except ValidationError as error:  # values that are valid on their own may conflict
-        errors = _errors(error, values)
-        wheres = [origins.get(".".join(map(str, path_of(item))), "settings") for item in errors]
-        raise ConfigurationBroken(problems_of(errors, Configuration, wheres)) from None
-    return Loaded(configuration, origins, path, ignored=tuple(ignored))
+    problems += _problems(values, origins, path)
+    if problems:
+        raise ConfigurationBroken(problems)
+    return Loaded(validated(values), origins, path, ignored=tuple(ignored))
 
 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
@@ -314,13 +292,14 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
 
 def check_file(path: Path, ignored: list[Problem] | None = None) -> list[Problem]:
     """Return the problems of a file; what it sets without effect is added to ``ignored``."""
-    return _of_file(path, required=True, ignored=[] if ignored is None else ignored)[2]
+    values, origins, problems = _of_file(path, required=True, ignored=[] if ignored is None else ignored)
+    return problems + _problems(values, origins, path)
 
 
 def _of_file(
     path: Path, *, required: bool, ignored: list[Problem]
 ) -> tuple[Tree, dict[str, str], list[Problem]]:
-    """Return values, origins and problems of the file; it may be absent unless `required`.
+    """Return values, origins and why the file cannot be used; it may be absent unless `required`.
 
     Settings of earlier versions are left out, and added to ``ignored``.
     """
@@ -340,18 +319,11 @@ def _of_file(
     except tomllib.TOMLDecodeError as error:
         return {}, {}, [_syntax_problem(path, str(error), len(content.splitlines()))]
     except ValueError as error:
-        return {}, {}, [Problem(f"{path}:{_refused_line(text)}", "", f"invalid TOML: {error}")]
-    lines = lines_of(text)
+        return {}, {}, [Problem(str(path), "", f"invalid TOML: {error}")]
+    origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines_of(text).items() if where}
     for name in _without_retired(values):
-        where = f"{path}:{_line(lines, (HEALTH, name.partition('=')[0]))}"
+        where = _origin((HEALTH, name.partition("=")[0]), origins) or str(path)
         ignored.append(Problem(where, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
-    try:
-        validated(values)
-    except ValidationError as invalid:
-        errors = sorted(_errors(invalid, values), key=lambda item: _line(lines, path_of(item)))[:MAX_PROBLEMS]
-        numbers = [_line(lines, path_of(item)) for item in errors]
-        return {}, {}, problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
-    origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
     return values, origins, []
 
 
@@ -370,21 +342,10 @@ def _without_retired(values: Tree) -> list[str]:
     return names
 
 
-def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...]) -> int:
-    """Return a setting's line; an action id may be one quoted key or two keys joined by a dot."""
-    if path[:1] == ("keys",) and len(path) > 1 and path not in lines:
-        path = ("keys", *str(path[1]).split("."))
-    return line_of(lines, path) or 1
-
-
-def _refused_line(text: str) -> int:
-    """Return the line of the first statement that cannot be used on its own, else 1."""
-    for number, statement in _statements(text):
-        try:
-            _parsed(statement)
-        except ValueError:
-            return number
-    return 1
+def _origin(path: KeyPath, origins: Mapping[str, str]) -> str | None:
+    """Return the origin of a setting or, if it has none, of the table around it."""
+    names = (".".join(map(str, path[:length])) for length in range(len(path), 0, -1))
+    return next((origins[name] for name in names if name in origins), None)
 
 
 def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
@@ -396,18 +357,31 @@ def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
     return Problem(f"{path}:{line}", "", f"invalid TOML: {why[:1].lower()}{why[1:]}")
 
 
-def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[Problem]:
+def _problems(values: Tree, origins: Mapping[str, str], file: Path) -> list[Problem]:
+    """Return the problems of the values, in the order of the file."""
     try:
         validated(values)
     except ValidationError as invalid:
-        errors = _errors(invalid, values)
-        wheres = []
-        for error in errors:
-            setting = ".".join(map(str, path_of(error)))
-            names = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
-            wheres.append(origins[max(names, key=len)] if names else "environment")
+        places = [
+            (_origin(path_of(error), origins) or str(file), error) for error in _errors(invalid, values)
+        ]
+        order = {where: number for number, where in reversed(list(enumerate(origins.values())))}
+        places.sort(key=lambda place: order.get(place[0], -1))
+        wheres, errors = zip(*places[:MAX_PROBLEMS], strict=True)
         return problems_of(errors, Configuration, wheres)
     return []
+
+
+def _errors(invalid: ValidationError, values: Tree) -> list[Any]:
+    """Return every error: also those of thresholds that are hidden by others of the wrong type."""
+    errors = list(separated(invalid.errors(include_url=False)))
+    wrong = {path[1] for path in map(path_of, errors) if path[:1] == (HEALTH,) and path[1:]}
+    if wrong:
+        try:
+            validated({HEALTH: {name: value for name, value in values[HEALTH].items() if name not in wrong}})
+        except ValidationError as hidden:
+            errors += separated(hidden.errors(include_url=False))
+    return errors
 
 
 def validated(values: Tree) -> Configuration:
@@ -426,18 +400,6 @@ def _strict() -> TypeAdapter[Configuration | None]:
     return TypeAdapter(
         Configuration | None, config=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     )
-
-
-def _errors(invalid: ValidationError, values: Tree) -> list[Any]:
-    """Return every error: also those of thresholds that are hidden by others of the wrong type."""
-    errors: list[Any] = list(separated(invalid.errors(include_url=False)))
-    wrong = {path[1] for path in map(path_of, errors) if path[:1] == (HEALTH,) and path[1:]}
-    rules = {name: value for name, value in values[HEALTH].items() if name not in wrong} if wrong else {}
-    try:
-        validated({HEALTH: rules} if rules else {})
-    except ValidationError as hidden:
-        errors += separated(hidden.errors(include_url=False))
-    return errors
 
 
 def _merge_flags(values: Tree, origins: dict[str, str], flags: Mapping[str, Any] | None) -> None:

@@ -148,6 +148,7 @@ _ADVICE = {
     "model_type": "must be a table",
     "dataclass_type": "must be a table",
     "missing": "is missing",
+    "json_invalid": "settings are nested too deeply",
 }
 
 

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
@@ -26,9 +27,7 @@ from tui.text.log_entries import record_of, written
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 120
-_PREFIX = "bt-tui-out-"
-_MARK = "in-use"
-"""Name of a lock file in the folder, held by the process until it ends for any reason."""
+_PREFIX = "bt-tui-outbox-"
 
 
 class Outbox:
@@ -36,12 +35,15 @@ class Outbox:
 
     def __init__(self) -> None:
         self._root: Path | None = None
-        self._mark: int | None = None
+        self._lock: int | None = None
 
     def folder(self) -> Path:
         if self._root is None:
-            self._root = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 0700
-            self._mark = _marked(self._root)
+            unlocked = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))  # mode 0700
+            self._lock = os.open(unlocked, os.O_RDONLY)
+            with suppress(OSError):  # some file systems have no locks
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._root = unlocked.rename(unlocked.with_name(unlocked.name.removeprefix("new-")))
         return Path(tempfile.mkdtemp(dir=self._root))
 
     def place(self, name: str) -> Path:
@@ -56,22 +58,9 @@ class Outbox:
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
             self._root = None
-        if self._mark is not None:
-            os.close(self._mark)
-            self._mark = None
-
-
-def _marked(root: Path) -> int | None:
-    """Lock a new folder as in use; return the descriptor, or None where locks are not available."""
-    unnamed = root / f"{_MARK}-soon"  # a lock file with the final name is always locked
-    descriptor = os.open(unnamed, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError:
-        os.close(descriptor)
-        return None
-    unnamed.rename(root / _MARK)
-    return descriptor
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def sweep_abandoned() -> None:
@@ -82,12 +71,13 @@ def sweep_abandoned() -> None:
 
 
 def _is_abandoned(root: Path) -> bool:
+    """Return True unless a process holds the folder's lock, as it does until it ends for any reason."""
     try:
-        if root.is_symlink() or root.stat().st_uid != os.getuid():
+        if root.lstat().st_uid != os.getuid():
             return False
-        descriptor = os.open(root / _MARK, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        return False  # owned by another user, or just created
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -29,10 +29,11 @@ class TerminationSignals:
         self._handled: list[int] = []
 
     def __enter__(self) -> Self:
-        names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
-        numbers = (getattr(signal, name, None) for name in names)  # Windows has no SIGHUP
+        is_main = threading.current_thread() is threading.main_thread()
         self._handled = [
-            number for number in numbers if number is not None and signal.getsignal(number) is signal.SIG_DFL
+            number
+            for number in (signal.SIGTERM, signal.SIGHUP)
+            if is_main and signal.getsignal(number) is signal.SIG_DFL
         ]
         for number in self._handled:
             signal.signal(number, self._interrupt)

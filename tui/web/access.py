@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from yarl import URL
 
 TOKEN_PARAMETER = "token"
 TOKEN_BYTES = 24
@@ -60,8 +59,7 @@ class Guard:
             raise web.HTTPForbidden(text="Requests from other sites are not allowed.\n", headers=HEADERS)
         if self._is_token(request.query.get(TOKEN_PARAMETER, "")):
             # The token must not stay in the address, which is displayed, stored in the history and shared.
-            rest = {name: value for name, value in request.query.items() if name != TOKEN_PARAMETER}
-            answer = web.HTTPSeeOther(URL(self.root).with_query(rest), headers=HEADERS)
+            answer = web.HTTPSeeOther(self.root, headers=HEADERS)
             answer.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path=self.root)
             raise answer
         if not self._is_token(request.cookies.get(COOKIE, "")):

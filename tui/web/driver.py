@@ -18,9 +18,8 @@ from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver
 from textual.message import Message
 
-from api_client.files import write_private
 from tui.system.keyboard import Keyboard
-from tui.system.saved_files import Outbox, safe_name
+from tui.system.saved_files import safe_name
 
 
 class WholeWrites:
@@ -55,9 +54,8 @@ class PageDriver(WebDriver):
         super().__init__(app, **options)
         self._whole = WholeWrites(self.fileno)
         self._write = self._write_while_read  # type: ignore[assignment]
-        self._outbox = Outbox()
-        self._offered: dict[str, tuple[Path, str | None]] = {}
-        """Files by key, each with the app's name for the delivery."""
+        self._offered: dict[str, str | None] = {}
+        """The app's name for each delivery, by its key."""
 
     def _write_while_read(self, data: bytes) -> int:
         try:
@@ -96,35 +94,16 @@ class PageDriver(WebDriver):
         mime_type: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Offer the file to the page through the server; other content is written to a file first."""
-        file_name = getattr(binary, "name", None)
-        try:
-            with binary:
-                path = (
-                    Path(file_name) if isinstance(file_name, str) else self._written(binary, save_path.name)
-                )
-        except OSError as error:
-            self._app.post_message(events.DeliveryFailed(delivery_key, error, name))
-            return
-        self._offered[delivery_key] = path, name
-        offer = {"key": delivery_key, "file": str(path), "save_as": safe_name(save_path.name)}
+        """Offer the file to the page through the server: ``SavedFiles`` delivers nothing else."""
+        binary.close()
+        self._offered[delivery_key] = name
+        offer = {"key": delivery_key, "file": binary.name, "save_as": safe_name(save_path.name)}
         self.write_meta({"type": "file_offered", **offer})
-
-    def _written(self, content: BinaryIO | TextIO, name: str) -> Path:
-        path = self._outbox.place(name)
-        data = content.read()
-        write_private(path, data.encode() if isinstance(data, str) else data)
-        return path
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         if packet_type != "file_fetched":
             super().on_meta(packet_type, payload)
             return
         key = str(payload["key"])
-        path, name = self._offered.pop(key)
-        self._outbox.forget(path)
+        name = self._offered.pop(key)
         self._app.post_message(events.DeliveryComplete(key=key, path=None, name=name))
-
-    def stop_application_mode(self) -> None:
-        super().stop_application_mode()
-        self._outbox.close()

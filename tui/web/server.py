@@ -33,19 +33,8 @@ from tui.web.access import Guard, add_headers
 
 P = ParamSpec("P")
 
-FONT_SIZE = 16
-SMALLEST_FONT, LARGEST_FONT = 6, 48
-
 HERE = Path(__file__).parent
 PAGE = (HERE / "page.html").read_text(encoding="utf-8")
-
-
-def page(title: str, websocket: str, font_size: str | None = None) -> str:
-    size = int(font_size) if font_size is not None and font_size.isdecimal() else FONT_SIZE
-    size = min(LARGEST_FONT, max(SMALLEST_FONT, size))
-    return PAGE.format(title=escape(title), websocket=escape(websocket, quote=True), font_size=size)
-
-
 DRIVER = "tui.web.driver:PageDriver"
 SHUTDOWN_TIMEOUT_S = 10.0
 """Time for a dashboard to close its session and delete outgoing files once it is asked to quit."""
@@ -183,7 +172,7 @@ class DashboardServer(Server):
     async def show_page(self, request: web.Request) -> web.Response:
         """Serve the page; its websocket uses the requested host, so that tunnels work."""
         websocket = f"{'wss' if request.secure else 'ws'}://{request.host}{self._guard.root}ws"
-        text = page(self.title, websocket, request.query.get("fontsize"))
+        text = PAGE.format(title=escape(self.title), websocket=escape(websocket, quote=True))
         return web.Response(text=text, content_type="text/html")
 
     async def send_asset(self, request: web.Request) -> web.FileResponse:

@@ -44,13 +44,12 @@ def _folded(recording: Recording, seconds: float) -> ProgressSnapshot:
 
 
 @pytest.mark.parametrize("searched", [0, 10_000], ids=["while searching", "after the search"])
-@pytest.mark.parametrize("max_bytes", [1, 2**30], ids=["few copies", "all copies"])
 def test_the_progress_of_any_moment_is_that_of_the_lines_so_far(
-    path: Path, monkeypatch: pytest.MonkeyPatch, searched: int, max_bytes: int
+    path: Path, monkeypatch: pytest.MonkeyPatch, searched: int
 ) -> None:
     monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
-    monkeypatch.setattr(recorded_index, "MAX_COPIES_BYTES", max_bytes)
-    with Recording(path) as recording, closing(RecordingIndex(recording, SETTINGS)) as index:
+    with Recording(path) as recording:
+        index = RecordingIndex(recording, SETTINGS)
         for _ in range(searched):
             index.work()
         assert index.is_complete is bool(searched)
@@ -64,7 +63,8 @@ def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded_index, "LINES_AT_ONCE", 5)
-    with Recording(path) as recording, closing(RecordingIndex(recording, SETTINGS)) as index:
+    with Recording(path) as recording:
+        index = RecordingIndex(recording, SETTINGS)
         while not index.is_complete:
             index.work()
         for seconds in (1060.0, 3000.0, 2000.0):
@@ -87,7 +87,7 @@ async def test_a_killed_analysis_starts_again(path: Path) -> None:
 
 
 async def test_an_analysis_that_keeps_ending_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_process, "MAX_ENDS", 0)
+    monkeypatch.setattr(recorded_process, "MAX_STARTS", 1)
     analysis = RecordingAnalysis(path.with_name("missing"), SETTINGS)
     with pytest.raises(RecordingError, match=r"the analysis of .* ended"):
         await analysis.progress(0)
