@@ -167,7 +167,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
         return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
     margin = max(cell_len(text) for text in labels.values()) + 1
-    unit = spec.unit or number
+    unit = (spec.unit or number) if spec.cursor is None else spec.exact
     legend = entries(series, spec)
     table = legend_table(legend, spec, unit, width - margin, height - 1)
     side = sum(cell_len(text) for text, _ in table[0]) if table else 0
