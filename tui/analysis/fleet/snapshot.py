@@ -29,6 +29,8 @@ from tui.analysis.run.finding import (
     TONES,
     HealthFinding,
     SnoozedFindings,
+    costliest,
+    lost_usd,
 )
 from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
@@ -246,10 +248,8 @@ def job_row(
     running = job.current_status == JobStatus.RUNNING
     findings = () if job.is_finished else preview.findings
     alarms = [finding for finding in findings if finding.severity != "info"]
-    costliest = max(alarms, key=lambda finding: finding.wasted, default=None)
-    wasted = costliest.wasted if costliest is not None else 0.0
-    since = costliest.since if costliest is not None else None
-    wasted_h = (now - since).total_seconds() / HOUR_S if since is not None else 0.0
+    worst = costliest(alarms)
+    wasted = worst.wasted if worst is not None else 0.0
     row = JobRow(
         job=job,
         id=job.id,
@@ -274,7 +274,7 @@ def job_row(
         alarmed=bool(alarms),
         usd_per_hour=usd_per_hour,
         wasted=wasted,
-        lost_usd=wasted * (usd_per_hour or 0.0) * max(0.0, wasted_h),
+        lost_usd=lost_usd(worst, usd_per_hour, now),
         findings=findings,
         judged=preview is not NO_PREVIEW,
     )

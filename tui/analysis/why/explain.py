@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from operator import itemgetter
 from statistics import median
@@ -19,14 +19,14 @@ from api_client.models.logs import LogLine
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import step_of
-from tui.analysis.run.finding import HealthFinding
+from tui.analysis.run.finding import HealthFinding, lost_usd
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 from tui.analysis.why.explanation import Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, shown, warnings
 from tui.text.names import shortened
-from tui.text.units import count, money, number
+from tui.text.units import count, money, number, percent
 
 MAX_LINES = 20_000
 """Maximum number of log lines to search, the newest of the range."""
@@ -91,7 +91,7 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     if own_bad:
         often = f"{count(own_bad[0].count)}×, " if own_bad[0].count > 1 else ""
         answer = f"{finding.node} logs: {shortened(own_bad[0].text, 160)} ({often}no other node does)"
-    facts = (*_step_facts(run, finding), *_loss_facts(run, finding), *_money(run))
+    facts = (*_step_facts(run, finding), *_loss_facts(run, finding), *_money(run, finding))
     filled = tuple(section for section in sections if section.clues)
     figures = _figures(run, finding.kind.figures, finding.node)
     return Explanation(finding.text, finding, answer, facts, filled, figures)
@@ -184,11 +184,14 @@ def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
     return [*facts, f"last checkpoint from before: {name}{step_words}"]
 
 
-def _money(run: RunSnapshot) -> tuple[str, ...]:
-    price = run.price_per_minute
-    if price is None or run.job.current_status != JobStatus.RUNNING:
-        return ()
-    return (f"the run costs {money(price * 60 * run.node_count)} an hour (estimate)",)
+def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
+    if run.usd_per_hour is None or run.job.current_status != JobStatus.RUNNING:
+        return
+    if (lost := lost_usd(finding, run.usd_per_hour, run.server_now)) >= 1:
+        share, rate = percent(finding.wasted), money(run.usd_per_hour)
+        yield f"lost so far: ≈${lost:,.0f}, {share} of the run's {rate} an hour (estimate)"
+    else:
+        yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 
 
 def _value_before(series: Series, at_s: float) -> float | None:

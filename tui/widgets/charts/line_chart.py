@@ -63,7 +63,7 @@ _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
-AREA_STRENGTHS = (0.24, 0.18, 0.12, 0.07)
+AREA_STRENGTHS = (0.30, 0.23, 0.16, 0.10)
 BAND_STRENGTH = 0.22
 """How much of a line's color the area below it has, from top to bottom, and a band."""
 ZOOM_STEP = 1.25
