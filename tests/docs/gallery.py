@@ -40,7 +40,7 @@ JOBS = {
     "one-gpu": "qwen3-8b-ablate-lr",
     "rl": "qwen3-grpo-5",
     "ended": "llama-8b-lora-r16",
-    "failed": "qwen3-grpo-6",
+    "failed": "llama-70b-sft-v1",
     "stalled": "qwen3-grpo-7",
 }
 """Words that only one job of the demo world has."""

@@ -26,7 +26,8 @@ from tui.analysis.why.explanation import Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, shown, warnings
 from tui.text.names import shortened
-from tui.text.units import count, money, number, percent
+from tui.text.times import time_key
+from tui.text.units import count, duration, money, number, percent
 
 MAX_LINES = 20_000
 """Maximum number of log lines to search, the newest of the range."""
@@ -80,7 +81,7 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     sections = [
         Section(f"Only {finding.node} logs this", own),
         Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES)),
-        Section("Warnings and errors", bad),
+        Section("Warnings and errors", tuple(clue for clue in bad if clue not in own)),
     ]
     if finding.kind.lines != "quiet" and (own or bad or finding.kind.lines == "onset"):
         del sections[1]
@@ -126,8 +127,22 @@ def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         sections.append(Section(title, failure.following))
     if failure.cause is None and lines:
         sections.append(Section("Last line of each node", last_lines(lines, limit=_NODES)))
-    figures = _figures(run, ("memory", "GPU memory"), None) if failure.exit_code in KILLED else ()
+    facts += _of_ended_run(run)
+    titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
+    if failure.cause is not None and "outofmemory" in failure.cause.text.lower().replace(" ", ""):
+        titles = ("GPU memory",)
+    figures = _figures(run, titles, None)
     return Explanation(run.status.word, None, answer, tuple(facts), tuple(sections), figures)
+
+
+def _of_ended_run(run: RunSnapshot) -> Iterator[str]:
+    """Yield how long it ran, what that has cost, and what is left of it."""
+    if run.elapsed_s:
+        spent = run.cost.spent_usd
+        yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.sign} {money(spent)}" if spent else "")
+    if run.checkpoints is not None:
+        newest = max(run.checkpoints, key=lambda saved: time_key(saved.created_at), default=None)
+        yield "no checkpoint" if newest is None else f"newest checkpoint: {newest.checkpoint_id}"
 
 
 def _late_words(lines: Sequence[LogLine]) -> str:

@@ -30,8 +30,8 @@ from tui.widgets.row_table import RowTable
 
 DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
-NODES_SHARE = 3
-"""Nodes above the charts take at most one in this many lines."""
+NODES_SHARE, LARGE_NODES_SHARE = 3, 2
+"""Nodes above the charts take at most one in this many lines; the latter if every GPU is asked for."""
 FAST_CURSOR_CELLS = 10
 PAN_SHARE = 0.5
 
@@ -118,11 +118,16 @@ class MetricsPane(Horizontal):
         return self._run.metrics.nodes if self._run is not None and self._run.metrics is not None else ()
 
     def _place_nodes(self) -> None:
-        """On Metrics, put a few nodes above the charts, a line each, rather than beside them."""
-        lines = 1 + len(self._machines) if self._machines else 0
-        above = (
-            self._tab == "metrics" and not self.nodes_large and 0 < lines * NODES_SHARE <= self.size.height
-        )
+        """On Metrics, put a few nodes above the charts, a line each, rather than beside them or alone."""
+        large = self.nodes_large
+        rows = len(self._machines)
+        if large and self.view.node is not None:
+            rows = sum(len(node.gpus) for node in self._machines if node.name == self.view.node)
+        lines = 1 + rows + (large and self.matrix.over_time)
+        share = LARGE_NODES_SHARE if large else NODES_SHARE
+        has_room = rows > 0 and lines * share <= self.size.height
+        above = self._tab == "metrics" and has_room and not (large and self._grid.arrangement == "one")
+        self.update_classes({"-nodes-large": large, "-nodes-alone": large and not above})
         if self._lines_above != (lines if above else 0):
             self._lines_above = lines if above else 0
             self.set_class(above, "-nodes-above")
@@ -168,13 +173,14 @@ class MetricsPane(Horizontal):
         self._nodes_pane.point_at(view.node or view.selected)
         self._show_charts()
         if self.nodes_large:
+            self._place_nodes()
             self._show_nodes()
 
     def watch_matrix(self) -> None:
+        self._place_nodes()
         self._show_nodes()
 
-    def watch_nodes_large(self, large: bool) -> None:
-        self.set_class(large, "-nodes-large")
+    def watch_nodes_large(self) -> None:
         self._place_nodes()
         if self._tab == "metrics":
             self.take_focus()
