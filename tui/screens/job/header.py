@@ -163,9 +163,9 @@ def identity(run: RunSnapshot, width: int, *, stopping: bool = False) -> list[Fa
         facts.insert(2, [("■ stops after next checkpoint", "caution")])
     if not job.is_finished:
         facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
+    spent = cost(run)
     room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)
-    costs = [cost(run), *_short_costs(run)]
-    facts.append(next((fact for fact in costs if _cells(fact) <= room), costs[-1]))
+    facts.append(spent if _cells(spent) <= room else spent[-1:])
     facts.append([(f"‹ {sanitize(job.project_name)}", "muted")])
     if job.is_spot:
         facts.append([("spot", "caution")])
@@ -317,27 +317,15 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
 
 
 def cost(run: RunSnapshot) -> Fact:
-    """Return the GPU-hours, what is billed, and an estimate of the rest where a price is known."""
-    fact: Fact = []
-    cost = run.cost
-    gpu_hours, usd = cost.gpu_hours, cost.usd
+    """Return the GPU-hours, and what they cost: the bill, and an estimate of the rest."""
+    gpu_hours, usd = run.cost.gpu_hours, run.cost.spent_usd
+    facts: Fact = []
     if gpu_hours is not None:
         hours = significant(gpu_hours) if gpu_hours < THOUSAND else count(gpu_hours)
-        fact.append((f"{hours} GPU·h", "plain"))
-    if cost.billed is not None:
-        fact.append((f"{' ' if fact else ''}{money(cost.billed.usd)} billed", "plain"))
-        usd = cost.unbilled_usd
+        facts.append((f"{hours} GPU·h ", "muted"))
     if usd is not None and usd >= CENT:
-        plus = " + " if cost.billed is not None else " " if fact else ""
-        fact.append((f"{plus}{cost.sign} {money(usd)}", "plain"))
-    return fact
-
-
-def _short_costs(run: RunSnapshot) -> list[Fact]:
-    """Return shorter forms of the cost: the bill and the estimate in one sum, or only the GPU-hours."""
-    usd = run.cost.spent_usd
-    spent: Fact = [(f"{run.cost.sign} {money(usd)}", "plain")] if usd is not None and usd >= CENT else []
-    return [fact for fact in (spent, cost(run)[:1]) if fact]
+        facts.append((f"{run.cost.sign} {money(usd)}", "plain"))
+    return facts
 
 
 def _checkpoint(run: RunSnapshot, width: int) -> Fact:

@@ -15,17 +15,15 @@ from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
 from tui.screens.charts.builder import ChartData
-from tui.tables.column import Column, Span, chosen, fitted_columns
+from tui.tables.column import Span, chosen, fitted_columns
 from tui.tables.nodes import node_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
 from tui.widgets.charts.line_chart import LineChart
-from tui.widgets.charts.spec import trace
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 from tui.widgets.row_table import RowTable
 
-TRACE_CELLS = 10
 NODE_CHARTS = ("util", "cpu")
 NODE_CHART_LINES = 6
 """Minimum height of the chart below the nodes."""
@@ -33,19 +31,12 @@ DENSE_NODES = 24
 """With more nodes than this, the matrix gets the full width to keep its cells readable."""
 
 
-def _cpu_trace(node: NodeSnapshot) -> list[Span]:
-    return [(trace(node.cpu.values[-40:], TRACE_CELLS, low=0.0), "running")]
-
-
-TRACE = Column("trace", "", _cpu_trace, TRACE_CELLS, keep=3)
-
-
 class NodeTable(RowTable[NodeSnapshot]):
     """The nodes, with names shortened so that they stay distinguishable."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        name, cpu, *others = chosen(node_columns(), "node cpu memory disk")
-        self._columns = (replace(name, cell=self._short_name), cpu, TRACE, *others)
+        name, *others = chosen(node_columns(), "node cpu memory disk")
+        self._columns = (replace(name, cell=self._short_name), *others)
         self._short: dict[str, str] = {}
         super().__init__(self._columns, lambda node: node.name, id=id)
         self.set_reactive(RowTable.blurred_cursor, False)

@@ -274,8 +274,6 @@ class LineChart(Widget):
             shade, _, above = role.partition(" ")
             over = int(above) if above.isdecimal() else above
             return self._style(over) + self._shade(shade) if above else self._shade(shade)
-        if isinstance(role, str) and role.startswith("faint-"):
-            return self._style(int(role.removeprefix("faint-"))) + Style(dim=True)
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
         if isinstance(role, int):
@@ -284,6 +282,8 @@ class LineChart(Widget):
 
     def _shade(self, shade: str) -> Style:
         """Return the style of a shaded cell, a mix of its line's color and the background."""
+        if self.app.native_ansi_color:
+            return self._style("faint")
         name, _, index = shade.removeprefix(EDGE).partition(":")
         index, _, level = index.partition("-")
         over = self._style(int(index) if index else "median").color

@@ -113,41 +113,25 @@ def _band_runs(series: Series, grid: Grid) -> list[list[tuple[int, float, int]]]
 
 CURSOR = "│"
 
-_NO_OWNER = -1
-_FAINT = -2
-_CURSOR = -3
-_MEDIAN = -4
-_EDGE = -5
-_FIRST_FAINT = -6
-"""Owner of the faint samples of the first series, if several have some; those of the next is one less."""
-_ROLES: dict[int, Role] = {
-    _NO_OWNER: "blank",
-    _FAINT: "faint",
-    _CURSOR: "cursor",
-    _MEDIAN: "median",
-}
+_BLANK: Role = "blank"
 MAX_LABELS = 3
 """Charts with more lines show the values at the cursor only in the legend."""
 
 
 class _Canvas:
-    """The cells of a raster: a character, whose it is, and the shade behind it."""
+    """The cells of a raster: a character, its role, and the shade behind it."""
 
     def __init__(self, width: int, rows: int) -> None:
         self.width, self.rows = width, rows
         self.characters = [[" "] * width for _ in range(rows)]
-        self.owners = [[_NO_OWNER] * width for _ in range(rows)]
+        self.roles = [[_BLANK] * width for _ in range(rows)]
         self.shades = [[""] * width for _ in range(rows)]
 
-    def draw(self, owner: int, bits: dict[int, int]) -> list[braille.Cell]:
+    def draw(self, role: Role, bits: dict[int, int]) -> list[braille.Cell]:
         """Draw dots over what is there: two colors cannot share a cell."""
         cells = braille.cells(bits, self.rows)
         for row, column, character in cells:
-            # cells of several bands have the dots of all, in gray
-            shared = owner <= _FIRST_FAINT and self.owners[row][column] not in (_NO_OWNER, _CURSOR)
-            before = ord(self.characters[row][column]) if shared else 0
-            self.characters[row][column] = chr(before | ord(character))
-            self.owners[row][column] = _FAINT if shared else owner
+            self.characters[row][column], self.roles[row][column] = character, role
         return cells
 
     def shade(self, shade: str, bits: dict[int, int]) -> None:
@@ -159,20 +143,25 @@ class _Canvas:
             elif ord(character) - BLANK == ALL_DOTS:
                 self.shades[row][column] = shade
             else:
-                self.characters[row][column], self.owners[row][column] = character, _EDGE
+                self.characters[row][column], self.roles[row][column] = character, EDGE + shade
 
-    def write(self, row: int, column: int, text: str, owner: int) -> None:
+    def write(self, row: int, column: int, text: str, role: Role) -> None:
         self.characters[row][column : column + len(text)] = text
-        self.owners[row][column : column + len(text)] = [owner] * len(text)
+        self.roles[row][column : column + len(text)] = [role] * len(text)
 
-    def lines(self, edge: str) -> list[Line]:
+    def lines(self) -> list[Line]:
         return [
             [
-                ("".join(character for character, _, _ in cells), _role(owner, shade, edge))
-                for (owner, shade), cells in groupby(zip(*row, strict=True), itemgetter(1, 2))
+                ("".join(character for character, _, _ in cells), _shaded(role, shade))
+                for (role, shade), cells in groupby(zip(*row, strict=True), itemgetter(1, 2))
             ]
-            for row in zip(self.characters, self.owners, self.shades, strict=True)
+            for row in zip(self.characters, self.roles, self.shades, strict=True)
         ]
+
+
+def _shaded(role: Role, shade: str) -> Role:
+    """Return the role of a cell after that of its shade."""
+    return role if not shade else shade if role == _BLANK else f"{shade} {role}"
 
 
 def draw_raster(
@@ -189,58 +178,58 @@ def draw_raster(
     dot_rows = rows * braille.DOTS_PER_CELL_Y
     layers = _layers(series, spec, shaper)
     few = not spec.smoothing and len(layers) <= BAND_LINES
-    drawn: list[tuple[int, dict[int, int]]] = []
-    faint: list[tuple[int, dict[int, int]]] = []
-    # the crowd's faint lines share cells, so they are cut into characters only once
-    many: dict[int, int] = {}
-    banded: list[list[Span]] = []
+    lines: list[tuple[Role, dict[int, int]]] = []
+    shades: list[tuple[str, dict[int, int]]] = []
+    samples: list[tuple[int, dict[int, int]]] = []
+    gray: dict[int, int] = {}
+    members: list[list[Span]] = []
     for index, kind, layer in layers:
         spans = braille.reduce_to_spans(layer, grid)
         if kind == "crowd" and spec.band:
-            banded.append(spans)
+            members.append(spans)
             continue
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
-        if few and kind == "line" and is_band(spans, dot_rows, *ends):
-            faint.append((_FIRST_FAINT - index, bits))
-            bits = braille.dot_columns(mean_spans(layer, grid), columns, dot_rows, *ends)
-        if kind == "line":
-            drawn.append((index, bits))
-        elif kind == "crowd":
+        if kind == "crowd":
             for column, dots in bits.items():
-                many[column] = many.get(column, 0) | dots
-        else:
-            faint.append((_FIRST_FAINT - index, bits))
+                gray[column] = gray.get(column, 0) | dots
+            continue
+        if kind == "raw":
+            samples.append((index, bits))
+            continue
+        if few and is_band(spans, dot_rows, *ends):
+            shades.append((f"{BAND}:{index}", bits))
+            bits = braille.dot_columns(mean_spans(layer, grid), columns, dot_rows, *ends)
+        lines.append((index, bits))
+    if members:
+        band, middle = _band_and_median(members)
+        shades.append((BAND, braille.dot_columns(band, columns, dot_rows, *ends)))
+        lines.insert(0, ("median", braille.dot_columns(middle, columns, dot_rows, *ends)))
+    if spec.shaded and len(lines) == 1 and not (shades or samples or gray):
+        role, bits = lines[0]
+        below = {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}
+        shades = [(f"{AREA}:{role}", below)]
     canvas = _Canvas(width, rows)
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
-    has_cursor = 0 <= cursor < width
-    if has_cursor:
+    if 0 <= cursor < width:
         for row in range(rows):
-            canvas.write(row, cursor, CURSOR, _CURSOR)
-    edge = ""
-    if banded:
-        band, middle = _band_and_median(banded)
-        faint.append((_FAINT, braille.dot_columns(band, columns, dot_rows, *ends)))
-        drawn.insert(0, (_MEDIAN, braille.dot_columns(middle, columns, dot_rows, *ends)))
-    if many:
-        canvas.draw(_FAINT, many)
-    if spec.shaded and len(faint) == 1 and not spec.smoothing:
-        edge = BAND if banded else f"{BAND}:{_FIRST_FAINT - faint[0][0]}"
-        canvas.shade(edge, faint[0][1])
-    else:
-        for owner, bits in faint:
-            canvas.draw(_FAINT if len(faint) == 1 else owner, dotted(bits, grid))
-    if spec.shaded and not faint and not many and len(drawn) == 1:
-        edge = f"{AREA}:{drawn[0][0]}"
-        canvas.shade(edge, {column: (1 << dots.bit_length()) - 1 for column, dots in drawn[0][1].items()})
-    cells = [(owner, canvas.draw(owner, bits)) for owner, bits in drawn]
-    lettered = [(owner, line_cells) for owner, line_cells in cells if owner >= 0]
-    if spec.letters and (len(lettered) > 1 or (banded and lettered)):
-        _mark(lettered, canvas)
-    if has_cursor and spec.cursor is not None and len(lettered) <= MAX_LABELS:
-        for owner, line_cells in lettered:
-            value = value_at(series[owner], spec.cursor)
-            _label(canvas, cursor, line_cells, "" if value is None else spec.exact(value), owner)
-    return canvas.lines(edge)
+            canvas.write(row, cursor, CURSOR, "cursor")
+    canvas.draw("faint", gray)
+    for shade, bits in shades:
+        if spec.shaded and len(shades) == 1:
+            canvas.shade(shade, bits)
+        else:
+            canvas.draw(EDGE + shade, dotted(bits, grid))
+    for index, bits in samples:
+        canvas.draw(f"{EDGE}{BAND}:{index}", dotted(bits, grid))
+    drawn = [(role, canvas.draw(role, bits)) for role, bits in lines]
+    named = [(role, cells) for role, cells in drawn if isinstance(role, int)]
+    if spec.letters and (len(named) > 1 or (members and named)):
+        _mark(named, canvas)
+    if 0 <= cursor < width and spec.cursor is not None and len(named) <= MAX_LABELS:
+        for index, cells in named:
+            value = value_at(series[index], spec.cursor)
+            _label(canvas, cursor, cells, "" if value is None else spec.exact(value), index)
+    return canvas.lines()
 
 
 def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list[Span]]:
@@ -296,7 +285,7 @@ def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: _Canvas) 
             canvas.write(best[0], best[1], letter(index), index)
 
 
-def _label(canvas: _Canvas, cursor: int, line_cells: Sequence[braille.Cell], text: str, owner: int) -> None:
+def _label(canvas: _Canvas, cursor: int, line_cells: Sequence[braille.Cell], text: str, role: Role) -> None:
     """Write a value beside the cursor, next to where its line crosses it: over nothing else if possible."""
     crossing = next((row for row, column, _ in line_cells if column == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
@@ -304,15 +293,5 @@ def _label(canvas: _Canvas, cursor: int, line_cells: Sequence[braille.Cell], tex
         return
     begin = cursor + 1 if fits_right else cursor - len(text)
     rows = [row for row in (crossing - 1, crossing + 1) if 0 <= row < canvas.rows]
-    free = [row for row in rows if {*canvas.owners[row][begin : begin + len(text)]} == {_NO_OWNER}]
-    canvas.write([*free, crossing][0], begin, text, owner)
-
-
-def _role(owner: int, shade: str, edge: str) -> Role:
-    """Return the role of a cell; that of its shade comes first."""
-    if owner == _EDGE:
-        return f"{EDGE}{edge}"
-    if owner == _NO_OWNER and shade:
-        return shade
-    role: Role = f"faint-{_FIRST_FAINT - owner}" if owner <= _FIRST_FAINT else _ROLES.get(owner, owner)
-    return f"{shade} {role}" if shade else role
+    free = [row for row in rows if {*canvas.roles[row][begin : begin + len(text)]} == {_BLANK}]
+    canvas.write([*free, crossing][0], begin, text, role)

@@ -127,8 +127,7 @@ def _newest(series: Series, end: float) -> float | None:
 Role = str | int
 """Role of a piece of a chart: a name such as "title" or "axis", or the index of a series.
 
-A hidden series has the role ``-1 - index`` in the legend, the second of those drawn in gray "crowd-1";
-"faint-1" are the samples below the second line.
+A hidden series has the role ``-1 - index`` in the legend, the second of those drawn in gray "crowd-1".
 """
 
 Run = tuple[str, Role]
