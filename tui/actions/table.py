@@ -361,8 +361,8 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     ),
     Scope.WHY: (
         ("next_problem", "exclamation_mark,n", "next problem", "Explain the next problem.", FOOTER),
-        ("show_log", "enter", "log there", "Open the log where the problem began.", FOOTER),
-        ("stop_job", "s", "stop", "Stop the job, now or after its next checkpoint.", FOOTER | DANGEROUS),
+        ("show_log", "enter", "log there", "Open the log where the problem began."),
+        ("stop_job", "s", "stop", "Stop the job, now or after its next checkpoint.", DANGEROUS),
         (
             "resume",
             "K",

@@ -1,4 +1,4 @@
-"""Draw the lines of a chart into its raster; noisy lines become a band with the mean on top.
+"""Draw the lines of a chart into its raster; noisy lines become a band with their usual level on top.
 
 The band keeps the lowest and the highest sample of every dot column, so no spike is lost. Its interior is
 dotted to tell it from a line on terminals without color.
@@ -6,10 +6,8 @@ dotted to tell it from a line on terminals without color.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import groupby
-from math import floor, isinf
 from operator import itemgetter
 from statistics import median
 from typing import Literal
@@ -39,8 +37,8 @@ ALL_DOTS = 0xFF
 MIN_SHADED_DOTS = 6
 """A cell with fewer dots below the line is not shaded: the shade would stick out above it."""
 
-MEAN_COLUMNS = 2
-"""Half-width of the moving mean, in dot columns."""
+MIDDLE_COLUMNS = 3
+"""Half of the dot columns, beside its own, that the usual level of a noisy line is taken from."""
 
 _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
@@ -61,54 +59,15 @@ def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
     return dots_by_column
 
 
-def mean_spans(series: Series, grid: Grid) -> list[Span]:
-    """Return a moving mean over the dot columns. Gaps stay gaps; infinities are ignored."""
-    means: list[Span] = []
-    for run in _band_runs(series, grid):
-        sums, counts = [0.0], [0]
-        for _, total, count in run:
-            sums.append(sums[-1] + total)
-            counts.append(counts[-1] + count)
-        first = last = 0
-        for number, (column, _, _) in enumerate(run):
-            while run[first][0] < column - MEAN_COLUMNS:
-                first += 1
-            while last < len(run) and run[last][0] <= column + MEAN_COLUMNS:
-                last += 1
-            mean = (sums[last] - sums[first]) / (counts[last] - counts[first])
-            means.append((column, mean, mean, mean, mean, number > 0))
-    return means
-
-
-def _band_runs(series: Series, grid: Grid) -> list[list[tuple[int, float, int]]]:
-    """Return (column, sum, count) of the samples per dot column, split at gaps."""
-    times, values = series.times, series.values
-    begin = bisect_left(times, grid.place(-MEAN_COLUMNS))
-    end = bisect_left(times, grid.place(grid.columns))
-    runs: list[list[tuple[int, float, int]]] = []
-    run: list[tuple[int, float, int]] = []
-    column: int | None = None
-    total, count = 0.0, 0
-    for time_s, value in zip(times[begin:end], values[begin:end], strict=True):
-        if isinf(value):
-            continue
-        here = floor(time_s * grid.per_second) - grid.first
-        if here != column or value != value:
-            if column is not None and count:
-                run.append((column, total, count))
-            column, total, count = here, 0.0, 0
-        if value != value:  # NaN: a gap
-            if run:
-                runs.append(run)
-            run, column = [], None
-            continue
-        total += value
-        count += 1
-    if column is not None and count:
-        run.append((column, total, count))
-    if run:
-        runs.append(run)
-    return runs
+def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
+    """Return the usual level of a noisy line: the median of the middles of columns next to each other."""
+    middles = [(max(low, bottom) + min(high, top)) / 2 for _, low, high, _, _, _ in spans]
+    middles = [min(max(middle, bottom), top) for middle in middles]
+    levels: list[Span] = []
+    for position, (column, *_, joined) in enumerate(spans):
+        level = median(middles[max(0, position - MIDDLE_COLUMNS) : position + MIDDLE_COLUMNS + 1])
+        levels.append((column, level, level, level, level, joined))
+    return levels
 
 
 CURSOR = "│"
@@ -198,7 +157,7 @@ def draw_raster(
             continue
         if few and is_band(spans, dot_rows, *ends):
             shades.append((f"{BAND}:{index}", bits))
-            bits = braille.dot_columns(mean_spans(layer, grid), columns, dot_rows, *ends)
+            bits = braille.dot_columns(middle_spans(spans, *ends), columns, dot_rows, *ends)
         lines.append((index, bits))
     if members:
         band, middle = _band_and_median(members)
