@@ -16,7 +16,8 @@ async def test_the_status_of_a_job_is_copied_on_the_tabs_without_a_log() -> None
 
 def test_the_status_has_the_reason_of_a_failure_and_of_waiting() -> None:
     failed = status_markdown(run(JOBS[6], checkpoints=()))
-    assert "- ✗ node-1: exit code 1: torch.OutOfMemoryError: CUDA out of memory" in failed.splitlines()
+    reason = "✗ node-1: exit code 1: torch.OutOfMemoryError: CUDA out of memory"
+    assert f"- {reason} · no checkpoints" in failed.splitlines()
     waiting = status_markdown(run(job("queued", "PENDING", hours_ago=0.25), checkpoints=()))
     assert "- waiting 15m for 32 H100" in waiting.splitlines()
 

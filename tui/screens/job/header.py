@@ -188,13 +188,9 @@ def pace(run: RunSnapshot) -> list[Fact]:
 
 
 def progress(run: RunSnapshot) -> list[Fact]:
-    """Return the newest values that the trainer reports; of a run that does not train, the reason."""
+    """Return the newest values that the trainer reports; of a waiting run, what it waits for."""
     if run.job.current_status in WAITING_STATUSES:
         return [_queue(run)]
-    if run.job.is_finished and run.job.error_message:
-        return [
-            [("✗ " if run.status.tone == "bad" else "", "bad"), (sanitize(run.job.error_message), "plain")]
-        ]
     progress = run.progress
     facts: list[Fact] = []
     if progress is not None and (headlines := headline_metrics(progress.metrics)):
@@ -225,7 +221,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
 
 
 def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset()) -> list[Fact]:
-    """Return the findings, the worst first, and the last checkpoint.
+    """Return the findings, the worst first, or the reason of a failure, and the last checkpoint.
 
     If the full texts do not fit into ``width`` cells, shorter forms are used, as many as fit. Snoozed
     findings come last and are marked as such.
@@ -236,6 +232,9 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
     if waits:  # the progress line shows for what
         return [[(BEFORE_RUNNING_NOTE, "muted")], checkpoint]
+    if run.job.is_finished and run.job.error_message:
+        sign = "✗ " if run.status.tone == "bad" else ""
+        return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
     running = run.status.tone == "running"
     progresses = running and run.progress is not None and run.progress.step is not None
     well = [_is_healthy_run(run)] if progresses and all(one.severity == "info" for one in ordered) else []

@@ -163,16 +163,16 @@ def draw_raster(
         band, middle = _band_and_median(members)
         shades.append((BAND, braille.dot_columns(band, columns, dot_rows, *ends)))
         lines.insert(0, ("median", braille.dot_columns(middle, columns, dot_rows, *ends)))
-    if spec.shaded and len(lines) == 1 and not (shades or samples or gray):
-        role, bits = lines[0]
-        below = {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}
-        shades = [(f"{AREA}:{role}", below)]
     canvas = _Canvas(width, rows)
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
     if 0 <= cursor < width:
         for row in range(rows):
             canvas.write(row, cursor, CURSOR, "cursor")
     canvas.draw("faint", gray)
+    if spec.shaded and len(lines) == 1 and not (members or gray):
+        role, bits = lines[0]
+        below = {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}
+        canvas.shade(f"{AREA}:{role}", below)
     for shade, bits in shades:
         if spec.shaded and len(shades) == 1:
             canvas.shade(shade, bits)
