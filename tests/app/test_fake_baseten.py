@@ -99,7 +99,7 @@ async def test_home_and_the_job_tell_what_is_billed_from_what_is_estimated() -> 
             # Of the 90 minutes 60 are billed, at a discount; 30 at $0.50 are not.
             await until(pilot, lambda: "≤ $39." in text_of(app))
             await to_screen(pilot, JobScreen, "enter")
-            await until(pilot, lambda: "$24.00 billed + ≤ $15." in text_of(app))
+            await until(pilot, lambda: "12.0 GPU·h ≤ $39." in text_of(app))
             await pilot.press(str(1 + TAB_IDS.index("details")))
             await until(pilot, lambda: "$24.00 for 60 min" in text_of(app))
             shown = text_of(app)

@@ -11,7 +11,7 @@ from support.dashboard import Heard, job_view, opened, pressed, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, run, series
 from tui.analysis.health.registry import KINDS
-from tui.analysis.progress.snapshot import RunPhase
+from tui.analysis.progress.snapshot import ProgressSnapshot, RunPhase
 from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.charts.builder import ChartBuilder
@@ -90,13 +90,29 @@ def test_a_run_that_evaluates_says_so_and_since_when() -> None:
 @pytest.mark.parametrize(
     ("width", "words"),
     [
-        (128, "▲ node-2 lags behind the other nodes: GPUs at 58%, others at 95% · checkpoint-4000 12m ago"),
-        (78, "▲ node-2 slow: GPU 58% vs 95% · checkpoint-4000 12m ago"),
-        (48, "▲ node-2 slow · checkpoint-4000 12m ago"),
+        (128, "▲ node-2 lags behind the other nodes: GPUs at 58%, others at 95% · ≈$61 lost · CHECKPOINT"),
+        (78, "▲ node-2 slow: GPU 58% vs 95% · ≈$61 lost · CHECKPOINT"),
+        (48, "▲ node-2 slow · CHECKPOINT"),
     ],
 )
 def test_a_finding_is_told_in_the_longest_form_that_fits(width: int, words: str) -> None:
-    assert said(header.health(sick_run("straggler"), width)) == words
+    assert said(header.health(sick_run("straggler"), width)) == words.replace(
+        "CHECKPOINT", "checkpoint-4000 12m ago"
+    )
+
+
+async def test_bar_shows_how_far_a_run_is_and_its_checkpoints_over_the_whole_width() -> None:
+    app = job_view(sick_run("healthy"), lines=())
+    async with opened(app, (120, 36)) as pilot:
+        bar = text_of(app).splitlines()[2]
+        assert bar.count("◆") == len(CHECKPOINTS) and bar.index("━") == 1
+        track, _, words = bar.partition(" step ")
+        assert words == "4,119/9,000 46% · ETA 1d 16h" and len(bar) == 119
+        done = track.rstrip("─").rstrip(" ╸")
+        assert len(done) / len(track) == pytest.approx(4119 / 9000, abs=0.02)
+        unknown = run(progress=ProgressSnapshot(step=7861))
+        text = await taken(pilot, JobScreen.Published(unknown))
+        assert "━" not in text.splitlines()[2] and "step 7,861" in text.splitlines()[2]
 
 
 def sights() -> dict[str, tuple[RunSnapshot, list[str], list[str]]]:
@@ -127,7 +143,7 @@ def sights() -> dict[str, tuple[RunSnapshot, list[str], list[str]]]:
             [],
         ),
         "failed": (run(JOBS[6]), ["CUDA out of memory"], []),
-        "stands still": (run(findings=(stalled,)), ["· no ETA ·"], ["ETA 1", "ETA 2"]),
+        "stands still": (run(findings=(stalled,)), ["46% · no ETA"], ["ETA 1", "ETA 2"]),
         "metrics lack anything": (
             run(metrics=JobMetrics(per_node_metrics=bare), progress=None, checkpoints=None),
             ["GPU use"],

@@ -182,7 +182,7 @@ async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() 
         plain = await press(pilot, "v")
         smooth = await press(pilot, "M")
         assert smooth != plain and "smooth 0.6" in smooth
-        assert "log" in (await press(pilot, "M", "M", "M", "L")).splitlines()[3]
+        assert "log" in (await press(pilot, "M", "M", "M", "L")).splitlines()[4]
         assert await press(pilot, "L") == plain
         await press(pilot, "v", "v")
         text = await press(pilot, "x", "x", "x", "left")
@@ -242,7 +242,7 @@ async def test_each_sickness_is_read_at_80_by_24_without_any_colour(monkeypatch:
     async with opened(app) as pilot:
         for sickness, words in WORDS.items():
             app.screen.post_message(JobScreen.Published(sick_run(sickness)))
-            state, progress, health, *_ = (await pressed(pilot)).splitlines()
+            state, health, progress, *_ = (await pressed(pilot)).splitlines()
             assert "● llama-70b-sft-v3" in state and "RUNNING 6h 12m" in state and "GPU·h ≤ $" in state
             assert words in health
             saved = "checkpoint-2700 2h ago" if sickness == "overdue" else "checkpoint-4000 12m ago"

@@ -25,7 +25,7 @@ from support.dashboard import (
 )
 from support.waiting import until
 from support.wizard_facts import form_of, lora, to
-from support.worlds import JOBS, fleet, job, run
+from support.worlds import fleet, job, run
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.capacity import CapacityView
 from tui.analysis.run.finding import HealthFinding
@@ -110,8 +110,8 @@ def broken(why: str) -> TrainingJob:
         (lambda: downloading(NO_ROOM), NO_ROOM.error, SIZES[:3]),
         (lambda: fed(partial(CacheScreen, "llama-sft"), CacheSnapshot(False, error=LOST)), LOST, SIZES),
         (lambda: fed(partial(CapacityScreen, "acme"), CapacityView("failed", error=LOST)), LOST, SIZES),
-        (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), error=LOST)), LOST, SIZES),
-        (lambda: fed(partial(WhyScreen, JOBS[0]), WhyView((), 0, SLOW)), SLOW.answer, SIZES),
+        (lambda: fed(partial(WhyScreen, run, show_log=print), WhyView((), error=LOST)), LOST, SIZES),
+        (lambda: fed(partial(WhyScreen, run, show_log=print), WhyView((), 0, SLOW)), SLOW.answer, SIZES),
         (lambda: Dashboard(partial(ConfirmScreen, f"Delete {NAME}?", DELETED, "Delete")), DELETED, SIZES),
         (lambda: deploy_view(to(form_of(lora(NAME)), REVIEW, hf_secret=NO_SECRET)), GATED, SIZES),
     ],

@@ -16,7 +16,8 @@ async def test_the_status_of_a_job_is_copied_on_the_tabs_without_a_log() -> None
 
 def test_the_status_has_the_reason_of_a_failure_and_of_waiting() -> None:
     failed = status_markdown(run(JOBS[6], checkpoints=()))
-    assert "- ✗ node-1: exit code 1: torch.OutOfMemoryError: CUDA out of memory" in failed.splitlines()
+    reason = "✗ node-1: exit code 1: torch.OutOfMemoryError: CUDA out of memory"
+    assert f"- {reason} · no checkpoints" in failed.splitlines()
     waiting = status_markdown(run(job("queued", "PENDING", hours_ago=0.25), checkpoints=()))
     assert "- waiting 15m for 32 H100" in waiting.splitlines()
 
@@ -29,8 +30,9 @@ async def test_home_copies_the_status_of_the_marked_jobs() -> None:
 
 
 LLAMA = """● **llama-70b-sft-v3** running 6h 12m · 4×8 H100 · 198 GPU·h ≤ $967 · llama-sft
-- step 4,117/9,000 46% · loss 1.10 ↓ · ETA 6h 46m · 0.20 it/s · lr 1.90e-05
-- ▲ node-2 lags behind the other nodes: GPUs at 61%, others at 97% · checkpoint-4000 12m ago
+- step 4,117/9,000 46% · ETA 6h 46m
+- loss 1.10 ↓ · 0.20 it/s · lr 1.90e-05
+- ▲ node-2 lags behind the other nodes: GPUs at 61%, others at 97% · ≈$58 lost · checkpoint-4000 12m ago
 - `llama70`, as of 2026-03-01 13:00 UTC"""
 WHISPER = "- ● **whisper-ft** running · 52%, 22m left · 1 A10G · submitted 24m ago · whisper · `whisper`"
 GRPO = "- ● **qwen3-grpo-7** running · ✗ stalled · 44% · 2×8 H200 · submitted 3h ago · qwen3-grpo · `grpo7`"

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
+from typing import Any
 
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
-from support.dashboard import StubFeed, screen_view, text_of
+from support.dashboard import Heard, StubFeed, opened, pressed, screen_view, text_of
 from support.remotes import remote_of
+from support.sick_runs import sick_run
 from support.waiting import to_screen, until
-from support.worlds import JOBS, job
+from support.worlds import JOBS, job, run
+from tui.analysis.fleet.batches import Verb
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.why.explain import explain
 from tui.app import BtTuiApp
 from tui.cli import main
 from tui.feeds.why import WhyView
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.header import RunHeader
 from tui.screens.job.screen import JobScreen
+from tui.screens.messages import BatchRequested, ResumeRequested
 from tui.screens.why import WhyScreen
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
@@ -64,10 +71,37 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
 async def test_only_a_job_that_ended_is_said_to_have_ended() -> None:
     for asked, said in ((JOBS[0], False), (job("done", "COMPLETED", hours_ago=5, took_hours=1), True)):
         feed = partial(StubFeed, WhyView((), at=None))  # before the server's time is known, too
-        app = screen_view(partial(WhyScreen, asked, feed))
+        app = screen_view(partial(WhyScreen, partial(run, asked), feed, print))
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda app=app: "Reading the evidence" in text_of(app))  # type: ignore[misc]
             assert ("ended 2" in text_of(app)) is said
+
+
+def why_screen(shown: RunSnapshot, opened_at: list[datetime]) -> Any:
+    explained = WhyView((None,), explanation=explain(shown, next(iter(shown.findings), None), ()))
+    feed: Any = partial(StubFeed, explained)
+    return screen_view(lambda: WhyScreen(lambda: shown, feed, opened_at.append))
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+async def test_keys_lead_from_why_to_the_log_and_to_stopping_the_job() -> None:
+    shown, log_times, requests = sick_run("hang"), list[datetime](), Heard(BatchRequested, ResumeRequested)
+    app = why_screen(shown, log_times)
+    async with opened(app, message_hook=requests) as pilot:
+        text = text_of(app)
+        assert "≈$65" in text and "s stop, now or after" in text and "resume" not in text
+        await pressed(pilot, "K", "s", "escape")
+        assert [(request.verb, request.jobs) for request in requests.messages] == [(Verb.STOP, [shown.job])]
+        await pressed(pilot, "enter")
+    assert log_times == [shown.findings[0].since]
+
+
+async def test_an_ended_job_with_a_checkpoint_is_resumed_by_a_copied_command() -> None:
+    shown = run(JOBS[6], findings=())
+    requests = Heard(BatchRequested, ResumeRequested)
+    async with opened(why_screen(shown, []), message_hook=requests) as pilot:
+        assert "K resume from the newest checkpoint" in await pressed(pilot, "s", "K")
+    assert [request.job for request in requests.messages] == [JOBS[6]]
 
 
 @pytest.mark.proves("docs/commands.md", "`why`")

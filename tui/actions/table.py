@@ -157,6 +157,13 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("deploy", "d", "deploy", "Deploy this job's checkpoints.", FOOTER | DANGEROUS),
         ("stop_job", "s", "stop", "Stop this job.", FOOTER | DANGEROUS),
         ("recreate_job", "R", "run again", "Run this job again.", FOOTER | DANGEROUS),
+        (
+            "resume",
+            "K",
+            "resume",
+            "Copy the command that resumes the job from its newest checkpoint.",
+            FOOTER,
+        ),
         ("open_cache", "C", "cache", "Browse the project's cache."),
         ("record", "ctrl+r", "record", "Record the run to a file; press again to stop."),
         ("download_source", "A", "source", "Download the job's source code."),
@@ -353,8 +360,17 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("export", "E", "export", "Export limits and queue as CSV or JSON.", RARE),
     ),
     Scope.WHY: (
-        ("next_problem", "exclamation_mark,n", "next", "Explain the next problem.", FOOTER),
-        ("copy_markdown", "Y", "copy", "Copy the explanation as Markdown.", FOOTER),
+        ("next_problem", "exclamation_mark,n", "next problem", "Explain the next problem.", FOOTER),
+        ("show_log", "enter", "log there", "Open the log where the problem began."),
+        ("stop_job", "s", "stop", "Stop the job, now or after its next checkpoint.", DANGEROUS),
+        (
+            "resume",
+            "K",
+            "resume",
+            "Copy the command that resumes the job from its newest checkpoint.",
+            FOOTER,
+        ),
+        ("copy_markdown", "Y", "copy", "Copy the explanation as Markdown, for a chat or an issue.", FOOTER),
     ),
     Scope.SUBMIT: (("submit", "ctrl+s", "submit", "Submit this job.", FOOTER | DANGEROUS),),
     Scope.DEPLOY: (

@@ -44,6 +44,7 @@ class JobChanges:
             messages.DeleteProjectRequested: self.delete_project,
             messages.BookmarkRequested: self.bookmark,
             messages.BrowserRequested: self.browse,
+            messages.ResumeRequested: self.resume,
         }
 
     def batch(self, message: messages.BatchRequested) -> Worker[None] | None:
@@ -121,6 +122,14 @@ class JobChanges:
         elif not open_in_browser(link):
             self._app.copy_to_clipboard(link)
             self._app.notify(f"No browser found; link copied: {link}")
+
+    def resume(self, message: messages.ResumeRequested) -> None:
+        remote = self._session.client.remote if self._session is not None else None
+        line = remote.command_line("resume", message.job.id, changes=True) if remote is not None else ""
+        if line:
+            self._app.post_message(messages.CopyRequested(line, "command"))
+        else:
+            self._app.notify("No command reaches this server.", severity="warning")
 
     def bookmark(self, message: messages.BookmarkRequested) -> None:
         name = name_of(message.job)

@@ -11,6 +11,7 @@ from api_client.models import JobStatus, TrainingJob
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import JobPreview
 from tui.analysis.node_metrics import MetricsSnapshot
+from tui.analysis.progress.metrics import headline_series
 from tui.analysis.series import even_means
 from tui.readers.polled_run import POLL_EVERY_S, LogTail, PolledRun
 from tui.readers.session import Session
@@ -114,8 +115,9 @@ class PreviewFeed:
         )
         watched.due_at = clock.monotonic() + apart_s
         run = watcher.snapshot
-        losses = run.progress.loss_series if run.progress is not None and watched.log.is_read else None
-        curve = even_means(losses, CURVE_POINTS) if losses is not None else ()
+        curve: tuple[float | None, ...] = ()
+        if run.progress is not None and watched.log.is_read:
+            curve = even_means(headline_series(run.progress)[1], CURVE_POINTS)
         use = _trace(watcher.health_metrics.snapshot)
         return JobPreview(run.progress, use, run.findings, curve, watched.log.last_lines)
 

@@ -15,7 +15,10 @@ from tui.analysis.why.explanation import Explanation
 from tui.feeds.throttle import Pause
 from tui.readers.health_metrics import HealthMetrics
 from tui.readers.session import Session
-from tui.readers.why import read_explanation
+from tui.readers.why import read_evidence
+
+POLL_S, POLLS = 1.0, 10
+"""How often, and how many times, to explain again until checkpoints and cost are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +89,17 @@ class WhyFeed:
         if self._run.health_metrics is None:
             metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
-        explanation = await read_explanation(client, self._run, self._view.problems[position])
-        explanations[position] = explanation
-        if position == self._view.place and explanations is self._known:
-            self._change(explanation=explanation, error="")
+        evidence = await read_evidence(client, self._run, self._view.problems[position])
+        for _ in range(POLLS):
+            latest = self._latest() or self._run
+            run = replace(latest, health_metrics=latest.health_metrics or self._run.health_metrics)
+            explanations[position] = await evidence.explain(run)
+            if position != self._view.place or explanations is not self._known:
+                return
+            self._change(explanation=explanations[position], error="")
+            if run.history_known and run.checkpoints is not None:
+                return
+            await self._pause(POLL_S)  # a job that was just opened has not read what it costs
 
     def _change(self, **changes: object) -> None:
         self._view = replace(self._view, **changes)  # type: ignore[arg-type]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from api_client.client import TrainingClient
 from api_client.models.logs import LogGap, LogLine
@@ -15,13 +16,30 @@ from tui.analysis.why.explanation import Explanation
 from tui.text.units import count
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The log lines that explain a finding, in order, and what of them could not be read."""
+
+    finding: HealthFinding | None
+    lines: Sequence[LogLine]
+    unread: Sequence[str] = ()
+
+    async def explain(self, run: RunSnapshot) -> Explanation:
+        """Explain the finding with what is known of the run by now."""
+        explanation = await asyncio.to_thread(explain, run, self.finding, self.lines)
+        return replace(explanation, facts=(*explanation.facts, *self.unread))
+
+
 async def read_explanation(
     client: TrainingClient, run: RunSnapshot, finding: HealthFinding | None
 ) -> Explanation:
-    """Explain a finding, or why a run failed if it is None. Raises RequestError.
+    """Explain a finding, or why a run failed if it is None. Raises RequestError."""
+    evidence = await read_evidence(client, run, finding)
+    return await evidence.explain(run)
 
-    One of the facts is that not all lines were read, if so.
-    """
+
+async def read_evidence(client: TrainingClient, run: RunSnapshot, finding: HealthFinding | None) -> Evidence:
+    """Read the lines that explain a finding, or why a run failed if it is None. Raises RequestError."""
     start, end = explained_range(run, finding)
     lines: list[LogLine] = []
     unread: list[str] = []
@@ -34,7 +52,4 @@ async def read_explanation(
             if len(lines) >= MAX_LINES:
                 unread.append(f"only the newest {count(MAX_LINES)} log lines were read")
                 break
-    lines = lines[:MAX_LINES]
-    lines.reverse()
-    explanation = await asyncio.to_thread(explain, run, finding, lines)
-    return replace(explanation, facts=(*explanation.facts, *unread))
+    return Evidence(finding, lines[:MAX_LINES][::-1], unread)

@@ -86,6 +86,13 @@ class CopyRequested(AppMessage):
 
 
 @dataclass
+class ResumeRequested(AppMessage):
+    """Request to copy the command that resumes a job."""
+
+    job: TrainingJob
+
+
+@dataclass
 class BrowserRequested(AppMessage):
     job: TrainingJob
 

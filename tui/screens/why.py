@@ -4,29 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.reactive import var
+from textual.widgets import Button
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
+from tui.analysis.fleet.batches import Verb
 from tui.analysis.run.finding import SIGNS, TONES
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
-from tui.screens.messages import CopyRequested
+from tui.screens.charts.builder import BAND_FROM
+from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.times import MONTH_DAY_AND_TIME, TIME_OF_DAY, local_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
-from tui.widgets.charts.spec import ChartSpec
+from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import TextPanel
 
 MAX_CHARTS = 2
+ONSET_SHARE = 8
+"""A chart is extended to the left to show the beginning of a problem, but not by more than this (1/n)."""
+TO_DO = {
+    "show_log": "log there",
+    "stop_job": "stop, now or after a checkpoint",
+    "resume": "resume from the newest checkpoint",
+    "copy_markdown": "copy for a chat",
+}
+"""What can be done about a problem: actions and what their buttons say."""
 UNITS = {"%": percent, "B": bytes_iec, "cores": cores}
 Line = list[Span]
 
@@ -43,11 +57,22 @@ class WhyScreen(AppScreen):
 
     snapshot: var[WhyView] = var(WhyView(()), init=False)
 
-    def __init__(self, job: TrainingJob, feed_with: MakeFeed) -> None:
+    def __init__(
+        self,
+        run: Callable[[], RunSnapshot],
+        feed_with: MakeFeed,
+        show_log: Callable[[datetime], object],
+    ) -> None:
         super().__init__(feed_with)
-        self.job = job
+        self._run = run
+        self._show_log = show_log
+        self.job = run().job
 
     def compose_body(self) -> ComposeResult:
+        with Horizontal(id="do"):
+            for action, label in TO_DO.items():
+                words = Content.assemble((self.key_for(f"why.{action}"), "$primary bold"), f" {label}")
+                yield Button(words, action=f"screen.{action}", id=action, compact=True)
         with Horizontal(id="body"):
             yield TextPanel(id="evidence")
             with Horizontal(id="charts"):
@@ -59,13 +84,30 @@ class WhyScreen(AppScreen):
         self.run_feed("why feed")
 
     def watch_snapshot(self) -> None:
+        self.job = self._run().job
         self._show()
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "next_problem" and len(self.snapshot.problems) < 2:
             return False
-        return super().check_action(action, parameters)
+        useless = {
+            "show_log": self._begin is None,
+            "stop_job": self.job.is_finished,
+            "resume": not self.job.is_finished or not self._run().checkpoints,
+            "copy_markdown": self.snapshot.explanation is None,
+        }
+        return False if useless.get(action) else super().check_action(action, parameters)
+
+    @property
+    def _begin(self) -> datetime | None:
+        """When the problem that is shown began, if that is known."""
+        explanation = self.snapshot.explanation
+        if explanation is None:
+            return None
+        if explanation.finding is not None and explanation.finding.since is not None:
+            return explanation.finding.since
+        return next((section.clues[0].at for section in explanation.sections), None)
 
     def _show(self) -> None:
         view = self.snapshot
@@ -83,7 +125,9 @@ class WhyScreen(AppScreen):
             chart = self.query_one(f"#chart-{place}", LineChart)
             chart.display = place < len(figures)
             if place < len(figures):
-                chart.show(figures[place].series, _spec(figures[place]))
+                chart.show(figures[place].series, _spec(figures[place], view.explanation, self._begin))
+        for action in TO_DO:
+            self.query_one(f"#{action}").display = self.check_action(action, ()) is True
 
     def _lines(self, view: WhyView) -> Iterator[Line]:
         if view.error:
@@ -97,6 +141,17 @@ class WhyScreen(AppScreen):
 
     def action_next_problem(self) -> None:
         self._feed.show_next()
+
+    def action_show_log(self) -> None:
+        if self._begin is not None:
+            self._show_log(self._begin)
+            self.leave()
+
+    def action_stop_job(self) -> None:
+        self.post_message(BatchRequested(Verb.STOP, [self.job], self._run()))
+
+    def action_resume(self) -> None:
+        self.post_message(ResumeRequested(self.job))
 
     def action_copy_markdown(self) -> None:
         explanation = self.snapshot.explanation
@@ -145,18 +200,27 @@ def _clue(clue: Clue) -> Iterator[Line]:
     yield from ([("    ", "plain"), (sanitize(line), tone)] for line in others)
 
 
-def _spec(figure: Figure) -> ChartSpec:
+def _spec(figure: Figure, explanation: Explanation | None, begin: datetime | None) -> ChartSpec:
+    finding = explanation.finding if explanation is not None else None
+    severity = finding.severity if finding is not None else "critical"
+    mark_tone: Tone = "bad" if severity == "critical" else "caution"
+    marks = (Mark(begin.timestamp(), SIGNS[severity], mark_tone),) if begin is not None else ()
     times = [time for series in figure.series for time in (series.times[:1] + series.times[-1:])]
+    start, end = min(times), max(times)
+    if begin is not None and start - begin.timestamp() < (end - start) / ONSET_SHARE:
+        start = min(start, begin.timestamp() - (end - start) / (ONSET_SHARE * ONSET_SHARE))
     return ChartSpec(
         title=figure.title,
-        start=min(times),
-        end=max(*times, min(times) + 1),
+        start=start,
+        end=max(end, start + 1),
         y_min=0.0,
         y_max=1.0 if figure.unit == "%" else None,
         unit=UNITS.get(figure.unit, number),
         tick_base=2 if figure.unit == "B" else 10,
         x_axis="clock",
-        selected=figure.series[-1].name,
+        selected=figure.series[-1].name if finding is not None and finding.node else None,
+        band=len(figure.series) >= BAND_FROM,
+        marks=marks,
     )
 
 
@@ -167,6 +231,8 @@ class WhyPage(Page):
     run: RunSnapshot
     latest: Callable[[], RunSnapshot | None]
     """Returns the newest state of the run."""
+    show_log: Callable[[datetime], object]
+    """Shows the log of that time below this page."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -174,6 +240,7 @@ class WhyPage(Page):
 
     def open(self, services: PageServices) -> WhyScreen:
         return WhyScreen(
-            self.run.job,
+            lambda: self.latest() or self.run,
             lambda publish: WhyFeed(services.session, self.run, self.latest, publish=publish),
+            self.show_log,
         )

@@ -100,7 +100,7 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
 
 
 BAR_CELLS = 9
-CURVE_CELLS = 8
+CURVE_CELLS, VALUE_CELLS = 8, 8
 READING = [("⋯", "muted")]
 """What is still being read of a running job."""
 
@@ -156,12 +156,14 @@ def _left(row: JobRow) -> list[Span]:
 
 
 def _loss(draw: Drawer, row: JobRow) -> list[Span]:
-    """Return the loss behind its curve."""
-    if row.loss is None:
+    """Return the loss behind its curve, or of reinforcement learning the reward."""
+    value = row.loss if row.reward is None else row.reward
+    if value is None:
         return []
     bad = any(finding.kind.loss for finding in row.findings)
     tone = "bad" if bad else "muted" if row.need is Need.ENDED else "plain"
-    return [(draw(row.preview.curve, CURVE_CELLS), "curve"), (f"{number(row.loss):>8}", tone)]
+    text = f"{'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
+    return [(draw(row.preview.curve, CURVE_CELLS + VALUE_CELLS - len(text)), "curve"), (text, tone)]
 
 
 def _use_now(row: JobRow) -> float | None:
@@ -235,10 +237,10 @@ _LOSS: Column[JobRow] = Column(
     "loss",
     "loss",
     partial(_loss, no_curve),
-    width=CURVE_CELLS + 8,
+    width=CURVE_CELLS + VALUE_CELLS,
     align="right",
     keep=4,
-    value=lambda row: row.loss,
+    value=lambda row: row.loss if row.reward is None else None,
     export=lambda row: row.loss,
 )
 _LOST: Column[JobRow] = Column(

@@ -165,7 +165,7 @@ def money(usd: float | None) -> str:
     return f"${usd:.2f}" if round(usd, 2) < _SMALL_COST_USD else f"${round(usd):,}"
 
 
-def number(value: float | None) -> str:
+def number(value: float | None, digits: int = 3) -> str:
     """Format a value such as a loss or learning rate: ``0.913``, ``12.4``, ``1.9e-05``, ``nan``, ``inf``."""
     if value is None:
         return UNKNOWN
@@ -173,8 +173,8 @@ def number(value: float | None) -> str:
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     size = abs(value)
     if size != 0 and (size < 1e-3 or size >= 1e6):
-        return f"{value:.3g}"
-    return significant(value) if size < 1000 else count(value)
+        return f"{value:.{digits}g}"
+    return significant(value, digits) if size < 1000 else count(value)
 
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

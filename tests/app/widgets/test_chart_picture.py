@@ -177,10 +177,10 @@ def test_legend_of_a_band_names_each_part_that_is_drawn_once(width, height, smoo
         hidden=frozenset(hidden),
     )
     title, *rows = draw(BANDED, chart, width, height)
-    in_title = [(piece, role) for piece, role in title if piece[:1] in "━░·"]
-    in_table = [(piece, role) for line in rows for piece, role in line if piece[:1] in "━░·"]
+    in_title = [(piece, role) for piece, role in title if piece[:1] in "━·"]
+    in_table = [(piece, role) for line in rows for piece, role in line if piece[:1] in "━·"]
     off = [(f"· {name}", -2) for name in hidden]
-    parts = [("━ node-2", 2), ("━ median", "median"), (f"░ {3 - len(hidden)} others", "faint"), *off]
+    parts = [("━ node-2", 2), (f"━ {3 - len(hidden)} others", "median"), *off]
     assert in_title == parts[: len(in_title)] and len(in_title) >= 2
     assert in_table in ([], parts)
     assert bool(in_table) == (width > 40)
@@ -191,18 +191,13 @@ def test_legend_of_a_band_names_each_part_that_is_drawn_once(width, height, smoo
 def test_band_does_not_reach_to_the_line_drawn_beside_it(smoothing) -> None:
     chart = spec("use", y_min=0.0, y_max=1.0, band=True, emphasis=frozenset({"node-2"}), smoothing=smoothing)
     lines = draw(BANDED, chart, 100, 42)[1:41]
-    gray = [
-        row for row, line in enumerate(lines) for piece, role in line if role == "faint" and "░" not in piece
-    ]
+    gray = [row for row, line in enumerate(lines) for piece, role in line if role == "edge-band"]
     assert gray and max(gray) <= 0.25 * 40  # the band is between 80 and 96 %
 
 
 def test_title_keeps_its_values_beside_a_table() -> None:
     chart = spec("GPU use", unit=percent, band=True, emphasis=frozenset({"node-2"}))
-    assert (
-        text(BANDED, chart, 120, 20)[0].rstrip()
-        == "GPU use  ━ node-2 31%  ━ median 91%  ░ 3 others 80% … 96%"
-    )
+    assert text(BANDED, chart, 120, 20)[0].rstrip() == "GPU use  ━ node-2 31%  ━ 3 others 91%"
     chart = spec("loss")
     title = text([level("loss", 0.5), level("eval loss", 0.25)], chart, 120, 20)[0].rstrip()
     assert title == "loss  ━ loss 0.510  ━ eval loss 0.260"
@@ -215,3 +210,20 @@ def test_series_drawn_in_gray_are_gray_in_the_legend_and_can_be_clicked() -> Non
     assert named[0] == ("━ node-7", 7)
     assert all(series_of(role) == int(piece[len("━ node-") :]) for piece, role in named)
     assert not any(isinstance(role, int) for _, role in named[1:])
+
+
+def test_area_below_a_single_line_is_shaded_down_to_the_axis_but_not_above_it() -> None:
+    rows = draw([ramp("loss")], spec("loss", shaded=True), 60, 12)[1:10]
+    shaded = [sum(len(piece) for piece, role in row if str(role).startswith("area")) for row in rows]
+    assert shaded == sorted(shaded) and shaded[0] <= 6 and shaded[-1] >= 50  # a ramp
+    assert not {
+        role
+        for role in roles(draw([ramp("loss"), ramp("b")], spec(shaded=True), 60, 12))
+        if "area" in str(role)
+    }
+
+
+def test_a_plain_number_at_the_cursor_has_five_digits_beside_its_line() -> None:
+    reading = spec("loss", cursor=END - SPAN_S / 2)
+    title, *rows = text([ramp("loss", 1.0, 1.5)], reading, 60, 12)
+    assert any("│1.2542" in row for row in rows) and title.startswith("loss  1.2542")

@@ -1,4 +1,4 @@
-"""The braille raster keeps every extreme and every gap, also of a restless line, drawn as band and mean."""
+"""The braille raster keeps every extreme and every gap, also of a restless line, drawn as band and level."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tui.analysis.series import Series
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid
-from tui.widgets.charts.raster import dotted, mean_spans
+from tui.widgets.charts.raster import dotted, middle_spans
 
 COLUMNS = 24
 DOT_ROWS = 40
@@ -95,11 +95,11 @@ def test_a_dotted_band_keeps_the_ends_of_every_column(bits: dict[int, int]) -> N
         assert dots & -dots == bits[column] & -bits[column]
 
 
-def test_the_mean_lies_between_and_stops_at_gaps() -> None:
+def test_level_of_a_noisy_line_lies_between_ignores_spikes_and_stops_at_gaps() -> None:
     values = [n % 2 + 0.0 for n in range(100)]
     values[50] = math.nan
-    values[20] = math.inf
+    values[20], values[71] = math.inf, 900.0
     series = Series("s", tuple(n / 10 for n in range(100)), tuple(values))
-    spans = mean_spans(series, Grid.over(0, 10, 20))
+    spans = middle_spans(braille.reduce_to_spans(series, Grid.over(0, 10, 20)), 0.0, 1000.0)
     assert all(0.3 <= low == high <= 0.7 for _, low, high, _, _, _ in spans)
     assert [joined for *_, joined in spans].count(False) == 2

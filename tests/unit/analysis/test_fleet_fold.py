@@ -5,10 +5,13 @@ from datetime import timedelta
 import pytest
 
 from api_client.models import TrainingProject
+from api_client.models.logs import NS_PER_S
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
-from tui.analysis.fleet.snapshot import FleetFold
-from tui.tables.fleet import header_facts
+from tui.analysis.fleet.snapshot import FleetFold, JobPreview, JobRow
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.series import Series
+from tui.tables.fleet import header_facts, job_columns
 
 PROJECTS = [TrainingProject(id=f"p-{name}", name=name) for name in ("quiet", "llama-sft", "evals")]
 
@@ -58,3 +61,23 @@ def test_home_tells_what_is_billed_and_estimated(
         "acme", snapshot, snapshot.jobs, marked=0, compare_key="c", filter_key="/", query="", project=""
     )
     assert " · ".join("".join(text for text, _ in fact) for fact in facts).endswith(shown)
+
+
+def test_reinforcement_learning_shows_its_reward_and_an_ended_job_its_evaluation_loss() -> None:
+    at_s = ONE_O_CLOCK.timestamp()
+    grpo = ProgressSnapshot(loss=0.003, metrics={"critic/rewards/mean": Series("", (at_s,), (0.77,))})
+    sft = ProgressSnapshot(
+        loss=0.91,
+        eval_loss_series=Series("", (at_s,), (1.02,)),
+        saves=(("checkpoint-1800", int(at_s * NS_PER_S)),),
+    )
+    previews = {"grpo": JobPreview(grpo), "sft": JobPreview(sft)}
+    jobs = [job("grpo"), job("sft", "COMPLETED")]
+    rows = {row.id: row for row in FleetFold().fold(PROJECTS, jobs, previews, ONE_O_CLOCK).jobs}
+    columns = {column.id: column for column in job_columns(lambda: None)}
+
+    def cell(column: str, row: JobRow) -> str:
+        return "".join(text for text, _ in columns[column].cell(row)).strip()
+
+    assert cell("loss", rows["grpo"]) == "rew 0.770" and cell("loss", rows["sft"]) == "0.910"
+    assert cell("note", rows["sft"]) == "checkpoint-1800, eval loss 1.02"

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from api_client.models.logs import NS_PER_S, LogLine
-from support.worlds import ONE_O_CLOCK, job
+from support.worlds import JOBS, ONE_O_CLOCK, job, run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding
@@ -173,3 +173,20 @@ def test_no_checkpoint_is_claimed_to_be_missing_before_they_are_listed() -> None
     found = HealthFinding(KINDS["loss-not-finite"], "critical", "loss is NaN", since=ONE_O_CLOCK)
     assert explain(RUN, found, ()).facts == ()
     assert explain(replace(RUN, checkpoints=()), found, ()).facts == ("no checkpoint from before is listed",)
+
+
+def test_explanation_says_what_a_problem_has_cost_so_far() -> None:
+    priced = replace(RUN, price_per_minute=0.5)
+    stalled = HealthFinding(KINDS["stalled"], "critical", "no step", since=ONE_O_CLOCK - timedelta(hours=2))
+    assert explain(priced, stalled, ()).facts == (
+        "lost so far: ≈$240, 100% of the run's $120 an hour (estimate)",
+    )
+    newly = replace(stalled, since=ONE_O_CLOCK)
+    assert explain(priced, newly, ()).facts == ("the run costs $120 an hour (estimate)",)
+
+
+def test_explanation_of_a_failure_says_what_it_cost_and_what_is_left() -> None:
+    failed = run(JOBS[6], findings=())
+    facts = explain(failed, None, ()).facts
+    assert "ran 42m for ≤ $54.60" in facts and "newest checkpoint: checkpoint-4000" in facts
+    assert "no checkpoint" in explain(replace(failed, checkpoints=()), None, ()).facts

@@ -21,6 +21,7 @@ from tui.analysis.billing import Bill
 from tui.analysis.cost import Charge, charge, price_of, total_cost
 from tui.analysis.fleet.capacity import gpu_allocations
 from tui.analysis.logs.excerpt import excerpt
+from tui.analysis.progress.metrics import headline_series
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import (
     NODE_CHARACTERS,
@@ -29,12 +30,15 @@ from tui.analysis.run.finding import (
     TONES,
     HealthFinding,
     SnoozedFindings,
+    costliest,
+    lost_usd,
 )
+from tui.analysis.series import EMPTY, latest
 from tui.analysis.status import StatusView, status_view
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
 from tui.text.times import time_key
-from tui.text.units import HOUR_S, MINUTE_S, UNKNOWN, age, count, counted, duration, hardware, percent
+from tui.text.units import HOUR_S, MINUTE_S, UNKNOWN, age, count, counted, duration, hardware, number, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ class JobRow:
     note: str
     """The worst finding, the reason of a failure, or what a waiting job waits for."""
     saved: str
-    """The newest checkpoint that the log names, and its age."""
+    """The newest checkpoint that the log names, and its age; of an ended job, its evaluation loss."""
     preview: JobPreview
     age: str
     age_s: float
@@ -149,6 +153,8 @@ class JobRow:
     """The share of its cost that is wasted now, as far as it is known."""
     lost_usd: float = 0.0
     """What its problem has cost so far; an estimate."""
+    reward: float | None = None
+    """The newest reward of reinforcement learning, whose loss says little."""
     findings: tuple[HealthFinding, ...] = ()
     judged: bool = False
     """True once the job has been checked for findings."""
@@ -243,10 +249,8 @@ def job_row(
     running = job.current_status == JobStatus.RUNNING
     findings = () if job.is_finished else preview.findings
     alarms = [finding for finding in findings if finding.severity != "info"]
-    costliest = max(alarms, key=lambda finding: finding.wasted, default=None)
-    wasted = costliest.wasted if costliest is not None else 0.0
-    since = costliest.since if costliest is not None else None
-    wasted_h = (now - since).total_seconds() / HOUR_S if since is not None else 0.0
+    worst = costliest(alarms)
+    wasted = worst.wasted if worst is not None else 0.0
     row = JobRow(
         job=job,
         id=job.id,
@@ -261,7 +265,7 @@ def job_row(
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
         note=brief(alarms[0], now) if alarms else _note(job, place),
-        saved=_saved(preview.progress, now),
+        saved=_saved(job, preview.progress, now),
         preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
@@ -271,7 +275,8 @@ def job_row(
         alarmed=bool(alarms),
         usd_per_hour=usd_per_hour,
         wasted=wasted,
-        lost_usd=wasted * (usd_per_hour or 0.0) * max(0.0, wasted_h),
+        lost_usd=lost_usd(worst, usd_per_hour, now),
+        reward=_reward(preview.progress),
         findings=findings,
         judged=preview is not NO_PREVIEW,
     )
@@ -329,10 +334,17 @@ def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:
     return sorted((row for row in rows if row.alarmed), key=attrgetter("rank"))
 
 
-def _saved(progress: ProgressSnapshot | None, now: datetime) -> str:
+def _reward(progress: ProgressSnapshot | None) -> float | None:
+    name, values = headline_series(progress) if progress is not None else ("", EMPTY)
+    return latest(values) if name == "reward" else None
+
+
+def _saved(job: TrainingJob, progress: ProgressSnapshot | None, now: datetime) -> str:
     if progress is None or progress.last_checkpoint is None:
         return ""
     name, at_ns = progress.last_checkpoint
+    if job.is_finished and progress.eval_loss_series:
+        return f"{sanitize(name)}, eval loss {number(latest(progress.eval_loss_series))}"
     return f"{sanitize(name)} {age(now.timestamp() - at_ns / NS_PER_S)} ago"
 
 

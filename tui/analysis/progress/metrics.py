@@ -63,6 +63,12 @@ def headline_metrics(metrics: Collection[str]) -> list[str]:
     return headlines
 
 
+def headline_series(progress: ProgressSnapshot) -> tuple[str, Series]:
+    """Return what a run is judged by, and its name: the reward if there is one, else the loss."""
+    headlines = headline_metrics(progress.metrics)
+    return ("reward", progress.metrics[headlines[0]]) if headlines else ("loss", progress.loss_series)
+
+
 def grouped(metrics: Collection[str]) -> list[str]:
     """Sort names by group, which is what precedes the slash: first those without one."""
     return sorted(metrics, key=lambda name: (name.rpartition("/")[0], natural_key(name)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from tui.text.names import clip_middle, shortened
+from tui.text.units import HOUR_S
 
 SHORT_CHARACTERS = 60
 """Maximum length of a finding's short form."""
@@ -107,3 +108,16 @@ class HealthFinding:
     def key(self) -> str:
         """Identifies the same problem of the same job, even if its text and numbers change."""
         return f"{self.kind}:{self.node}" if self.node else str(self.kind)
+
+
+def costliest(findings: Iterable[HealthFinding]) -> HealthFinding | None:
+    """Return the finding that wastes the largest share of the run; a remark wastes nothing."""
+    problems = (finding for finding in findings if finding.severity != "info")
+    return max(problems, key=lambda finding: finding.wasted, default=None)
+
+
+def lost_usd(finding: HealthFinding | None, usd_per_hour: float | None, now: datetime) -> float:
+    """Estimate what a finding has cost since it began; 0 if that is not known."""
+    if finding is None or finding.since is None:
+        return 0.0
+    return finding.wasted * (usd_per_hour or 0.0) * max(0.0, (now - finding.since).total_seconds()) / HOUR_S

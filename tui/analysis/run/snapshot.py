@@ -14,8 +14,9 @@ from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, SavedKey
 from tui.analysis.run.events import RunEvent, run_events
-from tui.analysis.run.finding import HealthFinding
+from tui.analysis.run.finding import HealthFinding, costliest, lost_usd
 from tui.analysis.status import StatusView, status_view
+from tui.text.units import HOUR_S, MINUTE_S
 
 STALE_AFTER_S = 30.0
 
@@ -80,6 +81,17 @@ class RunSnapshot:
     bill: Bill | None = None
     log_read: bool = False
     clock_ahead_s: float = 0.0
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """What all nodes cost, estimated from the list price."""
+        price = self.price_per_minute
+        return None if price is None else price * self.node_count * HOUR_S / MINUTE_S
+
+    @property
+    def lost_usd(self) -> float:
+        """What the costliest problem has cost so far; an estimate, 0 if it is not known."""
+        return lost_usd(costliest(self.findings), self.usd_per_hour, self.server_now)
 
     @property
     def status(self) -> StatusView:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from operator import itemgetter
 from statistics import median
@@ -19,14 +19,15 @@ from api_client.models.logs import LogLine
 from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import step_of
-from tui.analysis.run.finding import HealthFinding
+from tui.analysis.run.finding import HealthFinding, lost_usd
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 from tui.analysis.why.explanation import Explanation, Figure, Section
 from tui.analysis.why.failure import exit_words, failure_of
 from tui.analysis.why.lines import last_lines, only_on, shown, warnings
 from tui.text.names import shortened
-from tui.text.units import count, money, number
+from tui.text.times import time_key
+from tui.text.units import count, duration, money, number, percent
 
 MAX_LINES = 20_000
 """Maximum number of log lines to search, the newest of the range."""
@@ -80,7 +81,7 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     sections = [
         Section(f"Only {finding.node} logs this", own),
         Section("Last line of each node, the quietest first", last_lines(lines, limit=_NODES)),
-        Section("Warnings and errors", bad),
+        Section("Warnings and errors", tuple(clue for clue in bad if clue not in own)),
     ]
     if finding.kind.lines != "quiet" and (own or bad or finding.kind.lines == "onset"):
         del sections[1]
@@ -91,7 +92,7 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     if own_bad:
         often = f"{count(own_bad[0].count)}×, " if own_bad[0].count > 1 else ""
         answer = f"{finding.node} logs: {shortened(own_bad[0].text, 160)} ({often}no other node does)"
-    facts = (*_step_facts(run, finding), *_loss_facts(run, finding), *_money(run))
+    facts = (*_step_facts(run, finding), *_loss_facts(run, finding), *_money(run, finding))
     filled = tuple(section for section in sections if section.clues)
     figures = _figures(run, finding.kind.figures, finding.node)
     return Explanation(finding.text, finding, answer, facts, filled, figures)
@@ -126,8 +127,22 @@ def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         sections.append(Section(title, failure.following))
     if failure.cause is None and lines:
         sections.append(Section("Last line of each node", last_lines(lines, limit=_NODES)))
-    figures = _figures(run, ("memory", "GPU memory"), None) if failure.exit_code in KILLED else ()
+    facts += _of_ended_run(run)
+    titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
+    if failure.cause is not None and "outofmemory" in failure.cause.text.lower().replace(" ", ""):
+        titles = ("GPU memory",)
+    figures = _figures(run, titles, None)
     return Explanation(run.status.word, None, answer, tuple(facts), tuple(sections), figures)
+
+
+def _of_ended_run(run: RunSnapshot) -> Iterator[str]:
+    """Yield how long it ran, what that has cost, and what is left of it."""
+    if run.elapsed_s:
+        spent = run.cost.spent_usd
+        yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.sign} {money(spent)}" if spent else "")
+    if run.checkpoints is not None:
+        newest = max(run.checkpoints, key=lambda saved: time_key(saved.created_at), default=None)
+        yield "no checkpoint" if newest is None else f"newest checkpoint: {newest.checkpoint_id}"
 
 
 def _late_words(lines: Sequence[LogLine]) -> str:
@@ -184,11 +199,14 @@ def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
     return [*facts, f"last checkpoint from before: {name}{step_words}"]
 
 
-def _money(run: RunSnapshot) -> tuple[str, ...]:
-    price = run.price_per_minute
-    if price is None or run.job.current_status != JobStatus.RUNNING:
-        return ()
-    return (f"the run costs {money(price * 60 * run.node_count)} an hour (estimate)",)
+def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
+    if run.usd_per_hour is None or run.job.current_status != JobStatus.RUNNING:
+        return
+    if (lost := lost_usd(finding, run.usd_per_hour, run.server_now)) >= 1:
+        share, rate = percent(finding.wasted), money(run.usd_per_hour)
+        yield f"lost so far: ≈${lost:,.0f}, {share} of the run's {rate} an hour (estimate)"
+    else:
+        yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 
 
 def _value_before(series: Series, at_s: float) -> float | None:

@@ -9,7 +9,9 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from tui.analysis.fleet.snapshot import JobRow, progress_words
+from tui.analysis.progress.metrics import headline_series
 from tui.analysis.run.finding import SIGNS, TONES, Severity
+from tui.analysis.series import EMPTY
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
 from tui.text.times import HOUR_AND_MINUTE, local_time
@@ -37,24 +39,24 @@ class JobPreviewPane(Horizontal):
         self.border_title = Content(row.name)
         self.border_subtitle = Content(row.project)
         progress = row.preview.progress
-        losses = progress.loss_series if progress is not None else None
+        title, values = headline_series(progress) if progress is not None else ("", EMPTY)
         chart = self.query_one(LineChart)
-        chart.display = bool(losses) and not self.screen.has_class("-slim")
-        if losses:
+        chart.display = bool(values) and not self.screen.has_class("-slim")
+        if values:
             marks = tuple(
                 Mark(finding.since.timestamp(), SIGNS[finding.severity], MARK_TONES[finding.severity])
                 for finding in row.findings
                 if finding.since is not None
             )
             spec = ChartSpec(
-                title="loss",
-                start=losses.times[0],
-                end=max(losses.times[0] + 1, losses.times[-1], *(mark.at for mark in marks)),
+                title=title,
+                start=values.times[0],
+                end=max(values.times[0] + 1, values.times[-1], *(mark.at for mark in marks)),
                 unit=number,
                 x_axis="clock",
                 marks=marks,
             )
-            chart.show((losses,), spec)
+            chart.show((values,), spec)
         log = [[(line, "muted")] for line in row.preview.last_lines]
         for name, lines in (("text", [*_problems(row), keys]), ("log", log)):
             panel = self.query_one(f"#preview-{name}", TextPanel)

@@ -1,4 +1,4 @@
-"""The header of the job screen: identity and cost, progress, and health, one line each."""
+"""The header of the job screen: identity and cost, health, how far the run is, and its newest values."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from math import isfinite
 from typing import Literal
 
 from rich.cells import cell_len
+from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
+from textual.widget import Widget
 
 from api_client.models import WAITING_STATUSES
 from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief
 from tui.analysis.progress.metrics import headline_metrics
 from tui.analysis.progress.snapshot import loss_trend
+from tui.analysis.run.checkpoints import saved_key, step_of
 from tui.analysis.run.finding import (
     NODE_CHARACTERS,
     SIGNS,
@@ -33,8 +36,9 @@ from tui.analysis.series import latest
 from tui.tables.column import Span
 from tui.text.names import clip_middle, shortened
 from tui.text.sanitize import sanitize
-from tui.text.units import age, count, duration, hardware, money, number, percent, rate, significant
+from tui.text.units import age, count, duration, hardware, money, number, percent, rate, significant, thin_bar
 from tui.widgets.status_line import StatusLine
+from tui.widgets.tones import tone_styles
 
 Fact = list[Span]
 Form = Literal["long", "short", "brief"]
@@ -44,8 +48,12 @@ THOUSAND = 1000
 IDENTITY_SEPARATOR = "  "
 IDENTITY_PRIORITY_COUNT = 4
 """Name, status, hardware and the age of the data are always visible."""
-HEALTH_PRIORITY_COUNT = 3
-"""The worst finding, the number of further ones, and the last checkpoint are always visible."""
+HEALTH_PRIORITY_COUNT = 4
+"""The worst finding, the number of further ones, the cost and the last checkpoint are always visible."""
+ROOMY_CELLS = 60
+"""From this width on, the cost of a problem stands beside its name."""
+MIN_BAR_CELLS = 20
+ETA_RANGE = " ("
 CONFIDENT_SHARE = 0.1
 """Show an ETA without its range if the range is narrower than this share of it."""
 BEFORE_RUNNING_NOTE = "Nodes, charts and logs appear here once the job is running."
@@ -58,7 +66,7 @@ SEPARATOR_CELLS = 3
 
 
 class RunHeader(Vertical):
-    """Shows a ``RunSnapshot`` in three lines, or more if a reason needs them."""
+    """Shows a ``RunSnapshot`` in four lines, or more if a reason needs them; in three on a low screen."""
 
     DEFAULT_CSS = """
     RunHeader { height: auto; background: $surface; padding: 0 1; }
@@ -74,8 +82,9 @@ class RunHeader(Vertical):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="identity", separator=IDENTITY_SEPARATOR, priority_count=IDENTITY_PRIORITY_COUNT)
-        yield StatusLine(id="progress")
         yield StatusLine(id="health", priority_count=HEALTH_PRIORITY_COUNT)
+        yield RunBar()
+        yield StatusLine(id="progress")
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         if snapshot is not None:
@@ -92,13 +101,55 @@ class RunHeader(Vertical):
         self.post_message(self.FindingsClicked())
 
     def _show(self, snapshot: RunSnapshot) -> None:
+        width, run_bar = self.content_size.width, self.query_one(RunBar)
         self.query_one("#identity", StatusLine).set_facts(
-            identity(snapshot, self.content_size.width, stopping=self.stopping.get(snapshot.job.id, ""))
+            identity(snapshot, width, stopping=self.stopping.get(snapshot.job.id, ""))
         )
-        self.query_one("#progress", StatusLine).set_facts(progress(snapshot))
-        self.query_one("#health", StatusLine).set_facts(
-            health(snapshot, self.content_size.width, self.snoozed)
+        self.query_one("#health", StatusLine).set_facts(health(snapshot, width, self.snoozed))
+        has_total = snapshot.progress is not None and snapshot.progress.fraction is not None
+        run_bar.display = has_total and not self.screen.has_class("-low")
+        run_bar.run = snapshot
+        values = progress(snapshot)
+        self.query_one("#progress", StatusLine).set_facts(
+            values if run_bar.display else [*pace(snapshot), *values]
         )
+
+
+class RunBar(Widget):
+    """A thin bar over the whole width: how far a run is, with its checkpoints, and when it ends."""
+
+    DEFAULT_CSS = "RunBar { height: 1; }"
+
+    run: reactive[RunSnapshot | None] = reactive(None)
+
+    def render(self) -> Text:
+        run, tones = self.run, tone_styles(self.app)
+        progress = run.progress if run is not None else None
+        if run is None or progress is None or progress.fraction is None:
+            return Text()
+        after: Fact = []
+        for separator, fact in zip((" ", " · "), pace(run), strict=False):
+            after += [(separator, "muted"), *fact]
+        if self.size.width - _cells(after) < MIN_BAR_CELLS:
+            after = [span for span in after if not span[0].startswith(ETA_RANGE)]
+        cells = max(MIN_BAR_CELLS, self.size.width - _cells(after))
+        spans = [*_bar(run, progress.fraction, cells), *after]
+        return Text.assemble(*((text, tones[tone]) for text, tone in spans), no_wrap=True, end="")
+
+
+def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
+    """Return the bar: red if the run is ruined, gray once it has ended, with a sign for each checkpoint."""
+    is_ruined = run.status.tone == "bad" or any(one.severity == "critical" for one in run.findings)
+    tone = "bad" if is_ruined else "muted" if run.job.is_finished else "bar"
+    done, rest = thin_bar(fraction, cells)
+    bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
+    total = run.progress.total_steps if run.progress is not None else None
+    for checkpoint in run.checkpoints or ():
+        step = step_of(checkpoint.checkpoint_id)
+        if step is not None and total and 0 <= step <= total:
+            faulty = (run.faults or {}).get(saved_key(checkpoint)) is not None
+            bar[min(round(step / total * cells), cells - 1)] = ("✗", "bad") if faulty else ("◆", "good")
+    return bar
 
 
 def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
@@ -113,29 +164,36 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
         facts.insert(2, [(f"■ {stopping}", "caution")])
     if not job.is_finished:
         facts.append([(f"data {age((run.at - run.seen_at).total_seconds())} old", "muted")])
+    spent = cost(run)
     room = width - sum(_cells(fact) + len(IDENTITY_SEPARATOR) for fact in facts)
-    costs = [cost(run), *_short_costs(run)]
-    facts.append(next((fact for fact in costs if _cells(fact) <= room), costs[-1]))
+    facts.append(spent if _cells(spent) <= room else spent[-1:])
     facts.append([(f"‹ {sanitize(job.project_name)}", "muted")])
     if job.is_spot:
         facts.append([("spot", "caution")])
     return [fact for fact in facts if fact]
 
 
+def pace(run: RunSnapshot) -> list[Fact]:
+    """Return the step, and when the last one is expected."""
+    progress = run.progress
+    if progress is None or progress.step is None:
+        return []
+    facts: list[Fact] = [[("step ", "muted"), (count(progress.step), "strong")]]
+    if progress.total_steps:
+        total, done = count(progress.total_steps), percent(progress.fraction)
+        facts[0] += [(f"/{total} ", "muted"), (done, "strong")]
+    left_s = seconds_left(progress, run.server_now)
+    if left_s is not None and left_s >= 1 and not run.job.is_finished:
+        facts.append([("no ETA", "muted")] if is_stuck(run) else _eta(run, left_s))
+    return facts
+
+
 def progress(run: RunSnapshot) -> list[Fact]:
+    """Return the newest values that the trainer reports; of a waiting run, what it waits for."""
     if run.job.current_status in WAITING_STATUSES:
         return [_queue(run)]
-    if run.job.is_finished and run.job.error_message:
-        return [
-            [("✗ " if run.status.tone == "bad" else "", "bad"), (sanitize(run.job.error_message), "plain")]
-        ]
     progress = run.progress
     facts: list[Fact] = []
-    if progress is not None and progress.step is not None:
-        step = [("step ", "muted"), (count(progress.step), "strong")]
-        if progress.total_steps:
-            step += [(f"/{count(progress.total_steps)} ", "muted"), (percent(progress.fraction), "plain")]
-        facts.append(step)
     if progress is not None and (headlines := headline_metrics(progress.metrics)):
         reward = latest(progress.metrics[headlines[0]])
         facts.append([("reward ", "muted"), (number(reward), "strong")])
@@ -149,24 +207,22 @@ def progress(run: RunSnapshot) -> list[Fact]:
         )
     if activity := side_activity(run):
         facts.append([(activity, "accent")])
-    left_s = seconds_left(progress, run.server_now) if progress is not None else None
-    if left_s is not None and left_s >= 1 and not run.job.is_finished:
-        facts.append([("no ETA", "muted")] if is_stuck(run) else _eta(run, left_s))
     if progress is not None and progress.rate_steps_per_s is not None:
         facts.append([(rate(progress.rate_steps_per_s), "plain")])
     if progress is not None and progress.learning_rate is not None:
         facts.append([("lr ", "muted"), (f"{progress.learning_rate:.2e}", "plain")])
     if progress is not None and progress.epoch is not None:
         facts.append([("epoch ", "muted"), (f"{progress.epoch:.2f}", "plain")])
-    if not facts and not run.log_read:
+    has_step = progress is not None and progress.step is not None
+    if not facts and not has_step and not run.log_read:
         return [[("reading the log…", "muted")]]
-    if not facts and not run.job.is_finished:
+    if not facts and not has_step and not run.job.is_finished:
         return [[("no training progress in the log so far", "muted")]]
     return facts
 
 
 def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset()) -> list[Fact]:
-    """Return the findings, the worst first, and the last checkpoint.
+    """Return the findings, the worst first, or the reason of a failure, and the last checkpoint.
 
     If the full texts do not fit into ``width`` cells, shorter forms are used, as many as fit. Snoozed
     findings come last and are marked as such.
@@ -177,13 +233,20 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
     if waits:  # the progress line shows for what
         return [[(BEFORE_RUNNING_NOTE, "muted")], checkpoint]
+    if run.job.is_finished and run.job.error_message:
+        sign = "✗ " if run.status.tone == "bad" else ""
+        return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
     running = run.status.tone == "running"
     progresses = running and run.progress is not None and run.progress.step is not None
     well = [_is_healthy_run(run)] if progresses and all(one.severity == "info" for one in ordered) else []
     if not ordered:
         return [*well, checkpoint]
     now = run.server_now
-    room = width - (_cells(checkpoint) + SEPARATOR_CELLS if checkpoint else 0)
+    lost: Fact = (
+        [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 and width >= ROOMY_CELLS else []
+    )
+    last = [fact for fact in (lost, checkpoint) if fact]
+    room = width - sum(_cells(fact) + SEPARATOR_CELLS for fact in last)
     facts: list[Fact] = []
     for form in _FORMS:
         facts = well + [
@@ -191,13 +254,13 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
             for found in ordered
         ]
         if _line_cells(facts) <= room:
-            return [*facts, checkpoint]
+            return [*facts, *last]
         if form != "long" and _line_cells(_counted(facts, 1)) <= room:
             break
     fitting = next(
         (many for many in range(len(facts), 1, -1) if _line_cells(_counted(facts, many)) <= room), 1
     )
-    return [*_counted(facts, fitting), checkpoint]
+    return [*_counted(facts, fitting), *last]
 
 
 def _counted(facts: list[Fact], many: int) -> list[Fact]:
@@ -249,32 +312,20 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
     fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
     between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
     if between is not None and between[1] - between[0] > CONFIDENT_SHARE * left_s:
-        fact.append((f" ({duration(between[0])}–{duration(between[1])})", "muted"))
+        fact.append((f"{ETA_RANGE}{duration(between[0])}–{duration(between[1])})", "muted"))
     return fact
 
 
 def cost(run: RunSnapshot) -> Fact:
-    """Return the GPU-hours, what is billed, and an estimate of the rest where a price is known."""
-    fact: Fact = []
-    cost = run.cost
-    gpu_hours, usd = cost.gpu_hours, cost.usd
+    """Return the GPU-hours, and what they cost: the bill, and an estimate of the rest."""
+    gpu_hours, usd = run.cost.gpu_hours, run.cost.spent_usd
+    facts: Fact = []
     if gpu_hours is not None:
         hours = significant(gpu_hours) if gpu_hours < THOUSAND else count(gpu_hours)
-        fact.append((f"{hours} GPU·h", "plain"))
-    if cost.billed is not None:
-        fact.append((f"{' ' if fact else ''}{money(cost.billed.usd)} billed", "plain"))
-        usd = cost.unbilled_usd
+        facts.append((f"{hours} GPU·h ", "muted"))
     if usd is not None and usd >= CENT:
-        plus = " + " if cost.billed is not None else " " if fact else ""
-        fact.append((f"{plus}{cost.sign} {money(usd)}", "plain"))
-    return fact
-
-
-def _short_costs(run: RunSnapshot) -> list[Fact]:
-    """Return shorter forms of the cost: the bill and the estimate in one sum, or only the GPU-hours."""
-    usd = run.cost.spent_usd
-    spent: Fact = [(f"{run.cost.sign} {money(usd)}", "plain")] if usd is not None and usd >= CENT else []
-    return [fact for fact in (spent, cost(run)[:1]) if fact]
+        facts.append((f"{run.cost.sign} {money(usd)}", "plain"))
+    return facts
 
 
 def _checkpoint(run: RunSnapshot, width: int) -> Fact:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partialmethod
@@ -15,9 +15,10 @@ from textual.message import Message
 from textual.reactive import var
 from textual.timer import Timer
 
+from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import next_smoothing
-from tui.screens.charts.builder import ChartBuilder, ChartData
+from tui.screens.charts.builder import ChartBuilder, ChartData, visible_part
 from tui.screens.charts.filter import ChartFilter
 from tui.screens.charts.grid import LAYOUTS, ChartGrid, Layout
 from tui.screens.charts.view import X_AXES, ChartView, longer, shorter
@@ -29,8 +30,8 @@ from tui.widgets.row_table import RowTable
 
 DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
-NODES_SHARE = 3
-"""Nodes above the charts take at most one in this many lines."""
+NODES_SHARE, LARGE_NODES_SHARE = 3, 2
+"""Nodes above the charts take at most one in this many lines; the latter if every GPU is asked for."""
 FAST_CURSOR_CELLS = 10
 PAN_SHARE = 0.5
 
@@ -79,6 +80,7 @@ class MetricsPane(Horizontal):
         self._run: RunSnapshot | None = None
         self._tab = ""
         self._lines_above = 0
+        self._below_nodes: ChartData | None = None
         self._settle_timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -106,17 +108,26 @@ class MetricsPane(Horizontal):
     def show_tab(self, tab: str) -> None:
         """Adapt to the job screen's tab: on Metrics, every metric of the trainer has a chart."""
         self._tab = tab
+        self._show_nodes()
         self._place_nodes()
         self.view = replace(self.view, every_metric=tab == "metrics")
         self._show_charts()
 
+    @property
+    def _machines(self) -> Sequence[NodeSnapshot]:
+        return self._run.metrics.nodes if self._run is not None and self._run.metrics is not None else ()
+
     def _place_nodes(self) -> None:
-        """On Metrics, put a few nodes above the charts, a line each, rather than beside them."""
-        metrics = self._run.metrics if self._run is not None else None
-        lines = 1 + len(metrics.nodes) if metrics is not None else 0
-        above = (
-            self._tab == "metrics" and not self.nodes_large and 0 < lines * NODES_SHARE <= self.size.height
-        )
+        """On Metrics, put a few nodes above the charts, a line each, rather than beside them or alone."""
+        large = self.nodes_large
+        rows = len(self._machines)
+        if large and self.view.node is not None:
+            rows = sum(len(node.gpus) for node in self._machines if node.name == self.view.node)
+        lines = 1 + rows + (large and self.matrix.over_time)
+        share = LARGE_NODES_SHARE if large else NODES_SHARE
+        has_room = rows > 0 and lines * share <= self.size.height
+        above = self._tab == "metrics" and has_room and not (large and self._grid.arrangement == "one")
+        self.update_classes({"-nodes-large": large, "-nodes-alone": large and not above})
         if self._lines_above != (lines if above else 0):
             self._lines_above = lines if above else 0
             self.set_class(above, "-nodes-above")
@@ -130,7 +141,8 @@ class MetricsPane(Horizontal):
         self.view = replace(self.view, node=node, selected=None)
 
     def shown_samples(self) -> tuple[ChartData, ...]:
-        return self._grid.current_data()
+        below_nodes = (visible_part(self._below_nodes),) if self._below_nodes is not None else ()
+        return (*self._grid.current_data(), *below_nodes)
 
     def _show_nodes(self) -> None:
         run = self._run
@@ -138,25 +150,37 @@ class MetricsPane(Horizontal):
             options = self.matrix
             if self.nodes_large:
                 options = replace(options, node=self.view.node)
+            elif self._tab == "live" and len(self._machines) == 1:
+                options = replace(options, over_time=False, node=self._machines[0].name)
             else:
                 options = replace(options, over_time=False)
             self._nodes_pane.show(run, options, self.view.window.bounds(*self._builder.reach(run)))
 
     def _show_charts(self, at_s: float | None = None) -> None:
         if self._run is not None and self._tab in ("live", "metrics"):
-            self._grid.set_charts(self._builder.charts(self._run, self.view), at_s=at_s)
+            charts = self._builder.charts(self._run, self.view)
+            others = (
+                [chart for chart in charts if chart.id != self._grid.front] if self._tab == "live" else []
+            )
+            self._below_nodes = self._nodes_pane.show_chart(others)
+            self._grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
+
+    @on(NodesPane.Fitted)
+    def _nodes_fitted(self) -> None:
+        self._show_charts()
 
     def watch_view(self, view: ChartView) -> None:
         self._nodes_pane.point_at(view.node or view.selected)
         self._show_charts()
         if self.nodes_large:
+            self._place_nodes()
             self._show_nodes()
 
     def watch_matrix(self) -> None:
+        self._place_nodes()
         self._show_nodes()
 
-    def watch_nodes_large(self, large: bool) -> None:
-        self.set_class(large, "-nodes-large")
+    def watch_nodes_large(self) -> None:
         self._place_nodes()
         if self._tab == "metrics":
             self.take_focus()
@@ -181,7 +205,9 @@ class MetricsPane(Horizontal):
     @on(GpuMatrix.NodeSelected)
     def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:
         inside = self.nodes_large and self.view.node is not None
-        self.post_message(self.NodeChosen(None if inside or self.view.node == message.name else message.name))
+        # the rows of a single node are its GPUs
+        name = next((node.name for node in self._machines if len(self._machines) == 1), message.name)
+        self.post_message(self.NodeChosen(None if inside or self.view.node == name else name))
 
     @on(RowTable.Selected)
     def _node_row_chosen(self, message: RowTable.Selected) -> None:

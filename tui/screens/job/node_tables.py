@@ -7,39 +7,36 @@ from dataclasses import dataclass, replace
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 from textual.widget import Widget
 
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY
-from tui.tables.column import Column, Span, chosen, fitted_columns
+from tui.screens.charts.builder import ChartData
+from tui.tables.column import Span, chosen, fitted_columns
 from tui.tables.nodes import node_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, cores, percent
-from tui.widgets.charts.spec import trace
+from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 from tui.widgets.row_table import RowTable
 
-TRACE_CELLS = 10
+NODE_CHARTS = ("util", "cpu")
+NODE_CHART_LINES = 6
+"""Minimum height of the chart below the nodes."""
 DENSE_NODES = 24
 """With more nodes than this, the matrix gets the full width to keep its cells readable."""
-
-
-def _cpu_trace(node: NodeSnapshot) -> list[Span]:
-    return [(trace(node.cpu.values[-40:], TRACE_CELLS, low=0.0), "running")]
-
-
-TRACE = Column("trace", "", _cpu_trace, TRACE_CELLS, keep=3)
 
 
 class NodeTable(RowTable[NodeSnapshot]):
     """The nodes, with names shortened so that they stay distinguishable."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        name, cpu, *others = chosen(node_columns(), "node cpu memory disk")
-        self._columns = (replace(name, cell=self._short_name), cpu, TRACE, *others)
+        name, *others = chosen(node_columns(), "node cpu memory disk")
+        self._columns = (replace(name, cell=self._short_name), *others)
         self._short: dict[str, str] = {}
         super().__init__(self._columns, lambda node: node.name, id=id)
         self.set_reactive(RowTable.blurred_cursor, False)
@@ -81,11 +78,15 @@ class MatrixOptions:
 
 
 class NodesPane(Vertical):
-    """The GPU matrix above the node table; only the matrix if both do not fit."""
+    """The GPU matrix above the node table, or only the matrix if both do not fit, and a chart if it fits."""
+
+    class Fitted(Message):
+        """The room for a chart may have changed."""
 
     def compose(self) -> ComposeResult:
         yield GpuMatrix(id="matrix")
         yield NodeTable(id="node-table")
+        yield LineChart(id="node-chart")
 
     @property
     def main(self) -> Widget:
@@ -99,6 +100,18 @@ class NodesPane(Vertical):
             rows, frame = matrix_rows(run, options), matrix_frame(run, time_range, options)
             self.query_one(GpuMatrix).set_data(rows, frame)
         self.query_one(NodeTable).set_rows(nodes)
+
+    def show_chart(self, charts: Sequence[ChartData]) -> ChartData | None:
+        """Show the chart of the nodes' GPUs, or else CPUs, below them and return it; None without room."""
+        shown = next((one for name in NODE_CHARTS for one in charts if one.id == name and one.has_data), None)
+        table, chart = self.query_one(NodeTable), self.query_one(LineChart)
+        lines = (len(table.rows) + 1) * table.display + self.query_one(GpuMatrix).virtual_size.height
+        chart.display = shown is not None and self.size.height - lines >= NODE_CHART_LINES
+        table.styles.height = len(table.rows) + 1 if chart.display else None
+        if shown is None or not chart.display:
+            return None
+        chart.show(shown.series, shown.spec)
+        return shown
 
     def point_at(self, name: str | None) -> None:
         self.query_one(NodeTable).point_at(name)
@@ -119,6 +132,7 @@ class NodesPane(Vertical):
     def _fit(self) -> None:
         if not self._pruning:  # closed before the layout; the parts are gone
             self._make_room(self.query_one(NodeTable).rows)
+            self.post_message(self.Fitted())
 
 
 def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Any
 
@@ -262,6 +262,7 @@ class JobScreen(AppScreen):
             "deploy": self.snapshot is None or not self.snapshot.checkpoints,
             "stop_job": is_over,
             "recreate_job": not is_over,
+            "resume": not is_over or self.snapshot is None or not self.snapshot.checkpoints,
             "toggle_follow": is_over,
             "next_match": not log.searching,
             "next_node": len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
@@ -374,7 +375,20 @@ class JobScreen(AppScreen):
         if self.snapshot is not None and self._is_explainable:
             from tui.screens.why import WhyPage
 
-            self.post_message(messages.OpenPage(WhyPage(self.snapshot, lambda: self.snapshot)))
+            page = WhyPage(self.snapshot, lambda: self.snapshot, self._show_log_from)
+            self.post_message(messages.OpenPage(page))
+
+    def _show_log_from(self, begin: datetime) -> None:
+        self.show_tab("logs")
+        self.query_one(LogPane).show_time(int(begin.timestamp() * NS_PER_S))
+
+    def action_resume(self) -> None:
+        if not self.job.is_finished:
+            self.notify("The job is still running.")
+        elif self.snapshot is None or not self.snapshot.checkpoints:
+            self.notify("The job has no checkpoint to resume from.")
+        else:
+            self.post_message(messages.ResumeRequested(self.job))
 
     @property
     def _is_explainable(self) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC
 
 from api_client.models import WAITING_STATUSES
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.screens.job.header import Fact, cost, health, progress
+from tui.screens.job.header import Fact, cost, health, pace, progress
 from tui.text.sanitize import sanitize
 from tui.text.units import duration, hardware
 
@@ -20,7 +20,7 @@ def status_markdown(run: RunSnapshot) -> str:
     facts = (f"{status.word}{elapsed}", hardware(job), _text(cost(run)), sanitize(job.project_name))
     lines = [f"{status.sign} **{sanitize(job.name or job.id)}** {' · '.join(filter(None, facts))}"]
     waits = job.current_status in WAITING_STATUSES
-    for line in (progress(run), [] if waits else health(run, UNLIMITED_CELLS)):
+    for line in (pace(run), progress(run), [] if waits else health(run, UNLIMITED_CELLS)):
         text = _joined(line)
         lines += [f"- {text}"] if text else []
     lines.append(f"- `{sanitize(job.id)}`, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")

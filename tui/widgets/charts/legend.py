@@ -40,9 +40,8 @@ def header(
 
     A single series shows its latest value (or the one at the cursor), and the extremes of the time range
     if there is room. Several entries show mark, name and value each. To save room, names lose their common
-    prefix, then values are dropped, except at a cursor or of a band, then names are cut while they differ,
-    then the last entries are counted, or left out of a band. Beside a table, which names all, the legend is
-    shown only as a whole.
+    prefix, then values are dropped, except at a cursor, then names are cut while they differ, then the last
+    entries are counted. Beside a table, which names all, the legend is shown only as a whole.
     """
     note = clip(sanitize(note), max(0, width // 2)) if note else ""
     room = width - (cell_len(note) + len(_BETWEEN) if note else 0)
@@ -78,9 +77,12 @@ def _legend(
     short = short_names(full_names)
     values = [_value(entry.readout(), unit) for entry in entries]
     forms = [(full_names, _NAME_CELLS, values), (short, _NAME_CELLS, values)]
-    if not has_table and not spec.band:
+    if not has_table:
+        of_lines = [
+            value if isinstance(entry.role, int) else "" for entry, value in zip(entries, values, strict=True)
+        ]
         values = values if spec.cursor is not None else [""] * len(entries)
-        forms += [(full_names, _NAME_CELLS, values)]
+        forms += [(full_names, _NAME_CELLS, of_lines), (full_names, _NAME_CELLS, values)]
         forms += [(short, cells, values) for cells in range(_NAME_CELLS, _MIN_LEGEND_NAME_CELLS - 1, -1)]
     most = (room + len(_BETWEEN)) // _LEAST_CELLS
     for names, cells, shown in forms if len(entries) <= most else ():
@@ -92,19 +94,14 @@ def _legend(
         return []
     pieces = _pieces(entries, abbreviated_names(short, _NAME_CELLS), values)
     for fitting in range(min(most, len(pieces) - 1), -1, -1):
-        left_out: list[Run] = [] if spec.band else [(f"+{len(pieces) - fitting}", "legend")]
-        runs = _joined([*pieces[:fitting], left_out])
+        runs = _joined([*pieces[:fitting], [(f"+{len(pieces) - fitting}", "legend")]])
         if _cells(runs) <= room:
             return runs
     return []
 
 
 def _value(readout: Readout, unit: Callable[[float], str]) -> str:
-    if readout.value is not None:
-        return f" {unit(readout.value)}"
-    if readout.low is None or readout.high is None:
-        return " –"
-    return f" {unit(readout.low)} … {unit(readout.high)}"
+    return " –" if readout.value is None else f" {unit(readout.value)}"
 
 
 def _pieces(entries: Sequence[Entry], names: Sequence[str], values: Sequence[str]) -> list[list[Run]]:

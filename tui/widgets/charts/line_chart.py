@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.color import Color
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
@@ -19,6 +20,7 @@ from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
+from tui.widgets.charts.raster import AREA, BAND, EDGE
 from tui.widgets.charts.spec import ChartSpec, Line
 from tui.widgets.tones import SERIES, SERIES_COLORS
 
@@ -61,6 +63,9 @@ _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
+AREA_STRENGTHS = (0.30, 0.23, 0.16, 0.10)
+BAND_STRENGTH = 0.22
+"""How much of a line's color the area below it has, from top to bottom, and a band."""
 ZOOM_STEP = 1.25
 PAN_SHARE = 0.1
 
@@ -170,7 +175,9 @@ class LineChart(Widget):
         if self._drawn is None:
             width, height = self.size
             cursor = self._hovered if self._spec.cursor is None else self._spec.cursor
-            spec = replace(self._spec, letters=bool(self.app.no_color), cursor=cursor)
+            colors = not self.app.no_color
+            shaded = colors and not self.app.native_ansi_color
+            spec = replace(self._spec, letters=not colors, shaded=shaded, cursor=cursor)
             self._drawn = picture(self._series, spec, width, height, self._shaper)
         return self._drawn
 
@@ -263,13 +270,32 @@ class LineChart(Widget):
     # Painting
 
     def _style(self, role: str | int) -> Style:
-        if isinstance(role, str) and role.startswith("faint-"):
-            return self._style(int(role.removeprefix("faint-"))) + Style(dim=True)
+        if isinstance(role, str) and role.startswith((AREA, BAND, EDGE)):
+            shade, _, above = role.partition(" ")
+            over = int(above) if above.isdecimal() else above
+            return self._style(over) + self._shade(shade) if above else self._shade(shade)
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
         if isinstance(role, int):
             role = "off" if role < 0 else f"series-{(role + self._spec.first_color) % SERIES_COLORS}"
         return self.get_component_rich_style(f"line-chart--{role}")
+
+    def _shade(self, shade: str) -> Style:
+        """Return the style of a shaded cell, a mix of its line's color and the background."""
+        if self.app.native_ansi_color:
+            return self._style("faint")
+        name, _, index = shade.removeprefix(EDGE).partition(":")
+        index, _, level = index.partition("-")
+        over = self._style(int(index) if index else "median").color
+        background = self.background_colors[1]
+        if over is None:
+            return Style.null()
+        strength = BAND_STRENGTH if name == BAND else AREA_STRENGTHS[int(level or 0)]
+        if shade.startswith(EDGE):  # its dots cover part of a cell
+            strength *= 2
+        color = background.blend(Color.from_rich_color(over), strength).rich_color
+        is_edge = shade.startswith(EDGE)
+        return Style(color=color, bgcolor=background.rich_color) if is_edge else Style(bgcolor=color)
 
     def _strip(self, line: Line, width: int) -> Strip:
         segments = [Segment(text, self._style(role)) for text, role in line if text]

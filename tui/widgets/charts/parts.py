@@ -13,7 +13,6 @@ from tui.widgets.charts.spec import ChartSpec, Readout, Role, read
 from tui.widgets.tones import SERIES_COLORS
 
 SWATCH = "━"
-BAND = "░"
 SWITCHED_OFF = "·"
 SELECTED = "▶"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -99,17 +98,17 @@ def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
     hidden = [own(index, role_of[index]) for index in drawn.hidden]
     if len(drawn.crowd) < 2:
         return [*lines, *(own(index, "median") for index in drawn.crowd), *hidden]
-    return [*lines, *_band_entries([series[index] for index in drawn.crowd], spec, bool(lines)), *hidden]
+    return [*lines, *_band_entry([series[index] for index in drawn.crowd], spec, bool(lines)), *hidden]
 
 
-def _band_entries(members: Sequence[Series], spec: ChartSpec, has_lines: bool) -> list[Entry]:
+def _band_entry(members: Sequence[Series], spec: ChartSpec, has_lines: bool) -> list[Entry]:
+    """Return the entry of a band: the median of its members, and their extremes."""
     readings = [read(item, spec.start, spec.end, spec.cursor) for item in members]
     values = [item.value for item in readings if item.value is not None and item.value == item.value]
     lows = [item.low for item in readings if item.low is not None]
     highs = [item.high for item in readings if item.high is not None]
     if not lows:
         return []
-    middle = Readout(median(values) if values else None, None, None)
-    ends = Readout(None, min(lows), max(highs))
-    name = f"{len(members)} others" if has_lines else f"all {len(members)}"
-    return [Entry(SWATCH, "median", "median", lambda: middle), Entry(BAND, name, "faint", lambda: ends)]
+    readout = Readout(median(values) if values else None, min(lows), max(highs))
+    name = f"{len(members)} others" if has_lines else f"median of {len(members)}"
+    return [Entry(SWATCH, name, "median", lambda: readout)]

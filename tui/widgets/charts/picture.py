@@ -167,7 +167,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
         return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
     margin = max(cell_len(text) for text in labels.values()) + 1
-    unit = spec.unit or number
+    unit = (spec.unit or number) if spec.cursor is None else spec.exact
     legend = entries(series, spec)
     table = legend_table(legend, spec, unit, width - margin, height - 1)
     side = sum(cell_len(text) for text, _ in table[0]) if table else 0
@@ -240,22 +240,12 @@ def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -
     if first is None or now is None:
         return _message(spec.empty_text, width, height)
     value = clip(unit(now), width)
-    title = clip(sanitize(spec.title), max(0, width - cell_len(value) - 1))
+    room = width - cell_len(value) - 1
+    title = f"{clip(sanitize(spec.title), max(0, room - _TRACE_MIN_CELLS - 1))} "
+    title = title if title.strip() else ""
     begin = next((index for index, time_s in enumerate(first.times) if time_s >= spec.start), 0)
-    values = first.values[begin:]
-    if height == 1:
-        room = width - cell_len(value) - 1
-        title = title if cell_len(title) + 1 + _TRACE_MIN_CELLS <= room else ""
-        room -= cell_len(title) + 1 if title else 0
-        blocks = trace(values, room, low=spec.y_min, high=spec.y_max) if room >= _TRACE_MIN_CELLS else ""
-        pieces: Line = [(f"{title} ", "title")] if title else []
-        pieces += [(f"{blocks} ", 0)] if blocks else []
-        pieces.append((value, "legend"))
-        used = sum(cell_len(text) for text, _ in pieces)
-        return [[*pieces, (" " * (width - used), "blank")]]
-    gap = width - cell_len(title) - cell_len(value)
-    top: Line = [(title, "title"), (" " * gap, "blank"), (value, "legend")]
-    blocks = trace(values, width, low=spec.y_min, high=spec.y_max)
-    body: Line = [(blocks + " " * (width - cell_len(blocks)), 0)]
-    filler: Line = [(" " * width, "blank")]
-    return [top, body, *(list(filler) for _ in range(height - 2))]
+    blocks = trace(first.values[begin:], room - cell_len(title), low=spec.y_min, high=spec.y_max)
+    filler = " " * (width - cell_len(title) - cell_len(blocks) - cell_len(value))
+    row: Line = [(title, "title"), (blocks, 0), (filler, "blank"), (value, "legend")]
+    blank: Line = [(" " * width, "blank")]
+    return [row, *[blank] * (height - 1)]

@@ -1,4 +1,4 @@
-"""Draw the lines of a chart into its raster; noisy lines become a band with the mean on top.
+"""Draw the lines of a chart into its raster; noisy lines become a band with their usual level on top.
 
 The band keeps the lowest and the highest sample of every dot column, so no spike is lost. Its interior is
 dotted to tell it from a line on terminals without color.
@@ -6,9 +6,9 @@ dotted to tell it from a line on terminals without color.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from math import floor, isinf
+from itertools import groupby
+from operator import itemgetter
 from statistics import median
 from typing import Literal
 
@@ -16,7 +16,7 @@ from tui.analysis.series import Series, Shaper
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid, Span
 from tui.widgets.charts.parts import letter, parts
-from tui.widgets.charts.spec import ChartSpec, Line, Role
+from tui.widgets.charts.spec import ChartSpec, Line, Role, value_at
 
 BAND_LINES = 3
 """Charts with more lines than this draw no bands, because the bands would cover each other."""
@@ -24,8 +24,21 @@ BAND_LINES = 3
 MIN_BAND_DOTS = 2.0
 """A line with at least this average thickness, in dots, is drawn as a band."""
 
-MEAN_COLUMNS = 2
-"""Half-width of the moving mean, in dot columns."""
+AREA, BAND, EDGE = "area", "band", "edge-"
+"""What the roles of shaded cells begin with: below a line, within a band, and the dots at the edge of either.
+
+The index of the series follows; none if the band is of many.
+"""
+SHADES = 4
+"""Steps in which the area below a line fades toward the axis."""
+
+BLANK = 0x2800
+ALL_DOTS = 0xFF
+MIN_SHADED_DOTS = 6
+"""A cell with fewer dots below the line is not shaded: the shade would stick out above it."""
+
+MIDDLE_COLUMNS = 3
+"""Half of the dot columns, beside its own, that the usual level of a noisy line is taken from."""
 
 _EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
@@ -46,65 +59,68 @@ def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
     return dots_by_column
 
 
-def mean_spans(series: Series, grid: Grid) -> list[Span]:
-    """Return a moving mean over the dot columns. Gaps stay gaps; infinities are ignored."""
-    means: list[Span] = []
-    for run in _band_runs(series, grid):
-        sums, counts = [0.0], [0]
-        for _, total, count in run:
-            sums.append(sums[-1] + total)
-            counts.append(counts[-1] + count)
-        first = last = 0
-        for number, (column, _, _) in enumerate(run):
-            while run[first][0] < column - MEAN_COLUMNS:
-                first += 1
-            while last < len(run) and run[last][0] <= column + MEAN_COLUMNS:
-                last += 1
-            mean = (sums[last] - sums[first]) / (counts[last] - counts[first])
-            means.append((column, mean, mean, mean, mean, number > 0))
-    return means
-
-
-def _band_runs(series: Series, grid: Grid) -> list[list[tuple[int, float, int]]]:
-    """Return (column, sum, count) of the samples per dot column, split at gaps."""
-    times, values = series.times, series.values
-    begin = bisect_left(times, grid.place(-MEAN_COLUMNS))
-    end = bisect_left(times, grid.place(grid.columns))
-    runs: list[list[tuple[int, float, int]]] = []
-    run: list[tuple[int, float, int]] = []
-    column: int | None = None
-    total, count = 0.0, 0
-    for time_s, value in zip(times[begin:end], values[begin:end], strict=True):
-        if isinf(value):
-            continue
-        here = floor(time_s * grid.per_second) - grid.first
-        if here != column or value != value:
-            if column is not None and count:
-                run.append((column, total, count))
-            column, total, count = here, 0.0, 0
-        if value != value:  # NaN: a gap
-            if run:
-                runs.append(run)
-            run, column = [], None
-            continue
-        total += value
-        count += 1
-    if column is not None and count:
-        run.append((column, total, count))
-    if run:
-        runs.append(run)
-    return runs
+def middle_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
+    """Return the usual level of a noisy line: the median of the middles of columns next to each other."""
+    middles = [(max(low, bottom) + min(high, top)) / 2 for _, low, high, _, _, _ in spans]
+    middles = [min(max(middle, bottom), top) for middle in middles]
+    levels: list[Span] = []
+    for position, (column, *_, joined) in enumerate(spans):
+        level = median(middles[max(0, position - MIDDLE_COLUMNS) : position + MIDDLE_COLUMNS + 1])
+        levels.append((column, level, level, level, level, joined))
+    return levels
 
 
 CURSOR = "│"
 
-_NO_OWNER = -1
-_FAINT = -2
-_CURSOR = -3
-_MEDIAN = -4
-_FIRST_FAINT = -5
-"""Owner of the faint samples of the first series, if several have some; those of the next is one less."""
-_ROLES: dict[int, Role] = {_NO_OWNER: "blank", _FAINT: "faint", _CURSOR: "cursor", _MEDIAN: "median"}
+_BLANK: Role = "blank"
+MAX_LABELS = 3
+"""Charts with more lines show the values at the cursor only in the legend."""
+
+
+class _Canvas:
+    """The cells of a raster: a character, its role, and the shade behind it."""
+
+    def __init__(self, width: int, rows: int) -> None:
+        self.width, self.rows = width, rows
+        self.characters = [[" "] * width for _ in range(rows)]
+        self.roles = [[_BLANK] * width for _ in range(rows)]
+        self.shades = [[""] * width for _ in range(rows)]
+
+    def draw(self, role: Role, bits: dict[int, int]) -> list[braille.Cell]:
+        """Draw dots over what is there: two colors cannot share a cell."""
+        cells = braille.cells(bits, self.rows)
+        for row, column, character in cells:
+            self.characters[row][column], self.roles[row][column] = character, role
+        return cells
+
+    def shade(self, shade: str, bits: dict[int, int]) -> None:
+        """Shade the cells that the dots fill; those filled in part are drawn, if at the edge of a band."""
+        for row, column, character in braille.cells(bits, self.rows):
+            if shade.startswith(AREA):
+                if (ord(character) - BLANK).bit_count() >= MIN_SHADED_DOTS:
+                    self.shades[row][column] = f"{shade}-{row * SHADES // self.rows}"
+            elif ord(character) - BLANK == ALL_DOTS:
+                self.shades[row][column] = shade
+            else:
+                self.characters[row][column], self.roles[row][column] = character, EDGE + shade
+
+    def write(self, row: int, column: int, text: str, role: Role) -> None:
+        self.characters[row][column : column + len(text)] = text
+        self.roles[row][column : column + len(text)] = [role] * len(text)
+
+    def lines(self) -> list[Line]:
+        return [
+            [
+                ("".join(character for character, _, _ in cells), _shaded(role, shade))
+                for (role, shade), cells in groupby(zip(*row, strict=True), itemgetter(1, 2))
+            ]
+            for row in zip(self.characters, self.roles, self.shades, strict=True)
+        ]
+
+
+def _shaded(role: Role, shade: str) -> Role:
+    """Return the role of a cell after that of its shade."""
+    return role if not shade else shade if role == _BLANK else f"{shade} {role}"
 
 
 def draw_raster(
@@ -118,60 +134,61 @@ def draw_raster(
     """Return exactly ``rows`` lines of ``width`` cells; ``ends`` are the bottom and top of the value axis."""
     columns = width * braille.DOTS_PER_CELL_X
     grid = braille.Grid.over(spec.start, spec.end, columns)
-    characters = [[" "] * width for _ in range(rows)]
-    owners = [[_NO_OWNER] * width for _ in range(rows)]
-    if spec.cursor is not None:
-        column = grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
-        if 0 <= column < width:
-            for row in range(rows):
-                characters[row][column], owners[row][column] = CURSOR, _CURSOR
-    # Two colors cannot share a cell: a later line takes the whole cell.
-    drawn: list[tuple[int, list[braille.Cell]]] = []
-    faint: list[tuple[int, list[braille.Cell]]] = []
     dot_rows = rows * braille.DOTS_PER_CELL_Y
     layers = _layers(series, spec, shaper)
     few = not spec.smoothing and len(layers) <= BAND_LINES
-    # the crowd's faint lines share cells, so they are cut into characters only once
-    many: dict[int, int] = {}
-    banded: list[list[Span]] = []
+    lines: list[tuple[Role, dict[int, int]]] = []
+    shades: list[tuple[str, dict[int, int]]] = []
+    samples: list[tuple[int, dict[int, int]]] = []
+    gray: dict[int, int] = {}
+    members: list[list[Span]] = []
     for index, kind, layer in layers:
         spans = braille.reduce_to_spans(layer, grid)
         if kind == "crowd" and spec.band:
-            banded.append(spans)
+            members.append(spans)
             continue
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
-        if few and kind == "line" and is_band(spans, dot_rows, *ends):
-            faint.append((_FIRST_FAINT - index, braille.cells(dotted(bits, grid), rows)))
-            bits = braille.dot_columns(mean_spans(layer, grid), columns, dot_rows, *ends)
-        elif kind == "raw":
-            bits = dotted(bits, grid)
-        if kind == "line":
-            drawn.append((index, braille.cells(bits, rows)))
-        elif kind == "crowd":
+        if kind == "crowd":
             for column, dots in bits.items():
-                many[column] = many.get(column, 0) | dots
+                gray[column] = gray.get(column, 0) | dots
+            continue
+        if kind == "raw":
+            samples.append((index, bits))
+            continue
+        if few and is_band(spans, dot_rows, *ends):
+            shades.append((f"{BAND}:{index}", bits))
+            bits = braille.dot_columns(middle_spans(spans, *ends), columns, dot_rows, *ends)
+        lines.append((index, bits))
+    if members:
+        band, middle = _band_and_median(members)
+        shades.append((BAND, braille.dot_columns(band, columns, dot_rows, *ends)))
+        lines.insert(0, ("median", braille.dot_columns(middle, columns, dot_rows, *ends)))
+    canvas = _Canvas(width, rows)
+    cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
+    if 0 <= cursor < width:
+        for row in range(rows):
+            canvas.write(row, cursor, CURSOR, "cursor")
+    canvas.draw("faint", gray)
+    if spec.shaded and len(lines) == 1 and not (members or gray):
+        role, bits = lines[0]
+        below = {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}
+        canvas.shade(f"{AREA}:{role}", below)
+    for shade, bits in shades:
+        if spec.shaded and len(shades) == 1:
+            canvas.shade(shade, bits)
         else:
-            faint.append((_FIRST_FAINT - index, braille.cells(bits, rows)))
-    if many:
-        faint.append((_FAINT, braille.cells(many, rows)))
-    if banded:
-        band, middle = _band_and_median(banded)
-        cells = braille.cells(dotted(braille.dot_columns(band, columns, dot_rows, *ends), grid), rows)
-        faint.append((_FAINT, cells))
-        drawn.insert(0, (_MEDIAN, braille.cells(braille.dot_columns(middle, columns, dot_rows, *ends), rows)))
-    if len(faint) == 1:
-        faint = [(_FAINT, faint[0][1])]
-    for owner, drawn_cells in (*faint, *drawn):
-        for row, column, character in drawn_cells:
-            # cells of several bands have the dots of all, in gray
-            shared = owner <= _FIRST_FAINT and owners[row][column] not in (_NO_OWNER, _CURSOR)
-            before = ord(characters[row][column]) if shared else 0
-            characters[row][column] = chr(before | ord(character))
-            owners[row][column] = _FAINT if shared else owner
-    lettered = [layer for layer in drawn if layer[0] >= 0]
-    if spec.letters and (len(lettered) > 1 or (banded and lettered)):
-        _mark(lettered, characters, owners, width)
-    return [_runs(characters[row], owners[row]) for row in range(rows)]
+            canvas.draw(EDGE + shade, dotted(bits, grid))
+    for index, bits in samples:
+        canvas.draw(f"{EDGE}{BAND}:{index}", dotted(bits, grid))
+    drawn = [(role, canvas.draw(role, bits)) for role, bits in lines]
+    named = [(role, cells) for role, cells in drawn if isinstance(role, int)]
+    if spec.letters and (len(named) > 1 or (members and named)):
+        _mark(named, canvas)
+    if 0 <= cursor < width and spec.cursor is not None and len(named) <= MAX_LABELS:
+        for index, cells in named:
+            value = value_at(series[index], spec.cursor)
+            _label(canvas, cursor, cells, "" if value is None else spec.exact(value), index)
+    return canvas.lines()
 
 
 def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list[Span]]:
@@ -218,33 +235,22 @@ def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[t
     ]
 
 
-def _mark(
-    drawn: Sequence[tuple[int, Sequence[braille.Cell]]],
-    characters: list[list[str]],
-    owners: list[list[int]],
-    width: int,
-) -> None:
+def _mark(drawn: Sequence[tuple[int, Sequence[braille.Cell]]], canvas: _Canvas) -> None:
     """Put each series' letter on its line near the right edge, in alternate columns."""
     for number, (index, drawn_cells) in enumerate(drawn):
-        target = width - 1 - 2 * number
+        target = canvas.width - 1 - 2 * number
         best = min(drawn_cells, key=lambda cell: (abs(cell[1] - target), cell[0]), default=None)
         if best is not None:
-            row, column, _ = best
-            characters[row][column] = letter(index)
-            owners[row][column] = index
+            canvas.write(best[0], best[1], letter(index), index)
 
 
-def _runs(characters: list[str], owners: list[int]) -> Line:
-    runs: Line = []
-    begin = 0
-    width = len(owners)
-    for column in range(1, width + 1):
-        if column == width or owners[column] != owners[begin]:
-            owner = owners[begin]
-            runs.append(("".join(characters[begin:column]), _role(owner)))
-            begin = column
-    return runs
-
-
-def _role(owner: int) -> Role:
-    return f"faint-{_FIRST_FAINT - owner}" if owner <= _FIRST_FAINT else _ROLES.get(owner, owner)
+def _label(canvas: _Canvas, cursor: int, line_cells: Sequence[braille.Cell], text: str, role: Role) -> None:
+    """Write a value beside the cursor, next to where its line crosses it: over nothing else if possible."""
+    crossing = next((row for row, column, _ in line_cells if column == cursor), None)
+    fits_right = cursor + 1 + len(text) <= canvas.width
+    if not text or crossing is None or not (fits_right or len(text) <= cursor):
+        return
+    begin = cursor + 1 if fits_right else cursor - len(text)
+    rows = [row for row in (crossing - 1, crossing + 1) if 0 <= row < canvas.rows]
+    free = [row for row in rows if {*canvas.roles[row][begin : begin + len(text)]} == {_BLANK}]
+    canvas.write([*free, crossing][0], begin, text, role)

@@ -10,6 +10,7 @@ from math import isfinite, isnan
 from typing import Literal
 
 from tui.analysis.series import Series, latest
+from tui.text.units import number
 from tui.widgets.charts.braille import (
     DOTS_PER_CELL_X,
     DOTS_PER_CELL_Y,
@@ -126,8 +127,7 @@ def _newest(series: Series, end: float) -> float | None:
 Role = str | int
 """Role of a piece of a chart: a name such as "title" or "axis", or the index of a series.
 
-A hidden series has the role ``-1 - index`` in the legend, the second of those drawn in gray "crowd-1";
-"faint-1" are the samples below the second line.
+A hidden series has the role ``-1 - index`` in the legend, the second of those drawn in gray "crowd-1".
 """
 
 Run = tuple[str, Role]
@@ -135,6 +135,9 @@ Run = tuple[str, Role]
 Line = list[Run]
 
 Tone = Literal["good", "caution", "bad"]
+
+CURSOR_DIGITS = 5
+"""Significant digits of a plain number, such as a loss, at the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,7 @@ class ChartSpec:
         band: True to draw series without emphasis as a band from lowest to highest, with their median.
         emphasis: Names of the series to highlight in a band, or if there are too many for colors.
         first_color: Color index of the first series, for a chart of a subset of many series.
+        shaded: True to shade the area below a single line, and bands, in a fainter color.
     """
 
     title: str = ""
@@ -193,3 +197,8 @@ class ChartSpec:
     band: bool = False
     emphasis: frozenset[str] = frozenset()
     first_color: int = 0
+    shaded: bool = False
+
+    def exact(self, value: float) -> str:
+        """Return a value as it is read at the cursor."""
+        return number(value, CURSOR_DIGITS) if self.unit in (None, number) else self.unit(value)
