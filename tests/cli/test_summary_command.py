@@ -31,6 +31,15 @@ def test_sick_run_is_summarized_alike_in_every_format(cli: RunCli, baseten: Fake
     assert all(len(each.out.encode()) <= LIMIT_BYTES for each in (text, markdown, document))
 
 
+def test_completed_run_whose_loss_was_nan_is_not_called_sound(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "nan", losses=[2.0, 1.5, *["nan"] * 60], status="COMPLETED")
+    finished_run(baseten, "fine", losses=[2.0, 1.5, 1.2], status="COMPLETED")
+    broken, sound = cli("summary nan -o json").json, cli("summary fine -o json").json
+    assert broken["verdict"] == "ended with 1 critical"
+    assert [problem["kind"] for problem in broken["problems"]] == ["loss-not-finite"]
+    assert (sound["verdict"], sound["problems"]) == ("ended", [])
+
+
 def test_suggested_commands_repeat_the_remote_and_are_understood(
     cli: RunCli, baseten: FakeBaseten, trussrc: Path
 ) -> None:

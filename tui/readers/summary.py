@@ -11,6 +11,7 @@ from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
 from api_client.models.logs import LogGap, LogLine
+from tui.analysis.health.judge import lasting
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.summary.rendering import fitted
 from tui.analysis.summary.value import MAX_EXPLAINED, MAX_LINES, Summary, state_of, summarize
@@ -101,6 +102,8 @@ class SummaryReader:
         await watcher.read_kept_losses()
         watcher.update(log_read=True)
         await watcher.check()
+        if job.is_finished:
+            watcher.update(findings=lasting(watcher.snapshot, watcher.settings.rules))
         await watcher.check_checkpoints()
         return watcher.snapshot
 

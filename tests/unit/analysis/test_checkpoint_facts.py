@@ -36,6 +36,18 @@ def test_steps_kinds_and_uploads_in_words() -> None:
     assert {word: sync_state(checkpoint("x", sync_status=word)) for word in uploads} == uploads
 
 
+def test_earlier_checkpoint_is_best_only_if_its_loss_is_lower_than_by_chance() -> None:
+    saved = [checkpoint(f"checkpoint-{step}") for step in (100, 200)]
+    noisy = [(step, 0.85 + 0.02 * (-1) ** step) for step in range(1, 201)]
+    assert not any(
+        one.is_best for one in checkpoint_facts(saved, loss_by_step=[*noisy[:99], (100, 0.80), *noisy[100:]])
+    )
+    worse = [(step, value + 2 * (step > 150)) for step, value in noisy]
+    assert [one.is_best for one in checkpoint_facts(saved, loss_by_step=worse)] == [True, False]
+    better = [(step, value - (step > 150)) for step, value in noisy]
+    assert [one.is_best for one in checkpoint_facts(saved, loss_by_step=better)] == [False, True]
+
+
 def differing(pair: list[Checkpoint], files: list[list[CheckpointFile]]) -> dict[str, tuple[str, str]]:
     lines = compare_checkpoints(*checkpoint_facts(pair), left_files=files[0], right_files=files[1])
     return {line.what: (line.left, line.right) for line in lines if line.differs}

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
@@ -180,8 +181,9 @@ def checkpoint_facts(
             by_training[index] = by_evaluation[index] = None
     syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
     eligible = [fault is None and sync != "uploading" for fault, sync in zip(fault_of, syncs, strict=True)]
+    noise = 0.0 if has_evaluations else _noise([value for _, value in loss_by_step])
     best = (
-        _best(scores, eligible, rivals=sum(fault is not None for fault in fault_of))
+        _best(scores, eligible, rivals=sum(fault is not None for fault in fault_of), noise=noise)
         if faults is not None and is_ranked and not any(eligible[index] for index in unknown)
         else None
     )
@@ -226,16 +228,30 @@ def _scores(
     return scores, unknown
 
 
-def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int) -> int | None:
+def _noise(values: Sequence[float]) -> float:
+    """Return the spread of losses between neighbors; 0 for few, each of which may be a mean."""
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 20:
+        return 0.0
+    return math.sqrt(sum((later - earlier) ** 2 for earlier, later in pairwise(finite)) / len(finite) / 2)
+
+
+def _best(
+    scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int, noise: float
+) -> int | None:
     """Return the index of the lowest score, preferring the highest step on ties.
 
     ``rivals`` counts checkpoints known to be faulty; they only help to reach the minimum of two candidates.
+    None is the best unless it is lower than the last one by more than the ``noise`` of single losses.
     """
     candidates = [
         (score.value, -score.at_step, number) for number, score in enumerate(scores) if score is not None
     ]
     good = [candidate for candidate in candidates if eligible[candidate[2]]]
-    return min(good)[2] if good and max(len(candidates), len(good) + rivals) > 1 else None
+    if not good or max(len(candidates), len(good) + rivals) < 2:
+        return None
+    best, last = min(good), max(good, key=lambda candidate: -candidate[1])
+    return best[2] if best is last or last[0] - best[0] > 4 * noise else None
 
 
 def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> int | None:

@@ -51,6 +51,12 @@ def judged(
     return replace(run, checked_sources=checked, compares_nodes=compares, findings=findings)
 
 
+def lasting(run: RunSnapshot, rules: HealthRules = DEFAULT_RULES) -> tuple[HealthFinding, ...]:
+    """Return the findings of an ended run that say that its result is of no use: those of its loss."""
+    as_running = run.job.model_copy(update={"current_status": JobStatus.RUNNING})
+    return tuple(finding for finding in health(replace(run, job=as_running), rules) if finding.kind.loss)
+
+
 def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
     """Drop the findings that need the whole log: a run's pauses are unknown until it has been read."""
     return tuple(finding for finding in findings if not finding.kind.halts)

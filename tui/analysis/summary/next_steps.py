@@ -96,8 +96,8 @@ def _after_the_end(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     best = next((fact for fact in checkpoints if fact.is_best), _newest_sound(checkpoints))
     if status == JobStatus.COMPLETED and best is not None:
         yield ("checkpoints", "show", best.name, "--job-id", job), "what is in the checkpoint", False
-        deploy = ("deploy_checkpoints", "--job-id", job, "--checkpoint", best.name, "--dry-run")
-        yield deploy, "how it would be deployed", False
+        deploy = ("deploy_checkpoints", "--job-id", job, "--checkpoint", best.name)
+        yield deploy, "deploy it; a terminal asks for what is missing, such as the GPU", True
     if status != JobStatus.COMPLETED:
         yield from _resuming(run, checkpoints)
         if status not in _FAILED:
@@ -109,8 +109,8 @@ def _resuming(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Itera
     if newest is not None:
         if run.job.is_finished:
             yield (
-                ("resume", run.job.id, "--dry-run"),
-                "what continuing from its newest checkpoint sends",
+                ("resume", run.job.id, "--dry-run", "--yes"),
+                "what continuing from its newest checkpoint sends; runs its config.py on this machine",
                 False,
             )
         snippet = ("checkpoints", "snippet", newest.name, "--job-id", run.job.id)

@@ -104,7 +104,8 @@ def _headline(problem: Problem) -> str:
 
 
 def _explanation(problem: Problem) -> list[str]:
-    costs = f"costs {problem.costs}" if problem.costs else ""
+    lost = f"≈{_of(money, problem.lost_usd)} lost so far; " if problem.lost_usd is not None else ""
+    costs = f"{lost}costs {problem.costs}" if problem.costs else ""
     return [text for text in (problem.answer, *problem.facts, costs) if text]
 
 

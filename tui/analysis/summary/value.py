@@ -21,7 +21,7 @@ from tui.analysis.export import json_number
 from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.metrics import curves_of, grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend, over_steps
-from tui.analysis.run.finding import SEVERITIES, HealthFinding
+from tui.analysis.run.finding import SEVERITIES, HealthFinding, lost_usd
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.run.verdict import is_stuck, side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
@@ -97,6 +97,7 @@ class Problem:
     answer: str = ""
     facts: tuple[str, ...] = ()
     costs: str = ""
+    lost_usd: Figure = None
     untrusted_log: tuple[str, ...] = ()
 
 
@@ -259,7 +260,8 @@ def _activity(run: RunSnapshot) -> str:
 def _verdict(run: RunSnapshot) -> str:
     counts = Counter(finding.severity for finding in run.findings)
     if counts["critical"] or counts["warning"]:
-        return ", ".join(f"{counts[name]} {name}" for name in SEVERITIES if counts[name])
+        ended = "ended with " if run.job.is_finished else ""
+        return ended + ", ".join(f"{counts[name]} {name}" for name in SEVERITIES if counts[name])
     if run.job.current_status == JobStatus.RUNNING:
         return verdict(run).words
     return "ended" if run.job.is_finished else "not judged before it runs"
@@ -289,6 +291,7 @@ def _problem(run: RunSnapshot, finding: HealthFinding) -> Problem:
         since=iso_time(since.replace(microsecond=0)) if since is not None else None,
         for_s=None if finding.has_duration_in_text else _age(since, run.server_now),
         costs=_COSTS[str(finding.kind)],
+        lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.server_now) or None),
     )
 
 
@@ -354,7 +357,8 @@ def _metrics(run: RunSnapshot) -> list[Metric]:
         if series is None:
             continue
         newest = series.values[-1]
-        trend = _TRENDS[loss_trend(progress)] if name == "loss" and isfinite(newest) else None
+        has_trend = name == "loss" and isfinite(newest) and progress.has_ranking_loss
+        trend = _TRENDS[loss_trend(progress)] if has_trend else None
         metric = Metric(bounded(name, 60), figure(newest), trend=trend)
         if name in best_of:
             over = over_steps(series, progress, whole=run.log_read)
