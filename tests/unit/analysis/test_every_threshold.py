@@ -84,7 +84,7 @@ NORMS = [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 180 else 5.0}
 TALKING = [*steps(600), *HEARTBEATS]
 EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
 WELL = series(gpu=0.95)
-LATE_LEAK = series(gpu_memory=lambda at: rising(64, 30, 2880)(at) * GIB)
+LATE_LEAK = series(gpu_memory=lambda at: rising(68, 24, 2940)(at) * GIB)
 WAVERING = metrics(*[WELL] * 3, series(gpu=0.785))
 SLOW = look(health_metrics=metrics(*[WELL] * 3, series(gpu=0.74)))
 FAILED = sorted([*steps(3600), (3300.0, "ValueError: no")])
@@ -111,13 +111,9 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
         seen(4500, health_metrics=metrics(series()), health_metrics_at=moment(4500))),
     "gpu_memory_share": (0.95, "gpu-memory", measured(series(gpu_memory=77 * GIB))),
     "gpu_memory_after_s": (60.0, "gpu-memory", measured(series(gpu_memory=then(60 * GIB, 79.2 * GIB, 3540)))),
-    "leak_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),
-    "leak_share": (0.1, "memory-leak", seen(health_metrics=LEAK)),
-    "leak_full_within_s": (1800.0, "memory-leak", seen(health_metrics=LEAK)),
     "disk_share": (0.99, "disk-filling", measured(series(disk=0.97))),
-    "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.75, 0.4, 3000)))),
-    "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
-    "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.62, 0.2)))),
+    "growth_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),
+    "full_within_s": (600.0, "memory-leak", seen(health_metrics=LEAK)),
     "checkpoint_factor": (2.0, "checkpoint-overdue", saving(3)),
     "checkpoint_grace_s": (1000.0, "checkpoint-overdue", saving(3)),
     "slowdown_share": (0.85, "slowdown", slowing(12.2, 7200, 14_000)),

@@ -1,157 +1,121 @@
 """Growth of memory and storage, and when they are full.
 
-Caches that are collected and checkpoints that are pruned make a sawtooth. So growth counts only above the
-level from which the same series fell back before.
+Caches that are collected and checkpoints that are pruned make a sawtooth. So only growth beyond the highest
+level so far counts.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from itertools import pairwise
-from statistics import linear_regression, median
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import linear_regression
 from typing import NamedTuple
 
+from tui.analysis.health.rules import limit
 from tui.analysis.health.watched import HOUR_S, MINUTE_S, Watched
 from tui.analysis.health.windows import means_of_parts
-from tui.analysis.series import Series, mean_between
+from tui.analysis.series import Series, latest
+
+_GROWTH = 0.01
+"""Growth in a window that matters, as a share of the size."""
+_SLOWER = 0.75
+"""Growth that falls to this share is coming to its end, as a cache that fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    growth_window_s: float = limit(
+        900.0, "Time window over which a disk, a cache or memory must grow (or four times that window)."
+    )
+    full_within_s: float = limit(
+        21600.0, "Growth is reported only if it fills up within this time, and before the run ends."
+    )
 
 
 class Forecast(NamedTuple):
-    """Significant growth per second, the time until the limit, and since when it grows (epoch s)."""
+    """Growth per second, the time until the limit, and since when it grows (epoch s)."""
 
     rate: float
     full_in_s: float
     since: float
 
 
-def forecast(
-    run: Watched,
-    series: Series,
-    limit: float,
-    *,
-    window_s: float,
-    growth: float,
-    full_within_s: float,
-    held: bool,
-    used: float = 0.0,
-) -> Forecast | None:
-    """Return when a series that grows steadily reaches its limit, None unless that matters.
+def forecast(run: Watched, limits: Limits, series: Series, size: float, *, held: bool) -> Forecast | None:
+    """Return when a series that grows steadily reaches its size, None unless that matters.
 
-    It matters if it grows by ``growth`` of the limit in a window and reaches that within ``full_within_s``.
-    ``used`` is its newest value; without it, the level of its growth counts. While a model loads or is
-    downloaded, memory and disks fill without meaning anything.
+    While a model loads or is downloaded, memory and disks fill without meaning anything; so does growth in
+    the lower half.
     """
-    at = run.metrics.at or 0.0
-    line = _steady_growth(series, at, window_s, held=held) if limit else None
-    if line is None or at - window_s < run.growth_since:
+    used, at = latest(series), run.metrics.at
+    points = zip(series.times, series.values, strict=True)
+    measured = [(time, value) for time, value in points if value == value and time >= run.growth_since]
+    if used is None or at is None or used < 0.5 * size or not measured:
         return None
-    rate, level = line
-    used = used or level
-    # Growth matters from the first share of the limit on; above the second, this long before it is full, or
-    # once it lasts: a cache, a copy of the data, or the first tooth of a saw ends before.
-    if used < 0.5 * limit or not (held or _keeps_growing(series, rate, at, window_s)):
-        return None
-    significant = _growth_beyond(run, series, rate, window_s, limit, held=held)
-    if significant is None or rate * window_s < run.eased(growth, 0.0, held=held) * limit:
-        return None
-    full_in_s = max(0.0, limit - max(level, used)) / significant
-    if full_in_s > full_within_s * (1 + run.rules.release if held else 1) or run.left_s < full_in_s:
-        return None
-    since = _growth_since(series, at, rate, level, window_s)
-    if held or used >= 0.8 * limit or full_in_s <= (20 * MINUTE_S) or at - since >= (2 * HOUR_S):
-        return Forecast(significant, full_in_s, since)
+    times, values = zip(*measured, strict=True)
+    series = Series(series.name, times, values)
+    highest = Series(series.name, times, tuple(accumulate(values, max)))
+    # Growth in bursts shows only over a longer time.
+    for window_s in (limits.growth_window_s, 4 * limits.growth_window_s):
+        if not held and (_slows(highest, at, 8 * limits.growth_window_s) or _rests(highest, at, window_s)):
+            continue
+        rate = _rate(series, highest, at, window_s, held=held)
+        if rate * window_s <= run.eased(_GROWTH, 0.0, held=held) * size:
+            continue
+        full_in_s = max(0.0, size - used) / rate
+        if full_in_s > run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held):
+            continue
+        since = _since(series, at - window_s, at, used, rate)
+        # A cache, a copy of the data, or the first tooth of a saw ends before one of these.
+        matters = held or used >= 0.9 * size or full_in_s <= 10 * MINUTE_S or at - since >= 1.5 * HOUR_S
+        if matters and full_in_s <= run.left_s:
+            return Forecast(rate, full_in_s, since)
     return None
 
 
-def _steady_growth(series: Series, at: float, window_s: float, *, held: bool) -> tuple[float, float] | None:
-    """Return the growth per second and the level of a series that grew in all of a window, else None."""
-    if not series.times or series.times[0] > at - window_s * 7 / 8:
-        return None
+def _rate(series: Series, highest: Series, at: float, window_s: float, *, held: bool) -> float:
+    """Return the growth per second in a window, beyond the highest level before; 0 unless it is steady."""
+    begin = at - window_s
     means = means_of_parts([series], at, window_s / 4, 4)
-    if len(means) < 4 or means[-1] <= means[0]:
-        return None
+    if len(means) < 4 or series.times[0] > begin + window_s / 8:
+        return 0.0
     # A burst grows in one part only; once found, growth may pause.
-    if not held and min(b - a for a, b in pairwise(means)) < 0.4 * (means[-1] - means[0]) / 3:
-        return None
-    first, last = bisect_left(series.times, at - window_s), bisect_right(series.times, at)
-    pairs = zip(series.times[first:last], series.values[first:last], strict=True)
-    points = [(time - at, value) for time, value in pairs if value == value]
-    slope, level = linear_regression(*zip(*points, strict=True))
-    return (slope, level) if slope > 0 else None
+    if not held and min(b - a for a, b in pairwise(means)) <= 0.4 * (means[-1] - means[0]) / 3:
+        return 0.0
+    first = bisect_left(series.times, begin)
+    slope, level = linear_regression([time - at for time in series.times[first:]], series.values[first:])
+    if first == 0:
+        return slope
+    top = highest.values[first - 1]
+    return min(slope, (level - top) / (at - highest.times[bisect_left(highest.values, top)]))
 
 
-def _keeps_growing(series: Series, rate: float, at: float, window_s: float) -> bool:
-    """Return False if growth has slowed down since the window before."""
-    middle = mean_between(series, at - 1.25 * window_s, at - window_s)
-    before = mean_between(series, at - 2 * window_s, at - 1.75 * window_s)
-    # Growth below this share of that in the window before is coming to its end, as a cache that fills.
-    return middle is None or before is None or rate * 0.75 * window_s >= 0.75 * (middle - before)
+def _rests(highest: Series, at: float, window_s: float) -> bool:
+    """Return True if a series has not risen for longer than between its rises before."""
+    first = bisect_left(highest.times, at - window_s)
+    steps = pairwise(zip(highest.times[first:], highest.values[first:], strict=True))
+    rises = [*highest.times[first : first + 1], *(time for (_, was), (time, value) in steps if value > was)]
+    longest_s = max((b - a for a, b in pairwise(rises)), default=0.0)
+    return not rises or at - rises[-1] > 1.5 * longest_s
 
 
-def _growth_since(series: Series, at: float, rate: float, level: float, window_s: float) -> float:
-    """Return when growth of ``rate`` per second to ``level`` at ``at`` began, at least a window ago.
+def _slows(highest: Series, at: float, span_s: float) -> bool:
+    """Return True if growth has slowed down, by what is known of a time span."""
+    span_s = min(span_s, at - highest.times[0])
+    means = means_of_parts([highest], at, span_s / 4, 4)
+    return len(means) == 4 and means[3] - means[2] < _SLOWER * (means[1] - means[0])
 
-    The line through the window is extended backward as long as the values are near it (within half of the
-    growth of a window); where they diverge, the start is where the line meets their previous level.
+
+def _since(series: Series, begin: float, at: float, level: float, rate: float) -> float:
+    """Return when growth of ``rate`` per second to ``level`` began, at the beginning of the window or before.
+
+    The line through the window is extended backward as long as the values are near it, to their level before.
     """
-    since = at - window_s
+    since = begin
+    tolerance = rate * (at - begin) / 2
     for time, value in zip(reversed(series.times), reversed(series.values), strict=True):
-        if value != value or time > at - window_s:
-            continue
-        if abs(value - (level + rate * (time - at))) > rate * window_s / 2:
-            return min(at - window_s, max(time, at - (level - value) / rate))
-        since = time
+        if time < begin:
+            if abs(value - (level + rate * (time - at))) > tolerance:
+                return min(begin, max(time, at - (level - value) / rate))
+            since = time
     return since
-
-
-def _growth_beyond(
-    run: Watched, series: Series, rate: float, window_s: float, limit: float, *, held: bool
-) -> float | None:
-    """Return the part of the growth per second that is significant.
-
-    It is less if the series grew like this before and fell back, and None if the level is one that it
-    fell back from before. Anything before the last restart is ignored, because a crash empties
-    everything. For a held finding a fall within the window is forgiven, so that a series that rises and
-    half falls back does not make the finding come and go.
-    """
-    at = run.metrics.at or 0.0
-    first, until = bisect_left(series.times, run.attempt_since), at - window_s if held else at
-    points = [(t, v) for t, v in zip(series.times[first:], series.values[first:], strict=True) if v == v]
-    # A sawtooth falls by this share of the growth in a window; growth goes beyond by this share of its fall
-    # A fall from above this share of the limit is not reassuring: a crash may have caused it.
-    tooth = _highest_tooth(points, until, 0.5 * rate * window_s, 0.98 * limit)
-    if tooth is None:
-        return rate
-    top, top_at, height = tooth
-    later = [value for time, value in points if time > top_at]
-    beyond = max(later, default=top) - top
-    if beyond >= 0.5 * height:
-        return rate
-    bends = [abs(a - 2 * b + c) / 2 for a, b, c in zip(later, later[1:], later[2:], strict=False)]
-    noise = median(bends) if bends else 0.0
-    # or by this many times the noise: of two equal tops one is always the higher.
-    return min(rate, beyond / (at - top_at)) if beyond > 4.0 * noise else None
-
-
-def _highest_tooth(
-    points: Sequence[tuple[float, float]], until: float, least: float, below: float
-) -> tuple[float, float, float] | None:
-    """Return the highest top from which a series fell by ``least``: its level, its time, and the fall.
-
-    Tops at ``below`` or higher do not count.
-    """
-    highest: tuple[float, float, float] | None = None
-    top = top_at = lowest = math.nan
-    for time, value in points:
-        if top != top or value > top or (value - lowest >= least and top - lowest >= least):
-            # Higher than before, or rising again after a fall: another tooth of the saw.
-            if time > until:
-                break
-            top, top_at, lowest = value, time, value
-            continue
-        lowest = min(lowest, value)
-        if top - lowest >= least and top < below and (highest is None or top >= highest[0]):
-            highest = (top, top_at, top - lowest)
-    return highest

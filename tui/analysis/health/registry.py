@@ -25,15 +25,11 @@ KINDS = {str(check.kind): check.kind for check in CHECKS}
 
 
 def _threshold_fields() -> list[tuple[str, Any, Any]]:
-    limits = dict.fromkeys(check.limits for check in CHECKS)
+    """Return the limits of all checks, once each: checks of one idea share theirs."""
+    limits = {threshold.name: threshold for check in CHECKS for threshold in fields(check.limits)}
     return [
-        (
-            threshold.name,
-            type(threshold.default),
-            field(default=threshold.default, metadata=threshold.metadata),
-        )
-        for kind in limits
-        for threshold in fields(kind)
+        (name, type(each.default), field(default=each.default, metadata=each.metadata))
+        for name, each in limits.items()
     ]
 
 

@@ -20,10 +20,10 @@ CHECK = Check(
     storage.Limits,
     find,
     needs="usage that has grown in each part of the window (or of four times that window), will be full"
-    " before the run ends, and is above 80%, or full within 20 minutes, or has grown for two hours; or"
+    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for 90 minutes; or"
     " usage above `disk_share`.",
-    excused="the first 15 minutes of training, growth that slows down, a sawtooth up to the level from which"
-    " it fell before, and steps of which the next one still fits (old checkpoints may be pruned in time).",
+    excused="the first 15 minutes of training, growth that slows down or rests, a sawtooth up to its highest"
+    " level so far, and steps of which the next one still fits (old checkpoints may be pruned in time).",
     costs="nothing until it is full, then the work since the last checkpoint",
     examples=(
         Example("a disk that fills", "disk full in", disk=lambda at: 0.55 + at / 3600 * 0.18),

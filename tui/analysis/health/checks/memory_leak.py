@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.growth import Forecast, forecast
+from tui.analysis.health import growth
+from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    leak_window_s: float = limit(
-        1200.0, "Time window over which memory must grow steadily to be reported as a leak."
-    )
-    leak_share: float = limit(0.015, "Minimum growth in `leak_window_s`, as a share of the memory limit.")
-    leak_full_within_s: float = limit(
-        43200.0, "A leak is reported only if memory will be full within this time, and before the run ends."
-    )
-
-
-def find(run: Watched, limits: Limits) -> Findings:
+def find(run: Watched, limits: growth.Limits) -> Findings:
     machine = run.run.job.instance_type
     gpu_limit = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
     host_limit = (machine.memory_limit_mib or 0) * BYTES_PER_MIB
     is_held = bool(run.held_nodes)
-    leaks: list[tuple[str, str, Forecast]] = []
+    leaks: list[tuple[str, str, growth.Forecast]] = []
     for node in run.metrics.nodes:
         gpus = zip(node.gpus, node.gpu_memory, strict=True)
         parts = [(f"GPU memory of {node.name} GPU {gpu}", series, gpu_limit) for gpu, series in gpus]
         for part, series, size in (*parts, (f"memory of {node.name}", node.cpu_memory, host_limit)):
-            ahead = forecast(
-                run,
-                series,
-                size,
-                window_s=limits.leak_window_s,
-                growth=limits.leak_share,
-                full_within_s=limits.leak_full_within_s,
-                held=is_held,
-            )
+            ahead = growth.forecast(run, limits, series, size, held=is_held) if size else None
             if ahead is not None:
                 leaks.append((node.name, part, ahead))
     if not leaks:
@@ -57,12 +36,12 @@ CHECK = Check(
     FindingKind("memory-leak", 90, "memory leak", note="↗ leak", figures=("memory", "GPU memory")),
     "Memory leak",
     "warning",
-    Limits,
+    growth.Limits,
     find,
     needs="memory of a GPU or node that has grown in each part of the window, that will be full before the"
-    " run ends, and that is above 80% of its limit, or full within 20 minutes, or has grown for two hours.",
-    excused="the first 15 minutes of training, growth below half of the limit or that slows down, and a"
-    " sawtooth, up to the level from which it fell before (unless a crash emptied it).",
+    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for 90 minutes.",
+    excused="the first 15 minutes of training, growth below half of the limit or that slows down or rests,"
+    " and a sawtooth, up to its highest level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",
     examples=(
         Example(
