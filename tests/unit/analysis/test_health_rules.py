@@ -563,7 +563,7 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
         lambda: look(1500, progress=told(steps(600), gap=1400))),
     "the first loss again": (begun_again, "loss-exploding", lambda: begun_again(6490)),
     "growth from afar": (lambda: nodes(series(gpu_memory=lambda at: (64 + at / 360) * GIB)), "memory-leak",
-        lambda: nodes(series(gpu_memory=lambda at: (46 + at / 360) * GIB))),
+        lambda: nodes(series(gpu_memory=lambda at: (28 + at / 360) * GIB))),
     "lines without steps": (lambda: without_steps(40), "slowdown", lambda: without_steps(11)),
     "a NaN now and then": (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
         by_losses(lambda step: float("nan") if step in (300, 700) else 1.0)),

@@ -67,7 +67,7 @@ def forecast(run: Watched, limits: Limits, series: Series, size: float, *, held:
             continue
         since = _since(series, at - window_s, at, used, rate)
         # A cache, a copy of the data, or the first tooth of a saw ends before one of these.
-        matters = held or used >= 0.9 * size or full_in_s <= 10 * MINUTE_S or at - since >= 1.5 * HOUR_S
+        matters = held or used >= 0.9 * size or full_in_s <= 10 * MINUTE_S or at - since >= HOUR_S
         if matters and full_in_s <= run.left_s:
             return Forecast(rate, full_in_s, since)
     return None

@@ -20,7 +20,7 @@ CHECK = Check(
     storage.Limits,
     find,
     needs="usage that has grown in each part of the window (or of four times that window), will be full"
-    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for 90 minutes; or"
+    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for an hour; or"
     " usage above `disk_share`.",
     excused="the first 15 minutes of training, growth that slows down or rests, a sawtooth up to its highest"
     " level so far, and steps of which the next one still fits (old checkpoints may be pruned in time).",

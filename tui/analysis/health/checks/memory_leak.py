@@ -39,7 +39,7 @@ CHECK = Check(
     growth.Limits,
     find,
     needs="memory of a GPU or node that has grown in each part of the window, that will be full before the"
-    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for 90 minutes.",
+    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for an hour.",
     excused="the first 15 minutes of training, growth below half of the limit or that slows down or rests,"
     " and a sawtooth, up to its highest level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",
