@@ -80,7 +80,7 @@ def rising(level: float, an_hour: float, from_s: float = 0.0) -> Callable[[float
     return lambda at: level + max(0.0, at - from_s) / 3600 * an_hour
 
 
-NORMS = [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 180 else 5.0}") for n in range(1, 201)]
+NORMS = [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 140 else 5.0}") for n in range(1, 201)]
 TALKING = [*steps(600), *HEARTBEATS]
 EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
 WELL = series(gpu=0.95)

@@ -31,17 +31,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """A loss above its best level: all losses, of which ``risen`` are those since it rose."""
+    """A curve above its best level: all values, of which ``risen`` are those since it rose."""
 
     now: float
     best: float
     since: float
-    losses: Sequence[float]
+    values: Sequence[float]
     risen: Sequence[float]
 
     @property
-    def start(self) -> float:
-        return median(self.losses[: 4 * NEWEST])
+    def is_lasting(self) -> bool:
+        return len(self.risen) >= 10 * NEWEST
 
     @property
     def thirds(self) -> list[float]:
@@ -54,8 +54,9 @@ class Rise:
 
     @property
     def grows(self) -> bool:
-        first, *_, newest = self.thirds
-        return len(self.thirds) == 3 and newest > first + _RECOVERED * (newest - self.best)
+        thirds = self.thirds
+        error = _ERRORS * noise_of(self.risen) / math.sqrt(len(self.risen) / 3)
+        return len(thirds) == 3 and thirds[2] > thirds[0] + max(_RECOVERED * (thirds[2] - self.best), error)
 
 
 def find(run: Watched, limits: Limits) -> Findings:
@@ -63,14 +64,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     if worse is not None:
         yield worse
         return
-    norms, is_held = _norms(run), run.is_held()
-    if norms is None or norms[0] <= run.eased(limits.grad_norm_factor, 1.0, held=is_held) * norms[1]:
-        return
-    series = run.progress.grad_norm_series
-    since = _above_since(series, norms[1] + _BEGUN * (norms[0] - norms[1])) or series.times[-1]
-    if is_held or not Rise(*norms, since, (), values_between(series, since)).comes_back:
-        text = f"grad norm diverging: {number(norms[0])}, was {number(norms[1])}"
-        yield run.finding("warning", text, since_s=since)
+    is_held = run.is_held()
+    rise = rise_of(_norms(run), run.eased(limits.grad_norm_factor, 1.0, held=is_held))
+    if rise is not None and (is_held or (rise.is_lasting and not rise.comes_back)):
+        text = f"grad norm diverging: {number(rise.now)}, was {number(rise.best)}"
+        yield run.finding("warning", text, since_s=rise.since)
 
 
 def worse_loss(run: Watched, limits: Limits) -> HealthFinding | None:
@@ -81,50 +79,45 @@ def worse_loss(run: Watched, limits: Limits) -> HealthFinding | None:
     if rise is None or _is_by_design(run, rise):
         return None
     is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
-    if not is_held and not _is_divergence(rise, is_sure, _norms(run)):
+    if not is_held and not _is_divergence(rise, is_sure, rise_of(_norms(run), _SURE)):
         return None
     text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
     return run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
 
 
-def _is_divergence(rise: Rise, sure: bool, norms: tuple[float, float] | None) -> bool:
+def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
     """Return True if a rise is more than harder data, which jumps once and is then learned."""
     if rise.comes_back or len(rise.risen) < NEWEST:
         return False
     if rise.now > _SURE**2 * rise.best > 0:
         return True
-    has_large_norms = norms is not None and norms[0] > 3.0 * norms[1]
-    # A rise within this part of the time before is no slow change of the data.
-    is_fast = 5 * len(rise.risen) < len(rise.losses)
     if rise.grows:
-        return sure or has_large_norms or rise.now > rise.start or is_fast
-    # A rise that no longer grows may be harder data: it must last this many times as long.
-    return (sure or has_large_norms) and len(rise.risen) >= 10 * NEWEST
+        # A rise within this part of the time before is no slow change of the data.
+        is_fast = 5 * len(rise.risen) < len(rise.values)
+        start = median(rise.values[: 4 * NEWEST])
+        return sure or norms is not None or rise.now > start or is_fast
+    # A rise that no longer grows may be harder data.
+    return (sure or norms is not None) and rise.is_lasting
 
 
 def rise_of(series: Series, factor: float) -> Rise | None:
-    """Return how far the newest losses are above the best level of the run; None if that is not clear."""
-    losses = values_between(series)
-    noise = _relative_noise(losses)
+    """Return how far the newest values are above the best level of the run; None if that is not clear."""
+    values = values_between(series)
+    # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
+    noise = noise_of([math.log(value) for value in values if value > 0])
     count = max(NEWEST, math.ceil((_ERRORS * noise / math.log(2.5)) ** 2))
-    if len(losses) < count + _HISTORY:
+    if len(values) < count + _HISTORY:
         return None
-    now, before = median(losses[-count:]), losses[:-count]
-    # Parts of the whole curve; the best of them is what the loss has reached.
-    levels = level_between(before, max(1, min(20, len(before) // count)))
-    best = min(levels)
+    now, before = median(values[-count:]), values[:-count]
+    # Parts of the whole curve; the best of them is what the run has reached.
+    best = min(level_between(before, max(1, min(20, len(before) // count))))
     least = max(factor, math.exp(_ERRORS * noise / math.sqrt(count)))
     # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
     if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
         return None
-    since = _above_since(series, best + _BEGUN * (now - best)) or series.times[-1]
-    risen = values_between(series, since)
-    return Rise(now, best, since, losses, risen)
-
-
-def _relative_noise(losses: Sequence[float]) -> float:
-    """Return the noise of single losses as a factor (its logarithm): those of diffusion differ by ten."""
-    return noise_of([math.log(loss) for loss in losses if loss > 0])
+    level = best + _BEGUN * (now - best)
+    since = holds_since(series, lambda value: value > level, forgiven=2) or series.times[-1]
+    return Rise(now, best, since, values, values_between(series, since))
 
 
 def _is_by_design(run: Watched, rise: Rise) -> bool:
@@ -133,7 +126,7 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
     Rewards and adversaries move the target of a loss, and so does a learning rate that starts again:
     then only a loss far beyond all that the run has seen counts.
     """
-    usual = rise.losses[: max(_HISTORY, len(rise.losses) // 2)]
+    usual = rise.values[: max(_HISTORY, len(rise.values) // 2)]
     low, top = min(usual), max(usual)
     if run.is_reinforcement or median(usual) <= 0:
         return rise.now < top + _SURE * (top - low)
@@ -142,18 +135,8 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
     return bool(rates) and rates[-1] > 2.0 * median(rates) and rise.now < top
 
 
-def _norms(run: Watched) -> tuple[float, float] | None:
-    """Return the newest and the usual gradient norm."""
-    norms = values_between(since_start(run.progress.grad_norm_series, run.attempt_since))
-    if len(norms) < NEWEST + _HISTORY:
-        return None
-    usual = median(norms[: max(_HISTORY, len(norms) // 2)])
-    return (median(norms[-NEWEST:]), usual) if usual > 0 else None
-
-
-def _above_since(series: Series, level: float) -> float | None:
-    """Return since when most values have been above a level."""
-    return holds_since(series, lambda value: value > level, forgiven=2)
+def _norms(run: Watched) -> Series:
+    return since_start(run.progress.grad_norm_series, run.attempt_since)
 
 
 CHECK = Check(
@@ -174,7 +157,7 @@ CHECK = Check(
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
     " no harder data: it still grows, and does so fast, beyond the first losses, or to three times the best"
     " level; or gradients are three times as large as usual; or it has been three times the best level for"
-    " long. Gradient norms that diverge on their own, and do not come back, are a warning.",
+    " long. Gradient norms that stay `grad_norm_factor` times as large for 50 reports are a warning.",
     excused="a loss that is coming back, a rise of less than 0.1, a learning rate that starts again, and a"
     " restart. With rewards, an adversary, or losses below zero, only a loss far outside of all that the"
     " run has seen counts.",
@@ -202,7 +185,7 @@ CHECK = Check(
         Example(
             "gradients that stay large",
             "grad norm diverging",
-            minutes=61,
+            minutes=66,
             line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
             loss=lambda step: 40.0 if step > 330 else 0.6,
         ),
