@@ -524,6 +524,11 @@ def pinned(lines: Lines, at_s: int, use: float = 1.0) -> tuple[HealthFinding, ..
     return run(lines, at_s, health_metrics=metrics(gpu))
 
 
+def prepared(cpu: float) -> tuple[HealthFinding, ...]:
+    times = range(0, 2400, 60)
+    return run(BEGUN, 2400, health_metrics=metrics(series(times, gpu=0.0, cpu=cpu)))
+
+
 BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")
 COMPILES = [(3060.0 + 60 * n, f"[inductor] compiling graph {n}/9") for n in range(10)]
 GOES_ON = [(3605.0 + 5 * n, f"step={604 + n}/90000 loss=1.0") for n in range(9)]
@@ -546,9 +551,10 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a save after a long pause": (lambda: paused(6500), "checkpoint-overdue", lambda: paused(5100)),
     "noise": (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
     "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
-    "GPUs that wait for each other": (lambda: pinned(steps(600), 1080), "stalled",
-        lambda: pinned(steps(600), 1080, 0.97)),
+    "GPUs that do other work": (lambda: pinned(steps(600), 1260), "stalled",
+        lambda: pinned(steps(600), 1260, 0.6)),
     "the first step": (lambda: pinned(BEGUN, 2500), "stalled", lambda: pinned(BEGUN, 2500, 0.97)),
+    "CPUs that prepare data": (lambda: prepared(1.0), "gpu-idle", lambda: prepared(40.0)),
     "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "gpu-idle", lambda: run([BAR], 1440, **STILL)),
     "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
     "a count that is complete": (lambda: counted(1, 3600), "stalled", lambda: counted(12, 3600)),

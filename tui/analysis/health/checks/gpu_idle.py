@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Container
 from dataclasses import dataclass
 
 from api_client.models.logs import NS_PER_S
@@ -26,6 +25,7 @@ from tui.analysis.series import Series, mean_between
 from tui.text.units import counted, duration, percent
 
 _REST = 1.25  # A rest may be this many times as long as those before it.
+_CORES = 2  # A node that uses more CPU cores per GPU than this before the first step prepares data.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +41,32 @@ def find(run: Watched, limits: Limits) -> Findings:
     at = run.metrics.at
     if at is None:
         return
-    below = f"below {percent(limits.idle_below)}"
+    nodes = [node for node in run.metrics.nodes if node.mean_utilization]
     idle = {
         node.name: since
-        for node in run.metrics.nodes
+        for node in nodes
         if (since := _idle_since(run, limits, node.mean_utilization, at)) is not None
     }
-    if idle and len(idle) == sum(len(node.mean_utilization) > 0 for node in run.metrics.nodes):
+    below = f"GPUs idle (below {percent(limits.idle_below)})"
+    if idle and len(idle) == len(nodes):
         since = max(*idle.values(), _last_word_s(run))
         if at - since >= _allowed_s(run, limits) and not _has_just_ended(run, since, at):
-            short = f"GPUs idle for {duration(at - since)}"
-            text = f"GPUs idle ({below}) for {duration(at - since)}"
-            yield run.finding("warning", text, short=short, since_s=since)
+            lasts = duration(at - since)
+            yield run.finding(
+                "warning", f"{below} for {lasts}", short=f"GPUs idle for {lasts}", since_s=since
+            )
         return
-    for node in run.metrics.nodes:
+    busiest_cpu = max((node.cpu_now or 0.0 for node in nodes if node.name not in idle), default=0.0)
+    for node in nodes:
         if node.name not in idle:
             yield from _idle_among_busy(run, node, limits, at)
-        elif _works_on_cpus(run, node, idle):
             continue
-        elif at - (since := idle[node.name]) >= run.pause_allowed_s(_REST) and not _rests(
-            run, limits, at, since
-        ):
-            short = f"{node.name} GPUs idle for {duration(at - since)}"
-            text = f"{node.name}: GPUs idle ({below}) for {duration(at - since)}"
+        since = idle[node.name]
+        # A node whose GPUs never worked, but its CPUs do, serves the others.
+        serves = _never_worked(node) and (node.cpu_now or 0.0) > busiest_cpu
+        if not serves and at - since >= _turn_s(run, limits):
+            lasts = duration(at - since)
+            text, short = f"{node.name}: {below} for {lasts}", f"{node.name} GPUs idle for {lasts}"
             yield run.finding("warning", text, short=short, node=node.name, since_s=since)
 
 
@@ -72,24 +75,33 @@ def _last_word_s(run: Watched) -> float:
     return (run.progress.last_line_at_ns or 0) / NS_PER_S if run.progress.is_done else 0.0
 
 
-def _works_on_cpus(run: Watched, node: NodeSnapshot, idle: Container[str]) -> bool:
-    """Return True if a node's GPUs never worked, but its CPUs do, more than on nodes whose GPUs work."""
-    others = [
-        other.cpu_now for other in run.metrics.nodes if other.name not in idle and other.cpu_now is not None
-    ]
-    never_worked = first_time(node.mean_utilization, WORKING) == math.inf
-    return never_worked and bool(others) and (node.cpu_now or 0.0) > max(others)
+def _never_worked(node: NodeSnapshot) -> bool:
+    return first_time(node.mean_utilization, WORKING) == math.inf
 
 
 def _allowed_s(run: Watched, limits: Limits) -> float:
-    """Return how long all GPUs may be idle while the log shows why."""
+    """Return how long all GPUs may be idle while the log or the CPUs show why."""
     progress = run.progress
     # A count other than the steps moves: data is prepared, or the model is uploaded.
     is_moving = (progress.moved_at or 0.0) > max(run.last_step_s or 0.0, run.now_s - limits.idle_after_s)
+    prepares = (
+        run.last_step_s is None
+        and run.works_since == math.inf
+        and any((node.cpu_now or 0.0) > _CORES * len(node.gpus) for node in run.metrics.nodes)
+    )
     return max(
         run.pause_allowed_s(_REST),
         ASIDE_S if progress.is_done else 0.0,
-        4.0 * limits.idle_never_s if is_moving else 0.0,
+        4.0 * limits.idle_never_s if is_moving or prepares else 0.0,
+    )
+
+
+def _turn_s(run: Watched, limits: Limits) -> float:
+    """Return how long a node may rest while others work: nodes may take turns, within a step or two."""
+    usual_s = run.progress.step_interval_s
+    takes_turns = run.is_reinforcement or (run.training_since is not None and usual_s is None)
+    return max(
+        run.pause_allowed_s(_REST), _REST * (usual_s or 0.0), limits.idle_never_s if takes_turns else 0.0
     )
 
 
@@ -103,7 +115,7 @@ def _has_just_ended(run: Watched, since: float, at: float) -> bool:
 def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float | None:
     """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     idle_since = _uninterrupted_since(use, limits.idle_below)
-    if idle_since is None or at - use.times[-1] > (5 * MINUTE_S):
+    if idle_since is None or at - use.times[-1] > 5 * MINUTE_S:
         return None
     since = max(idle_since, run.attempt_since)
     worked = first_time(use, WORKING, run.attempt_since) < since
@@ -111,33 +123,18 @@ def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float |
         # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
         worked = run.works_since == math.inf or use.times[0] > run.training_since
         since = max(since, run.training_since)
-    allowed_s = limits.idle_after_s
-    if run.loads_again or not worked:
-        allowed_s = limits.idle_never_s
+    allowed_s = limits.idle_after_s if worked and not run.loads_again else limits.idle_never_s
     if not worked and not run.is_held() and _is_loading(run, since, limits.idle_after_s):
         allowed_s *= 2.0
-    return (
-        since
-        if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since, run.training_since))
-        else None
-    )
+    rest_s = _REST * _longest_rest_s(use, since, run.training_since)
+    return since if at - since >= max(allowed_s, rest_s) else None
 
 
 def _is_loading(run: Watched, since: float, recent_s: float) -> bool:
     """Return True if the log is written to, or announced loading or compiling before it fell silent."""
     line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
-    return run.now_s - line_s < recent_s or (run.progress.announced_at or 0.0) >= max(
-        since, line_s - recent_s
-    )
-
-
-def _rests(run: Watched, limits: Limits, at: float, since: float) -> bool:
-    """Return True if the run goes on without a node: in reinforcement learning nodes take turns."""
-    step_s, usual_s = run.last_step_s, run.progress.step_interval_s
-    if step_s is None or usual_s is None:
-        return False
-    goes_on = run.is_reinforcement and step_s > since + max(MINUTE_S, usual_s)
-    return at - since < _REST * usual_s or (goes_on and at - since < limits.idle_never_s)
+    announced_at = run.progress.announced_at or 0.0
+    return run.now_s - line_s < recent_s or announced_at >= max(since, line_s - recent_s)
 
 
 def _uninterrupted_since(use: Series, idle_below: float) -> float | None:
@@ -225,8 +222,8 @@ CHECK = Check(
     " (twice as long while the log is written to, or if it announced loading or compiling shortly before"
     " its last line).",
     excused="start-up, announced pauses as for stalls, a count of other work that moves, what the log says"
-    " after the last step, and GPUs that rest in turn: within a step, as long as they have before, or in"
-    " reinforcement learning.",
+    " after the last step, CPUs that prepare data before the first step, and GPUs that rest in turn: within"
+    " a step, as long as they have before, or, in reinforcement learning, for `idle_never_s`.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(

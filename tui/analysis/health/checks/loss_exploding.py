@@ -54,9 +54,11 @@ class Rise:
 
     @property
     def grows(self) -> bool:
+        """True if each third is higher than the one before, and the last clearly above the first."""
         thirds = self.thirds
-        error = _ERRORS * noise_of(self.risen) / math.sqrt(len(self.risen) / 3)
-        return len(thirds) == 3 and thirds[2] > thirds[0] + max(_RECOVERED * (thirds[2] - self.best), error)
+        error = _ERRORS * noise_of(self.values) / math.sqrt(len(self.risen) / 3)
+        least = max(error, _RECOVERED * (thirds[-1] - self.best))
+        return thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
 
 
 def find(run: Watched, limits: Limits) -> Findings:

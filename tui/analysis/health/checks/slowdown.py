@@ -120,9 +120,9 @@ def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> s
     def change(series: Series) -> tuple[float | None, float | None]:
         return mean_between(series, before, began), mean_between(series, began, at)
 
-    sizes = [change(series) for series in run.work_per_step]
+    # Larger inputs are a tenth longer, or use a tenth more GPU memory; other data has another loss.
+    sizes = [change(series) for series in (*run.work_per_step, run.progress.loss_series)]
     sizes += [] if in_tokens else [change(node.mean_memory) for node in nodes]
-    # Larger inputs are a tenth longer, or use a tenth more GPU memory.
     if any(old and new is not None and new > 1.1 * old for old, new in sizes):
         return None
     uses = [change(node.mean_utilization) for node in nodes]
