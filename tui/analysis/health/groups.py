@@ -43,7 +43,6 @@ class Likeness:
     """Comparison of two nodes: whether they worked alike, and since when (epoch s) they no longer do."""
 
     worked_alike: bool
-    never_alike: bool
     apart_since: float | None = None
 
 
@@ -86,9 +85,7 @@ class Groups:
         before = alike[:apart]
         since = common[apart] * BIN_S if apart < len(common) else None
         worked_alike = len(before) >= _LEAST_BINS and sum(before) >= _MOSTLY * len(before)
-        return Likeness(
-            worked_alike, len(alike) >= _LEAST_BINS and sum(alike) <= (1 - _MOSTLY) * len(alike), since
-        )
+        return Likeness(worked_alike, since)
 
 
 def _apart_from(alike: Sequence[bool]) -> int:

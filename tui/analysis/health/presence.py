@@ -67,9 +67,9 @@ class Presence:
         is_complete = self.expected and len(self.nodes) - len(silent) >= self.expected
         return [] if is_complete or not self.is_known else silent
 
-    def absent(self, start_s: float) -> int:
-        """Return how many of several nodes never sent a sample, once they had the time to."""
-        is_time = self.is_known and len(self.nodes) > 1 and self.at - self.first_at > start_s
+    def absent(self) -> int:
+        """Return how many of several nodes never sent a sample, once they had five minutes to."""
+        is_time = self.is_known and len(self.nodes) > 1 and self.at - self.first_at > 300.0
         return max(0, self.expected - len(self.nodes)) if is_time else 0
 
     def logging_only(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.check import MINUTE_S, Check, Example, FindingKind, Findings, Watched, limit
 from tui.analysis.health.windows import holds_since, lowest_since
 from tui.text.units import BYTES_PER_MIB, bytes_iec, percent
 
@@ -12,7 +12,6 @@ from tui.text.units import BYTES_PER_MIB, bytes_iec, percent
 @dataclass(frozen=True, slots=True)
 class Limits:
     gpu_memory_share: float = limit(0.97, "Share of GPU memory in use above which it is near its limit.")
-    gpu_memory_after_s: float = limit(120.0, "Time that GPU memory must stay above `gpu_memory_share`.")
 
 
 def find(run: Watched, limits: Limits) -> Findings:
@@ -21,7 +20,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         return
     # Healthy is a tenth below the limit, the room that PyTorch's caching allocator leaves.
     threshold = size * run.eased(limits.gpu_memory_share, 0.9, held=bool(run.held_nodes))
-    start = run.metrics.at - limits.gpu_memory_after_s
+    start = run.metrics.at - 2 * MINUTE_S
     near: list[tuple[float, str, str]] = []
     since = start
     for node in run.metrics.nodes:
@@ -49,7 +48,7 @@ CHECK = Check(
     "warning",
     Limits,
     find,
-    needs="a GPU whose memory stays above `gpu_memory_share` of its limit.",
+    needs="a GPU whose memory stays above `gpu_memory_share` of its limit for two minutes.",
     excused="peaks.",
     costs="nothing until an allocation fails, then the work since the last checkpoint",
     examples=(

@@ -36,7 +36,7 @@ def find(run: Watched, limits: Limits) -> Findings:
             evidence = ", still logging" if nodes.names_nodes else f"; all {count} nodes are logging"
         text = f"{silence.node}: no metrics for {duration(silence.lasts_s)}{evidence}"
         yield run.finding("warning", text, node=silence.node, since_s=silence.since)
-    absent = nodes.absent(missing.missing_start_s)
+    absent = nodes.absent()
     logging = nodes.logging_only()[:absent]
     for name in logging:
         text = f"{name}: no metrics since it started, still logging"

@@ -16,7 +16,6 @@ class Limits:
         180.0,
         "Minimum time without samples, while other nodes send some, before a node is reported as missing.",
     )
-    missing_start_s: float = limit(300.0, "Time that nodes have to appear after the first one.")
 
 
 def find(run: Watched, limits: Limits) -> Findings:
@@ -33,7 +32,7 @@ def find(run: Watched, limits: Limits) -> Findings:
             continue
         short = f"{name} silent for {lasts}"
         yield run.finding("critical", text, short=short, node=name, since_s=silence.since)
-    absent = nodes.absent(limits.missing_start_s)
+    absent = nodes.absent()
     absent -= min(absent, len(nodes.logging_only()))
     all_log = not nodes.names_nodes and nodes.count_logging() >= nodes.expected
     if absent and not all_log:

@@ -30,14 +30,6 @@ class Limits:
     stall_after_s: float = limit(
         600.0, "Minimum time without a step or a log line; half as long again if lines continue."
     )
-    stall_steps: float = limit(
-        5.0,
-        "Minimum number of the run's usual step intervals without a step or a log line; four times if lines"
-        " continue.",
-    )
-    stall_pause_factor: float = limit(
-        1.25, "Minimum silence, as a multiple of the longest pause the run has recovered from."
-    )
 
 
 def find(run: Watched, limits: Limits) -> Findings:
@@ -66,11 +58,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     # that are long over, if a count of other work has come to its end since.
     starting = not usual_s or run.training_since is None or run.loads_again
     other_work = (progress.finished_at or 0.0) > step_s + _TALKING * limits.stall_after_s
-    least_s = max(run.pause_allowed_s(limits.stall_pause_factor), unread_s if starting or other_work else 0.0)
+    least_s = max(run.pause_allowed_s(1.25), unread_s if starting or other_work else 0.0)
     silent_since = max(step_s, quiet_since)
     silent_s = run.now_s - silent_since
     after_s = limits.stall_after_s * _patience(run, silent_since)
-    allowed_s = max(after_s, limits.stall_steps * usual_s, least_s)
+    allowed_s = max(after_s, 5 * usual_s, least_s)
     if silent_s > allowed_s:
         text = f"no step and no log line for {duration(silent_s)}{usually}{_gpu_use(run)}"
         # A run may evaluate, compile or save for this long without a word.
@@ -79,9 +71,9 @@ def find(run: Watched, limits: Limits) -> Findings:
         severity: Severity = "critical" if sure else "warning"
         yield run.finding(severity, text, short=short, since_s=silent_since)
         return
-    pauses_s = 2 * limits.stall_pause_factor * (progress.step_pause_s or 0.0)
+    pauses_s = 2.5 * (progress.step_pause_s or 0.0)
     after_s = max(after_s, _TALKING * limits.stall_after_s)
-    allowed_s = max(after_s, 4 * limits.stall_steps * usual_s, pauses_s, least_s)
+    allowed_s = max(after_s, 20 * usual_s, pauses_s, least_s)
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_at = max(step_s, progress.run_phase.newest if progress.run_phase is not None else 0.0)
     if usual_s and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
