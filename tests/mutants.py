@@ -221,7 +221,7 @@ findings: GPUs that wait for the model to load are idle @ tui/analysis/health/ch
 findings: a single NaN is a broken loss @ tui/analysis/health/checks/loss_not_finite.py
 -broken > 2 or
 +broken > 0 or
-findings: a node that logs is missing @ tui/analysis/health/checks/node_missing.py
+findings: a node that logs is missing @ tui/analysis/health/checks/missing.py
 -        if silence.log_state == "silent":
 +        if silence.log_state != "unknown":
 findings: a restarted run is compared with itself before @ tui/analysis/health/windows.py

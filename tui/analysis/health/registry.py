@@ -15,7 +15,8 @@ from tui.analysis.health.rules import HealthRules
 def _checks() -> tuple[Check[Any], ...]:
     names = [module.name for module in iter_modules(checks.__path__)]
     modules = [import_module(f"{checks.__name__}.{name}") for name in names]
-    return tuple(sorted((module.CHECK for module in modules), key=lambda check: check.kind.rank))
+    found = (each for module in modules for each in vars(module).values() if isinstance(each, Check))
+    return tuple(sorted(found, key=lambda check: check.kind.rank))
 
 
 CHECKS = _checks()
