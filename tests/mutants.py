@@ -218,7 +218,7 @@ findings: a missing node is slow, too @ tui/analysis/health/check.py
 findings: GPUs that wait for the model to load are idle @ tui/analysis/health/checks/gpu_idle.py
 -        allowed_s = limits.idle_never_s
 +        allowed_s = limits.idle_after_s
-findings: a single NaN is a broken loss @ tui/analysis/health/checks/loss_not_finite.py
+findings: a single NaN is a broken loss @ tui/analysis/health/checks/loss.py
 -broken > 2 or
 +broken > 0 or
 findings: a node that logs is missing @ tui/analysis/health/checks/missing.py

@@ -60,8 +60,8 @@ CHECK = Check(
     needs="the status history, launcher lines in the log, steps that go back to a checkpoint, or steps that"
     " start over after an error.",
     excused="a single restart, those of more than six hours ago, those after which steps continue where"
-    " they were, steps that start over with each epoch, round, or training of a sweep, and ranks that print out"
-    " of turn.",
+    " they were, steps that start over with each epoch, round, or training of a sweep, and ranks that print"
+    " out of turn.",
     costs="the steps between the last checkpoint and each restart, and the time to load it",
     examples=(
         Example(

@@ -1,16 +1,91 @@
-"""A loss that got worse, and does not come back."""
+"""A loss that is not finite, one that got worse and does not come back, and overfitting."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import median
 
-from tui.analysis.health.check import Check, Example, FindingKind, Findings, HealthFinding, Watched, limit
+from tui.analysis.health.check import (
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    HealthFinding,
+    NoLimits,
+    Watched,
+    limit,
+)
 from tui.analysis.health.windows import holds_since, level_between, noise_of, since_start, values_between
+from tui.analysis.progress.snapshot import MAX_SKIPPED
 from tui.analysis.series import Series
 from tui.text.units import number
+
+
+def not_finite(run: Watched, _limits: NoLimits) -> Findings:
+    losses, norms = run.progress.loss_series, run.progress.grad_norm_series
+    broken = _broken_at_end(losses.values)
+    # A single NaN may be a batch that was skipped, unless nothing follows it.
+    if broken and run.progress.loss is not None:
+        since = losses.times[-broken]
+        if run.is_held() or broken > 2 or run.now_s - since > 600.0 / broken:
+            text = f"loss is {number_or_nan(run.progress.loss)}"
+            yield run.finding("critical", text, since_s=since)
+            return
+    skipped, half_s = run.progress.skipped_steps, 300.0
+    last_loss_s = losses.times[-1] if losses.times else run.now_s
+    only_skips = len(skipped) == MAX_SKIPPED and last_loss_s < skipped[0]
+    if only_skips and run.now_s - skipped[-1] < half_s < run.now_s - last_loss_s:
+        text = "no loss any more: gradients overflow, and steps are skipped"
+        yield run.finding("critical", text, since_s=last_loss_s)
+        return
+    broken = _broken_at_end(norms.values)
+    # While the loss scale is found, the first norms are infinite.
+    if broken >= (3 if broken < len(norms) else 20):
+        text = f"grad norm is {number_or_nan(norms.values[-1])}"
+        yield run.finding("critical", text, since_s=norms.times[-broken])
+
+
+def _broken_at_end(values: Sequence[float]) -> int:
+    """Return how many of the newest values are not finite."""
+    return sum(1 for _ in takewhile(lambda value: not math.isfinite(value), reversed(values)))
+
+
+def number_or_nan(value: float) -> str:
+    """Format a number for display, also if it is ``NaN``, ``inf`` or ``-inf``."""
+    return number(value) if math.isfinite(value) else "NaN" if math.isnan(value) else str(value)
+
+
+NOT_FINITE = Check(
+    FindingKind(
+        "loss-not-finite",
+        20,
+        "loss is NaN{since}",
+        loss="not finite",
+        wastes_all=True,
+        lines="onset",
+        figures=("loss", "gradient norm"),
+    ),
+    "Non-finite loss",
+    "critical",
+    NoLimits,
+    not_finite,
+    needs="the last three losses to be NaN or infinite, or the last two for five minutes, or the last one"
+    " for ten, or the last three gradient norms (some trainers then print a loss of 0); or ten steps that"
+    " the log calls skipped because of an overflow, and no loss for five minutes.",
+    excused="one or two such losses (a skipped batch), and infinite norms while the loss scale is still"
+    " found.",
+    ends="with a finite loss",
+    costs="everything from then on: nothing that follows can be used",
+    examples=(
+        Example("NaN from step 500 on", "loss is NaN", loss=lambda step: math.nan if step > 500 else 2.0),
+        Example("a NaN each 200 steps", loss=lambda step: math.nan if step % 200 == 7 else 2.0),
+    ),
+)
+
 
 NEWEST = 5
 """Number of losses from which a rise shows."""
@@ -22,7 +97,7 @@ _RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DivergenceLimits:
     loss_factor: float = limit(
         1.5, "A loss is diverging from this many times its best level on, beyond its noise."
     )
@@ -61,7 +136,7 @@ class Rise:
         return thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
 
 
-def find(run: Watched, limits: Limits) -> Findings:
+def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
     worse = worse_loss(run, limits)
     if worse is not None:
         yield worse
@@ -73,7 +148,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         yield run.finding("warning", text, since_s=rise.since)
 
 
-def worse_loss(run: Watched, limits: Limits) -> HealthFinding | None:
+def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:
     """Return the finding if the loss got worse and stays so."""
     is_held = run.is_held()
     factor = run.eased(limits.loss_factor, 1.0, held=is_held)
@@ -141,7 +216,7 @@ def _norms(run: Watched) -> Series:
     return since_start(run.progress.grad_norm_series, run.attempt_since)
 
 
-CHECK = Check(
+DIVERGING = Check(
     FindingKind(
         "loss-exploding",
         30,
@@ -153,8 +228,8 @@ CHECK = Check(
     ),
     "Diverging loss",
     "critical if the loss is three times its best level, else warning",
-    Limits,
-    find,
+    DivergenceLimits,
+    diverging,
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
     " no harder data: it still grows, and does so fast, beyond the first losses, or to three times the best"
@@ -192,5 +267,82 @@ CHECK = Check(
             loss=lambda step: 40.0 if step > 330 else 0.6,
         ),
         Example("a single spike", loss=lambda step: 40.0 if step in (500, 700) else 2.0),
+    ),
+)
+
+
+_LEVEL = 3  # The level of an evaluation loss is the median of so many.
+
+
+@dataclass(frozen=True, slots=True)
+class OverfittingLimits:
+    overfit_evaluations: int = limit(
+        4, "Number of worse evaluations since the best one from which overfitting is remarked upon."
+    )
+    overfit_share: float = limit(0.05, "Minimum rise of the evaluation loss, as a share of its lowest level.")
+
+
+def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
+    series = run.progress.eval_loss_series
+    pairs = zip(series.times, series.values, strict=True)
+    points = [(time, value) for time, value in pairs if math.isfinite(value) and time >= run.attempt_since]
+    times, values = [time for time, _ in points], [value for _, value in points]
+    levels = [median(values[first : first + _LEVEL]) for first in range(len(values) - _LEVEL + 1)]
+    if run.is_reinforcement or len(levels) <= limits.overfit_evaluations:
+        return
+    best = min(levels)
+    position = levels.index(best)
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    # Its median is this many deviations of the noise.
+    noise = median(bends) / 1.65
+    share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
+    newest = levels[-limits.overfit_evaluations :]
+    has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
+    still = newest[-1] >= max(newest) - noise and min(newest) > best + noise
+    if not has_risen or not still or not _falls(run.progress.loss_series, times, position):
+        return
+    steps = run.progress.step_series
+    at = bisect_right(steps.times, times[position + 1]) - 1
+    where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
+    figures = f"{number(newest[-1])}, was {number(best)}{where}"
+    text = f"evaluation loss rises while the training loss falls: {figures}"
+    yield run.finding("info", text, short=f"eval loss rises: {figures}", since_s=times[position + 1])
+
+
+def _falls(losses: Series, evaluated: Sequence[float], best: int) -> bool:
+    """Return True if the training loss is lower than it was around the best evaluation."""
+    before = values_between(losses, evaluated[best], evaluated[best + _LEVEL - 1])
+    newest = values_between(losses, evaluated[-_LEVEL])
+    return bool(before and newest) and median(before) - median(newest) > (1 - 0.99) * abs(median(before))
+
+
+OVERFITTING = Check(
+    FindingKind("overfitting", 160, "overfitting", lines="onset", figures=("loss", "evaluation loss")),
+    "Overfitting",
+    "info",
+    OverfittingLimits,
+    overfitting_loss,
+    needs="an evaluation loss that has risen by `overfit_share` and beyond its noise since its lowest level,"
+    " in all of the newest evaluations of this attempt, while the training loss fell by a hundredth or"
+    " more.",
+    excused="a rise that is falling again, several evaluation sets whose losses take turns, and rewards.",
+    ends="when the loss is back within three quarters of the share",
+    costs="nothing that is sure: some runs are meant to go on",
+    covered_by=frozenset({"loss-not-finite", "loss-exploding"}),
+    examples=(
+        Example(
+            "an evaluation loss that rises",
+            "eval loss rises: ",
+            minutes=180,
+            others=tuple(
+                (600.0 * n, f"step {60 * n} eval_loss: {1 + 0.8**n + max(0, n - 7) * 0.03:.4f}")
+                for n in range(1, 18)
+            ),
+        ),
+        Example(
+            "one that levels off",
+            minutes=180,
+            others=tuple((600.0 * n, f"step {60 * n} eval_loss: {1 + 0.8**n:.4f}") for n in range(1, 18)),
+        ),
     ),
 )
