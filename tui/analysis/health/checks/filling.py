@@ -78,8 +78,9 @@ def forecast(
         if full_in_s > run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held):
             continue
         since = _since(series, at - window_s, at, used, rate)
-        # A cache, a copy of the data, or the first tooth of a saw ends before one of these.
-        matters = held or used >= 0.9 * size or full_in_s <= 10 * MINUTE_S or at - since >= HOUR_S
+        # A cache, a copy of the data, or the first tooth of a saw may end before: the fuller, the surer.
+        lasting_s = 10 * HOUR_S * (0.9 - used / size)
+        matters = held or full_in_s <= 10 * MINUTE_S or at - since >= lasting_s
         if matters and full_in_s <= run.left_s:
             return Forecast(rate, full_in_s, since)
     return None
@@ -183,7 +184,8 @@ DISK = Check(
     StorageLimits,
     filling_disks,
     needs="usage that has grown in each part of the window (or of four times that window), will be full"
-    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for an hour; or"
+    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for an hour for each"
+    " 10% below; or"
     " usage above `disk_share`.",
     excused="the first 15 minutes of training, growth that slows down or rests, a sawtooth up to its highest"
     " level so far, and steps of which the next one still fits (old checkpoints may be pruned in time).",
@@ -246,7 +248,8 @@ MEMORY = Check(
     GrowthLimits,
     leaking_memory,
     needs="memory of a GPU or node that has grown in each part of the window, that will be full before the"
-    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for an hour.",
+    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for an hour"
+    " for each 10% below.",
     excused="the first 15 minutes of training, growth below half of the limit or that slows down or rests,"
     " and a sawtooth, up to its highest level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",
