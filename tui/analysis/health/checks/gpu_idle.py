@@ -49,7 +49,9 @@ def find(run: Watched, limits: Limits) -> Findings:
     }
     below = f"GPUs idle (below {percent(limits.idle_below)})"
     if idle and len(idle) == len(nodes):
-        since = max(*idle.values(), _last_word_s(run))
+        # Once all steps are done, the newest line says what comes next.
+        word_s = (run.progress.last_line_at_ns or 0) / NS_PER_S if run.progress.is_done else 0.0
+        since = max(*idle.values(), word_s)
         if at - since >= _allowed_s(run, limits) and not _has_just_ended(run, since, at):
             lasts = duration(at - since)
             yield run.finding(
@@ -63,20 +65,12 @@ def find(run: Watched, limits: Limits) -> Findings:
             continue
         since = idle[node.name]
         # A node whose GPUs never worked, but its CPUs do, serves the others.
-        serves = _never_worked(node) and (node.cpu_now or 0.0) > busiest_cpu
+        never_worked = first_time(node.mean_utilization, WORKING) == math.inf
+        serves = never_worked and (node.cpu_now or 0.0) > busiest_cpu
         if not serves and at - since >= _turn_s(run, limits):
             lasts = duration(at - since)
             text, short = f"{node.name}: {below} for {lasts}", f"{node.name} GPUs idle for {lasts}"
             yield run.finding("warning", text, short=short, node=node.name, since_s=since)
-
-
-def _last_word_s(run: Watched) -> float:
-    """Return the time of the newest line if all steps are done: it says what comes next; otherwise 0."""
-    return (run.progress.last_line_at_ns or 0) / NS_PER_S if run.progress.is_done else 0.0
-
-
-def _never_worked(node: NodeSnapshot) -> bool:
-    return first_time(node.mean_utilization, WORKING) == math.inf
 
 
 def _allowed_s(run: Watched, limits: Limits) -> float:
