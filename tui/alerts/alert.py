@@ -20,9 +20,7 @@ from tui.text.units import percent
 if TYPE_CHECKING:
     from tui.analysis.run.snapshot import RunSnapshot
 
-NAME_CELLS = 48
 TEXT_CELLS = 160
-MESSAGE_CELLS = 500
 PROGRAM = "bt-tui"
 
 
@@ -67,7 +65,7 @@ class Alert:
     @property
     def text(self) -> str:
         if self.message or self.job is None:
-            return clip(sanitize(self.message), MESSAGE_CELLS)
+            return clip(sanitize(self.message), 500)
         if self.finding is not None:
             text, node = sanitize(self.finding.text), sanitize(self.finding.node or "")
             text = clip(f"{node}: {text}" if node and node not in text else text, TEXT_CELLS)
@@ -114,7 +112,7 @@ class Alert:
 
 
 def job_name(job: TrainingJob) -> str:
-    return clip(sanitize(job.name or job.id), NAME_CELLS)
+    return clip(sanitize(job.name or job.id), 48)
 
 
 def severity_of_end(job: TrainingJob) -> Severity:

@@ -23,18 +23,16 @@ from tui.system.external_programs import scrubbed_environment
 from tui.text.sanitize import clip, sanitize
 
 ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
-TITLE_CELLS = 80
 NOTICE_CELLS = 200
 SAVE_TITLE, RESTORE_TITLE = f"{ESC}[22;2t", f"{ESC}[23;2t"
 """Save and restore the title on xterm's title stack; other terminals ignore these."""
 
 OscKind = Literal["off", "9", "777"]
-_OSC_777_TERMINALS = ("rxvt", "foot")
 
 
 def title_sequence(text: str) -> str:
     """Return the sequence that sets the terminal's title (the pane's, in tmux)."""
-    return f"{ESC}]2;{_safe(text, TITLE_CELLS)}{BEL}"
+    return f"{ESC}]2;{_safe(text, 80)}{BEL}"
 
 
 def notification_sequence(kind: OscKind, title: str, text: str, environ: Mapping[str, str]) -> str:
@@ -69,7 +67,7 @@ def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, s
     terminal = environ.get("TERM", "")
     if terminal in ("dumb", "linux"):
         return "off"
-    if terminal.startswith(_OSC_777_TERMINALS) or environ.get("VTE_VERSION"):
+    if terminal.startswith(("rxvt", "foot")) or environ.get("VTE_VERSION"):
         return "777"
     return "9"
 
@@ -83,7 +81,6 @@ WEBHOOK_TIMEOUT_S = 10.0
 RETRY_PAUSE_S = 2.0
 MAX_QUEUED_ALERTS = 100
 """Maximum number of alerts queued for a slow program or webhook; the oldest are dropped."""
-REASON_CELLS = 160
 
 
 class AlertNotDelivered(Exception):
@@ -174,7 +171,7 @@ class AlertDelivery:
             except AlertNotDelivered as problem:
                 if way not in self._reported_failures:
                     self._reported_failures.add(way)
-                    self._fail(f"Notification {way} failed: {clip(sanitize(str(problem)), REASON_CELLS)}")
+                    self._fail(f"Notification {way} failed: {clip(sanitize(str(problem)), 160)}")
             else:
                 self._done(way, record)
             finally:

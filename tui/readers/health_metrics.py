@@ -18,7 +18,7 @@ from api_client.streams.metrics import LONGEST_HISTORY_MS, metric_windows
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 HEALTH_SPAN = timedelta(minutes=65)
-"""A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
+"""A little more than four times the window for detecting growth (``growth_window_s``)."""
 HEALTH_STEP_S = 60
 INCREMENT = timedelta(minutes=5)
 """Samples may be late, so every poll requests this much known time again."""

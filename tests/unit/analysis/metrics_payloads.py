@@ -29,13 +29,14 @@ def series(
     gpus: int = 2,
     gpu_memory: Level = 60e9,
     memory: Level = 200e9,
+    cpu: Level = 12.5,
     disk: Level = 0.25,
 ) -> dict[str, object]:
     times = list(times)
     return {
         "gpu_utilization": {str(number): samples(times, gpu) for number in range(gpus)},
         "gpu_memory_usage_bytes": {str(number): samples(times, gpu_memory) for number in range(gpus)},
-        "cpu_usage": samples(times, 12.5),
+        "cpu_usage": samples(times, cpu),
         "cpu_memory_usage_bytes": samples(times, memory),
         "ephemeral_storage": {"usage_bytes": samples(times, 5e9), "utilization": samples(times, disk)},
     }

@@ -153,8 +153,8 @@ TWICE = ONCE + [(4000.0 + n * 5, f"step={50 + n} loss=1") for n in range(50)]
 RESTARTED = started(0, 500, 1000)
 FAILED = (3000.0, "ERROR: connection reset, retrying (1/5)")
 ERRORS = [(3000.0, "ERROR: no server\x1b]0;pwned\x07"), (3300.0, "ValueError: again")]
-LEAK = metrics(series(gpu_memory=lambda at: (60 + at / 3600 * 10) * GIB))
-FILLING: dict[str, Any] = series(disk=lambda at: 0.62 + at / 3600 * 0.2)
+LEAK = metrics(series(gpu_memory=lambda at: (64 + at / 3600 * 10) * GIB))
+FILLING: dict[str, Any] = series(disk=lambda at: 0.71 + at / 3600 * 0.2)
 THREE = {"job": {"node_count": 3}}
 WAITING = {"status": "PENDING", "job": {"created_at": moment(0), "node_count": 4}}
 QUEUE = QueueContext.model_validate(
@@ -250,9 +250,9 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         "gpu-memory warning run 0: GPU memory at 99% of 80.0 GiB: node-1 GPU 1 and 1 more"),
     "a peak": (lambda: nodes(series(gpu_memory=lambda at: (79.2 if at == 3600 else 60) * GIB)), ""),
     "a leak and when it is full": (lambda: look(health_metrics=LEAK),
-        "memory-leak warning run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 1h"),
-    "of the machine": (lambda: nodes(series(memory=lambda at: (280 + at / 3600 * 60) * GIB)),
-        "memory-leak warning run 0: memory of node-0 leaks 60.0 GiB/h: full in 1h 00m"),
+        "memory-leak warning run 0: GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB/h: full in 36m"),
+    "of the machine": (lambda: nodes(series(memory=lambda at: (310 + at / 3600 * 60) * GIB)),
+        "memory-leak warning run 0: memory of node-0 leaks 60.0 GiB/h: full in 30m"),
     "whatever the charts show": (
         lambda: look(metrics=metrics(series(range(3540, 3660, 5))), health_metrics=LEAK),
         "memory-leak warning run 0"),
@@ -262,11 +262,11 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "a cache of the system": (
         lambda: nodes(series(memory=lambda at: (120 + 200 * (1 - 2.72 ** (-at / 2400))) * GIB)), ""),
     "a disk that fills": (lambda: nodes(WELL, FILLING),
-        "disk-filling warning node-1 0: disk of node-1 is 82% full, will be full in 5"),
+        "disk-filling warning node-1 0: disk of node-1 is 91% full, will be full in 2"),
     "a cache": (lambda: look(health_metrics=metrics(WELL, cache=FILLING["ephemeral_storage"])),
         "cache-filling warning run 0"),
     "a full disk": (lambda: nodes(series(disk=0.97)), "disk-filling warning run 0: disk is 97% full"),
-    "a checkpoint every twenty minutes": (lambda: nodes(series(disk=lambda at: 0.45 + (at // 1200) * 0.12)),
+    "a checkpoint every twenty minutes": (lambda: nodes(series(disk=lambda at: 0.5 + (at // 1200) * 0.14)),
         "disk-filling warning run 0"),
     "one that fits": (lambda: nodes(series(disk=lambda at: 0.3 + (at // 1200) * 0.1)), ""),
     "saves that are kept elsewhere, or nowhere": (lambda: run(
@@ -406,8 +406,8 @@ ONSET = 1200
         ("straggler", [{}, {}, {}, {"gpu": lambda at: 0.95 if at < ONSET else 0.6}]),
         ("gpu-idle", [{"gpu": lambda at: 0.95 if at < ONSET else 0.06 * (at % 600 == 0)}]),
         ("gpu-memory", [{"gpu_memory": lambda at: (60 if at < ONSET else 79.5) * GIB}]),
-        ("memory-leak", [{"gpu_memory": lambda at: (66 + max(0.0, at - ONSET) / 514) * GIB}]),
-        ("disk-filling", [{"disk": lambda at: (66 + max(0.0, at - ONSET) / 514) / 80}]),
+        ("memory-leak", [{"gpu_memory": lambda at: (72.2 + max(0.0, at - ONSET) / 800) * GIB}]),
+        ("disk-filling", [{"disk": lambda at: (72.2 + max(0.0, at - ONSET) / 800) / 80}]),
         ("disk-filling", [{"disk": lambda at: 0.5 if at < ONSET else 0.97}]),
     ],
 )
@@ -524,6 +524,11 @@ def pinned(lines: Lines, at_s: int, use: float = 1.0) -> tuple[HealthFinding, ..
     return run(lines, at_s, health_metrics=metrics(gpu))
 
 
+def prepared(cpu: float) -> tuple[HealthFinding, ...]:
+    times = range(0, 2400, 60)
+    return run(BEGUN, 2400, health_metrics=metrics(series(times, gpu=0.0, cpu=cpu)))
+
+
 BAR = (60.0, "  0%|          | 0/5000 [00:00<?, ?it/s]")
 COMPILES = [(3060.0 + 60 * n, f"[inductor] compiling graph {n}/9") for n in range(10)]
 GOES_ON = [(3605.0 + 5 * n, f"step={604 + n}/90000 loss=1.0") for n in range(9)]
@@ -546,9 +551,10 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "a save after a long pause": (lambda: paused(6500), "checkpoint-overdue", lambda: paused(5100)),
     "noise": (lambda: slow_rank(1.15), "straggler", lambda: slow_rank(1.05)),
     "a save at a round step": (lambda: run(steps(3665), 4365), "stalled", lambda: run(steps(3500), 4200)),
-    "GPUs that wait for each other": (lambda: pinned(steps(600), 1080), "stalled",
-        lambda: pinned(steps(600), 1080, 0.97)),
+    "GPUs that do other work": (lambda: pinned(steps(600), 1260), "stalled",
+        lambda: pinned(steps(600), 1260, 0.6)),
     "the first step": (lambda: pinned(BEGUN, 2500), "stalled", lambda: pinned(BEGUN, 2500, 0.97)),
+    "CPUs that prepare data": (lambda: prepared(1.0), "gpu-idle", lambda: prepared(40.0)),
     "a bar at zero": (lambda: run(steps(60), 1440, **STILL), "gpu-idle", lambda: run([BAR], 1440, **STILL)),
     "a count that moves": (lambda: counted(0), "stalled", lambda: counted(1)),
     "a count that is complete": (lambda: counted(1, 3600), "stalled", lambda: counted(12, 3600)),
@@ -562,8 +568,8 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
     "lines that cannot be read": (lambda: run(steps(600), 1500), "stalled",
         lambda: look(1500, progress=told(steps(600), gap=1400))),
     "the first loss again": (begun_again, "loss-exploding", lambda: begun_again(6490)),
-    "growth from afar": (lambda: nodes(series(gpu_memory=lambda at: (60 + at / 360) * GIB)), "memory-leak",
-        lambda: nodes(series(gpu_memory=lambda at: (46 + at / 360) * GIB))),
+    "growth from afar": (lambda: nodes(series(gpu_memory=lambda at: (64 + at / 360) * GIB)), "memory-leak",
+        lambda: nodes(series(gpu_memory=lambda at: (28 + at / 360) * GIB))),
     "lines without steps": (lambda: without_steps(40), "slowdown", lambda: without_steps(11)),
     "a NaN now and then": (by_losses(lambda step: float("nan") if step > 690 else 1.0), "loss-not-finite",
         by_losses(lambda step: float("nan") if step in (300, 700) else 1.0)),
@@ -579,8 +585,8 @@ PAIRS: dict[str, tuple[Look, str, Look]] = {
         by_losses(lambda step: 1.25 + 0.55 * math.cos(step / 17))),
     "the tops of a close group": (lambda: nodes(*[WAITS] * 3, BUSY), "straggler",
         lambda: nodes(*[series(gpu=0.83)] * 3, BUSY)),
-    "what fills before it works": (lambda: nodes(series(disk=lambda at: 0.3 + at / 7200)), "disk-filling",
-        lambda: nodes(series(gpu=lambda at: 0.95 if at > 3400 else 0.0, disk=lambda at: 0.3 + at / 7200))),
+    "what fills before it works": (lambda: nodes(series(disk=lambda at: 0.42 + at / 7200)), "disk-filling",
+        lambda: nodes(series(gpu=lambda at: 0.95 if at > 3400 else 0.0, disk=lambda at: 0.42 + at / 7200))),
     "an evaluation loss that levels off": (lambda: evaluated(0.03), "overfitting", lambda: evaluated(0.001)),
     "a training loss that rises as well": (lambda: evaluated(0.03), "overfitting",
         lambda: evaluated(0.03, to=2.6)),

@@ -126,7 +126,7 @@ def test_every_problem_is_told_in_the_order_of_the_file(file: Path, text: str, l
 
 def test_thresholds_of_earlier_versions_are_ignored_and_reported(file: Path) -> None:
     file.write_text(
-        '[health]\nplateau_after_s = 60\nrelease = 0.5\noff = ["plateau", "queued"]\nstall_steps = 7\n'
+        '[health]\nplateau_after_s = 60\nrelease = 0.5\noff = ["plateau", "queued"]\nrestarts = 7\n'
     )
     loaded = load(environ(file))
     health = loaded.configuration.health

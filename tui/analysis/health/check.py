@@ -67,7 +67,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[LimitsT]):
-    """A kind of finding: how it is detected, documented and shown. Each is a module in ``checks``."""
+    """A kind of finding: how it is detected, documented and shown. Each is in a module of ``checks``."""
 
     kind: FindingKind
     title: str

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 
 from api_client.models import Checkpoint
-from tui.analysis.health.checks import loss_exploding, loss_not_finite
+from tui.analysis.health.checks import loss
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules, NoLimits
 from tui.analysis.health.watched import Watched
 from tui.analysis.progress.snapshot import ProgressSnapshot
@@ -92,7 +92,7 @@ class _Losses:
         A divergence shows only after a few more losses, or at the end of the attempt, if it has not ended.
         """
         end = next((start for start in self._starts if start > index), len(self.times))
-        for count in (end, index + 1, min(index + 1 + loss_exploding.NEWEST, end)):
+        for count in (end, index + 1, min(index + 1 + loss.NEWEST, end)):
             trouble = self._trouble(count)
             since = trouble.since.timestamp() if trouble is not None and trouble.since else self.times[index]
             if trouble is not None and since <= self.times[index]:
@@ -111,10 +111,10 @@ class _Losses:
             restarts=tuple(time for time in progress.restarts if time <= until),
         )
         run = Watched(replace(self._run, progress=cut), self._rules)
-        run.kind = loss_not_finite.CHECK.kind
-        broken = next(loss_not_finite.find(run, NoLimits()), None)
-        run.kind = loss_exploding.CHECK.kind
-        return broken or loss_exploding.worse_loss(run, self._rules.limits(loss_exploding.Limits))
+        run.kind = loss.NOT_FINITE.kind
+        broken = next(loss.not_finite(run, NoLimits()), None)
+        run.kind = loss.DIVERGING.kind
+        return broken or loss.worse_loss(run, self._rules.limits(loss.DivergenceLimits))
 
 
 def _first(series: Series, count: int) -> Series:

@@ -15,7 +15,8 @@ from tui.analysis.health.rules import HealthRules
 def _checks() -> tuple[Check[Any], ...]:
     names = [module.name for module in iter_modules(checks.__path__)]
     modules = [import_module(f"{checks.__name__}.{name}") for name in names]
-    return tuple(sorted((module.CHECK for module in modules), key=lambda check: check.kind.rank))
+    found = (each for module in modules for each in vars(module).values() if isinstance(each, Check))
+    return tuple(sorted(found, key=lambda check: check.kind.rank))
 
 
 CHECKS = _checks()
@@ -25,15 +26,11 @@ KINDS = {str(check.kind): check.kind for check in CHECKS}
 
 
 def _threshold_fields() -> list[tuple[str, Any, Any]]:
-    limits = dict.fromkeys(check.limits for check in CHECKS)
+    """Return the limits of all checks, once each: checks of one idea share theirs."""
+    limits = {threshold.name: threshold for check in CHECKS for threshold in fields(check.limits)}
     return [
-        (
-            threshold.name,
-            type(threshold.default),
-            field(default=threshold.default, metadata=threshold.metadata),
-        )
-        for kind in limits
-        for threshold in fields(kind)
+        (name, type(each.default), field(default=each.default, metadata=each.metadata))
+        for name, each in limits.items()
     ]
 
 

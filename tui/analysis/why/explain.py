@@ -92,10 +92,12 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     if own_bad:
         often = f"{count(own_bad[0].count)}×, " if own_bad[0].count > 1 else ""
         answer = f"{finding.node} logs: {shortened(own_bad[0].text, 160)} ({often}no other node does)"
-    facts = (*_step_facts(run, finding), *_loss_facts(run, finding), *_money(run, finding))
+    facts = [*_loss_facts(run, finding), *_money(run, finding)]
+    if finding.kind.halts and run.progress is not None and run.progress.step is not None:
+        facts.insert(0, f"last step: {count(run.progress.step)}")
     filled = tuple(section for section in sections if section.clues)
     figures = _figures(run, finding.kind.figures, finding.node)
-    return Explanation(finding.text, finding, answer, facts, filled, figures)
+    return Explanation(finding.text, finding, answer, tuple(facts), filled, figures)
 
 
 def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
@@ -164,11 +166,6 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
     lowest = min(enqueued.values())
     late = sorted(rank for rank, last in enqueued.items() if last == lowest)
     return late if 2 * len(late) < len(enqueued) else []
-
-
-def _step_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
-    has_step = finding.kind.halts and run.progress is not None and run.progress.step is not None
-    return [f"last step: {count(run.progress.step)}"] if has_step and run.progress is not None else []
 
 
 def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:

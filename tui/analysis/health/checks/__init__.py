@@ -1,1 +1,1 @@
-"""Checks, one module each with a ``CHECK``; the registry finds them by itself."""
+"""Checks, one module for each idea; the registry finds them by itself."""

@@ -22,9 +22,6 @@ class Limits:
     checkpoint_factor: float = limit(
         1.5, "A checkpoint is overdue after this many times the longest usual interval."
     )
-    checkpoint_grace_s: float = limit(
-        300.0, "Minimum delay before a checkpoint is overdue, in addition to the longest usual interval."
-    )
 
 
 class _Saved(NamedTuple):
@@ -81,7 +78,7 @@ def _late(run: Watched, limits: Limits) -> Findings:
     last = saved[-1]
     begin_s = max(last.at_s, run.attempt_since)
     factor = run.eased(limits.checkpoint_factor, 1.0, held=run.is_held())
-    allowed_s = max(factor * usual_s, usual_s + limits.checkpoint_grace_s)
+    allowed_s = max(factor * usual_s, usual_s + 5 * MINUTE_S)
     since_s = run.now_s - begin_s
     if since_s - _longest_pause_s(run, begin_s) <= allowed_s or _keeps_best_only(saved, run):
         return

@@ -1,10 +1,9 @@
-"""Idle GPUs: all of them, those of a node, or some within a busy node."""
+"""Idle GPUs (all of them, those of a node, or some within a busy node), and GPUs that are never busy."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Container
 from dataclasses import dataclass
 
 from api_client.models.logs import NS_PER_S
@@ -19,13 +18,14 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import first_time, holds_since
+from tui.analysis.health.windows import first_time, holds_since, means_of_parts
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.pauses import recurring_pause
 from tui.analysis.series import Series, mean_between
 from tui.text.units import counted, duration, percent
 
 _REST = 1.25  # A rest may be this many times as long as those before it.
+_CORES = 2  # A node that uses more CPU cores per GPU than this before the first step prepares data.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,55 +41,61 @@ def find(run: Watched, limits: Limits) -> Findings:
     at = run.metrics.at
     if at is None:
         return
-    below = f"below {percent(limits.idle_below)}"
+    nodes = [node for node in run.metrics.nodes if node.mean_utilization]
     idle = {
         node.name: since
-        for node in run.metrics.nodes
+        for node in nodes
         if (since := _idle_since(run, limits, node.mean_utilization, at)) is not None
     }
-    if idle and len(idle) == sum(len(node.mean_utilization) > 0 for node in run.metrics.nodes):
-        since = max(*idle.values(), _last_word_s(run))
+    below = f"GPUs idle (below {percent(limits.idle_below)})"
+    if idle and len(idle) == len(nodes):
+        # Once all steps are done, the newest line says what comes next.
+        word_s = (run.progress.last_line_at_ns or 0) / NS_PER_S if run.progress.is_done else 0.0
+        since = max(*idle.values(), word_s)
         if at - since >= _allowed_s(run, limits) and not _has_just_ended(run, since, at):
-            short = f"GPUs idle for {duration(at - since)}"
-            text = f"GPUs idle ({below}) for {duration(at - since)}"
-            yield run.finding("warning", text, short=short, since_s=since)
+            lasts = duration(at - since)
+            yield run.finding(
+                "warning", f"{below} for {lasts}", short=f"GPUs idle for {lasts}", since_s=since
+            )
         return
-    for node in run.metrics.nodes:
+    busiest_cpu = max((node.cpu_now or 0.0 for node in nodes if node.name not in idle), default=0.0)
+    for node in nodes:
         if node.name not in idle:
             yield from _idle_among_busy(run, node, limits, at)
-        elif _works_on_cpus(run, node, idle):
             continue
-        elif at - (since := idle[node.name]) >= run.pause_allowed_s(_REST) and not _rests(
-            run, limits, at, since
-        ):
-            short = f"{node.name} GPUs idle for {duration(at - since)}"
-            text = f"{node.name}: GPUs idle ({below}) for {duration(at - since)}"
+        since = idle[node.name]
+        # A node whose GPUs never worked, but its CPUs do, serves the others.
+        never_worked = first_time(node.mean_utilization, WORKING) == math.inf
+        serves = never_worked and (node.cpu_now or 0.0) > busiest_cpu
+        if not serves and at - since >= _turn_s(run, limits):
+            lasts = duration(at - since)
+            text, short = f"{node.name}: {below} for {lasts}", f"{node.name} GPUs idle for {lasts}"
             yield run.finding("warning", text, short=short, node=node.name, since_s=since)
 
 
-def _last_word_s(run: Watched) -> float:
-    """Return the time of the newest line if all steps are done: it says what comes next; otherwise 0."""
-    return (run.progress.last_line_at_ns or 0) / NS_PER_S if run.progress.is_done else 0.0
-
-
-def _works_on_cpus(run: Watched, node: NodeSnapshot, idle: Container[str]) -> bool:
-    """Return True if a node's GPUs never worked, but its CPUs do, more than on nodes whose GPUs work."""
-    others = [
-        other.cpu_now for other in run.metrics.nodes if other.name not in idle and other.cpu_now is not None
-    ]
-    never_worked = first_time(node.mean_utilization, WORKING) == math.inf
-    return never_worked and bool(others) and (node.cpu_now or 0.0) > max(others)
-
-
 def _allowed_s(run: Watched, limits: Limits) -> float:
-    """Return how long all GPUs may be idle while the log shows why."""
+    """Return how long all GPUs may be idle while the log or the CPUs show why."""
     progress = run.progress
     # A count other than the steps moves: data is prepared, or the model is uploaded.
     is_moving = (progress.moved_at or 0.0) > max(run.last_step_s or 0.0, run.now_s - limits.idle_after_s)
+    prepares = (
+        run.last_step_s is None
+        and run.works_since == math.inf
+        and any((node.cpu_now or 0.0) > _CORES * len(node.gpus) for node in run.metrics.nodes)
+    )
     return max(
         run.pause_allowed_s(_REST),
         ASIDE_S if progress.is_done else 0.0,
-        4.0 * limits.idle_never_s if is_moving else 0.0,
+        4.0 * limits.idle_never_s if is_moving or prepares else 0.0,
+    )
+
+
+def _turn_s(run: Watched, limits: Limits) -> float:
+    """Return how long a node may rest while others work: nodes may take turns, within a step or two."""
+    usual_s = run.progress.step_interval_s
+    takes_turns = run.is_reinforcement or (run.training_since is not None and usual_s is None)
+    return max(
+        run.pause_allowed_s(_REST), _REST * (usual_s or 0.0), limits.idle_never_s if takes_turns else 0.0
     )
 
 
@@ -103,7 +109,7 @@ def _has_just_ended(run: Watched, since: float, at: float) -> bool:
 def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float | None:
     """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     idle_since = _uninterrupted_since(use, limits.idle_below)
-    if idle_since is None or at - use.times[-1] > (5 * MINUTE_S):
+    if idle_since is None or at - use.times[-1] > 5 * MINUTE_S:
         return None
     since = max(idle_since, run.attempt_since)
     worked = first_time(use, WORKING, run.attempt_since) < since
@@ -111,33 +117,18 @@ def _idle_since(run: Watched, limits: Limits, use: Series, at: float) -> float |
         # Metrics may cover only the last hour: a run that makes steps has worked, whatever they show.
         worked = run.works_since == math.inf or use.times[0] > run.training_since
         since = max(since, run.training_since)
-    allowed_s = limits.idle_after_s
-    if run.loads_again or not worked:
-        allowed_s = limits.idle_never_s
+    allowed_s = limits.idle_after_s if worked and not run.loads_again else limits.idle_never_s
     if not worked and not run.is_held() and _is_loading(run, since, limits.idle_after_s):
         allowed_s *= 2.0
-    return (
-        since
-        if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since, run.training_since))
-        else None
-    )
+    rest_s = _REST * _longest_rest_s(use, since, run.training_since)
+    return since if at - since >= max(allowed_s, rest_s) else None
 
 
 def _is_loading(run: Watched, since: float, recent_s: float) -> bool:
     """Return True if the log is written to, or announced loading or compiling before it fell silent."""
     line_s = (run.progress.last_line_at_ns or 0) / NS_PER_S
-    return run.now_s - line_s < recent_s or (run.progress.announced_at or 0.0) >= max(
-        since, line_s - recent_s
-    )
-
-
-def _rests(run: Watched, limits: Limits, at: float, since: float) -> bool:
-    """Return True if the run goes on without a node: in reinforcement learning nodes take turns."""
-    step_s, usual_s = run.last_step_s, run.progress.step_interval_s
-    if step_s is None or usual_s is None:
-        return False
-    goes_on = run.is_reinforcement and step_s > since + max(MINUTE_S, usual_s)
-    return at - since < _REST * usual_s or (goes_on and at - since < limits.idle_never_s)
+    announced_at = run.progress.announced_at or 0.0
+    return run.now_s - line_s < recent_s or announced_at >= max(since, line_s - recent_s)
 
 
 def _uninterrupted_since(use: Series, idle_below: float) -> float | None:
@@ -225,8 +216,8 @@ CHECK = Check(
     " (twice as long while the log is written to, or if it announced loading or compiling shortly before"
     " its last line).",
     excused="start-up, announced pauses as for stalls, a count of other work that moves, what the log says"
-    " after the last step, and GPUs that rest in turn: within a step, as long as they have before, or in"
-    " reinforcement learning.",
+    " after the last step, CPUs that prepare data before the first step, and GPUs that rest in turn: within"
+    " a step, as long as they have before, or, in reinforcement learning, for `idle_never_s`.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(
@@ -240,5 +231,62 @@ CHECK = Check(
             "nodes that take turns",
             gpu=(lambda at: 0.9 * (at % 1200 < 600), lambda at: 0.9 * (at % 1200 >= 600)),
         ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UnderusedLimits:
+    underused_below: float = limit(
+        0.5, "Utilization below which GPUs are underused, if the CPUs of their nodes are at their limit."
+    )
+    underused_after_s: float = limit(
+        1800.0, "Time during which GPUs must be underused; four times that below 20%, whatever the CPUs do."
+    )
+
+
+def underused(run: Watched, limits: UnderusedLimits) -> Findings:
+    at = run.metrics.at
+    if at is None or run.is_reinforcement or (run.last_step_s or 0.0) < at - 5 * MINUTE_S:
+        return
+    is_held = run.is_held()
+    machine = run.run.job.instance_type
+    cores = (machine.millicpu_limit if machine else 0) / 1000
+    busy_cpus = run.eased(0.8, 0.0, held=is_held) * cores or math.inf
+    for window_s, below, cpu_from in (
+        (limits.underused_after_s, limits.underused_below, busy_cpus),
+        (4.0 * limits.underused_after_s, WORKING, 0.0),
+    ):
+        if at - window_s < (run.training_since or math.inf) + 5 * MINUTE_S:
+            continue
+        uses, cpus = (
+            means_of_parts(series, at, window_s / 3, 3)
+            for series in zip(*((node.mean_utilization, node.cpu) for node in run.metrics.nodes), strict=True)
+        )
+        is_low = len(uses) == 3 and max(uses) < run.eased(below, 1.0, held=is_held)
+        if is_low and min(cpus, default=0.0) >= cpu_from:
+            text = f"GPUs only {percent(sum(uses) / 3)} busy for {duration(window_s)} or longer"
+            if cpu_from:
+                text += f", CPUs at their limit ({max(cpus):.0f} of {cores:.0f} cores): waiting for data?"
+            yield run.finding("info", text, since_s=at - window_s)
+            return
+
+
+UNDERUSED = Check(
+    FindingKind("gpu-underused", 170, "GPUs underused", figures=("GPU use", "CPU")),
+    "Underused GPUs",
+    "info",
+    UnderusedLimits,
+    underused,
+    needs="a run that makes steps and GPUs below `underused_below` in each third of the window, while the"
+    " CPUs of their nodes are at 80% of their limit or more; or GPUs below 20% for four times as long,"
+    " whatever the CPUs do.",
+    excused="the first minutes, reinforcement learning, and a run that is known to be slow or idle.",
+    ends="above `underused_below`, by a quarter of the way to full use",
+    costs="the unused share of all GPUs, if they could be fed faster",
+    covered_by=frozenset({"gpu-idle", "slowdown"}),
+    examples=(
+        Example("data that comes too slowly", "GPUs only 35% busy", gpu=(0.35,), cpu=62.0),
+        Example("a small model", gpu=(0.35,)),
     ),
 )

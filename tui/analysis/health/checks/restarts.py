@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
-from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.check import HOUR_S, Check, Example, FindingKind, Findings, Watched, limit
 from tui.text.units import counted, duration
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     restarts: int = limit(2, "Number of restarts from which they are reported.")
-    restarts_within_s: float = limit(21600.0, "Forget restarts when the newest is older than this.")
 
 
 def find(run: Watched, limits: Limits) -> Findings:
@@ -26,7 +25,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     by_log = [at for at in run.progress.restarts if not _is_new_training(run, at)]
     times = [at for at in max((history, by_log), key=len) if _loses_steps(run, at)]
     newest = max(times, default=0.0)
-    if len(times) >= limits.restarts and run.now_s - newest <= limits.restarts_within_s:
+    if len(times) >= limits.restarts and run.now_s - newest <= 6 * HOUR_S:
         text = f"restarted {counted(len(times), 'time')}, last {duration(run.now_s - newest)} ago"
         yield run.finding("critical" if len(times) >= 5 else "warning", text, since_s=min(times))
 
@@ -60,8 +59,9 @@ CHECK = Check(
     find,
     needs="the status history, launcher lines in the log, steps that go back to a checkpoint, or steps that"
     " start over after an error.",
-    excused="a single restart, those after which steps continue where they were, steps that start over with"
-    " each epoch, round, or training of a sweep, and ranks that print out of turn.",
+    excused="a single restart, those of more than six hours ago, those after which steps continue where"
+    " they were, steps that start over with each epoch, round, or training of a sweep, and ranks that print"
+    " out of turn.",
     costs="the steps between the last checkpoint and each restart, and the time to load it",
     examples=(
         Example(

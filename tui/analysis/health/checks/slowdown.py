@@ -21,10 +21,7 @@ from tui.text.units import number, percent
 _BINS, _EARLIER = 3, 4
 """A slow time consists of so many bins, each of them slow, after at least so many others."""
 
-_RECOVERED = 0.9
-"""A run that was as slow before and came back to this share of its speed does so by design, for up to this
-many times as long."""
-
+_RECOVERED = 0.9  # A run is slow if it is slower than this share of its slowest times before.
 _NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
 
 
@@ -61,8 +58,9 @@ def find(run: Watched, limits: Limits) -> Findings:
         if speed >= slow_below:
             break
         began = time
-    slow_bins = (speeds[-1][0] - began) / bin_s + 1
-    if not is_held and slow_bins <= 2.0 * _longest_recovered(earlier, now, usual):
+    before = sorted(speed for time, speed in earlier if time < began)
+    # A run that was as slow before, for a while, and came back to its speed does so by design.
+    if not is_held and (len(before) < _EARLIER or now > _RECOVERED * before[_BINS - 1]):
         return
     cause = _cause(run, began, limits.slowdown_window_s, in_tokens=unit == "tok/s")
     if cause is not None:
@@ -102,17 +100,6 @@ def _mean_speed(speeds: Sequence[float]) -> float:
     return 1 / fmean(1 / speed for speed in positive[len(positive) > 2 :]) if positive else 0.0
 
 
-def _longest_recovered(earlier: Sequence[tuple[float, float]], now: float, usual: float) -> int:
-    """Return in how many bins the run was as slow before, until it came back to its speed by itself."""
-    longest = slow = 0
-    for _, speed in earlier:
-        if speed >= _RECOVERED * usual:
-            longest, slow = max(longest, slow), 0
-        elif slow or speed <= (1 + now / usual) / 2 * usual * _RECOVERED:
-            slow += 1
-    return longest if longest >= _BINS - 1 else 0
-
-
 def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> str | None:
     """Return what the metrics say of a slow time since then; None if it is more work, not less speed."""
     nodes, at, before = run.metrics.nodes, run.metrics.at or began, began - 4 * window_s
@@ -120,9 +107,9 @@ def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> s
     def change(series: Series) -> tuple[float | None, float | None]:
         return mean_between(series, before, began), mean_between(series, began, at)
 
-    sizes = [change(series) for series in run.work_per_step]
+    # Larger inputs are a tenth longer, or use a tenth more GPU memory; other data has another loss.
+    sizes = [change(series) for series in (*run.work_per_step, run.progress.loss_series)]
     sizes += [] if in_tokens else [change(node.mean_memory) for node in nodes]
-    # Larger inputs are a tenth longer, or use a tenth more GPU memory.
     if any(old and new is not None and new > 1.1 * old for old, new in sizes):
         return None
     uses = [change(node.mean_utilization) for node in nodes]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
+    HOUR_S,
     MINUTE_S,
+    WORKING,
     Check,
     Example,
     FindingKind,
@@ -16,11 +17,11 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import holds_since
-from tui.analysis.series import Series
+from tui.analysis.health.windows import lowest_since
+from tui.analysis.series import latest, mean_between
 from tui.text.units import duration, percent
 
-_PINNED = 0.99  # Ranks that wait in a collective keep their GPUs at 100%, without variation.
+_FULL = 0.99  # Ranks that wait in a collective keep their GPUs busy, without variation.
 _TALKING, _UNREAD = 1.5, 3.0  # A run that logs on, or shows no steps, is given this many times as long.
 
 
@@ -28,14 +29,6 @@ _TALKING, _UNREAD = 1.5, 3.0  # A run that logs on, or shows no steps, is given 
 class Limits:
     stall_after_s: float = limit(
         600.0, "Minimum time without a step or a log line; half as long again if lines continue."
-    )
-    stall_steps: float = limit(
-        5.0,
-        "Minimum number of the run's usual step intervals without a step or a log line; four times if lines"
-        " continue.",
-    )
-    stall_pause_factor: float = limit(
-        1.25, "Minimum silence, as a multiple of the longest pause the run has recovered from."
     )
 
 
@@ -65,11 +58,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     # that are long over, if a count of other work has come to its end since.
     starting = not usual_s or run.training_since is None or run.loads_again
     other_work = (progress.finished_at or 0.0) > step_s + _TALKING * limits.stall_after_s
-    least_s = max(run.pause_allowed_s(limits.stall_pause_factor), unread_s if starting or other_work else 0.0)
+    least_s = max(run.pause_allowed_s(1.25), unread_s if starting or other_work else 0.0)
     silent_since = max(step_s, quiet_since)
     silent_s = run.now_s - silent_since
-    after_s = limits.stall_after_s / (2 if _are_pinned(run, silent_since) else 1)
-    allowed_s = max(after_s, limits.stall_steps * usual_s, least_s)
+    after_s = limits.stall_after_s * _patience(run, silent_since)
+    allowed_s = max(after_s, 5 * usual_s, least_s)
     if silent_s > allowed_s:
         text = f"no step and no log line for {duration(silent_s)}{usually}{_gpu_use(run)}"
         # A run may evaluate, compile or save for this long without a word.
@@ -78,9 +71,9 @@ def find(run: Watched, limits: Limits) -> Findings:
         severity: Severity = "critical" if sure else "warning"
         yield run.finding(severity, text, short=short, since_s=silent_since)
         return
-    after_s = limits.stall_after_s * (1 if _are_pinned(run, step_s) else _TALKING)
-    pauses_s = 2 * limits.stall_pause_factor * (progress.step_pause_s or 0.0)
-    allowed_s = max(after_s, 4 * limits.stall_steps * usual_s, pauses_s, least_s)
+    pauses_s = 2.5 * (progress.step_pause_s or 0.0)
+    after_s = max(after_s, _TALKING * limits.stall_after_s)
+    allowed_s = max(after_s, 20 * usual_s, pauses_s, least_s)
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_at = max(step_s, progress.run_phase.newest if progress.run_phase is not None else 0.0)
     if usual_s and run.now_s - max(busy_at, run.attempt_since) > allowed_s:
@@ -96,25 +89,28 @@ def _without_steps(run: Watched, line_s: float, silent_s: float, unread_s: float
     if first_ns is None or silent_s <= allowed_s:
         return
     is_regular = line_s - first_ns / NS_PER_S >= unread_s and pause_s is not None
-    if is_regular or _are_pinned(run, run.now_s - allowed_s):
+    if is_regular or _patience(run, run.now_s - allowed_s) < 1:
         short = f"no log line for {duration(silent_s)}"
         yield run.finding("warning", short + _gpu_use(run), short=short, since_s=line_s)
 
 
-def _are_pinned(run: Watched, since: float) -> bool:
-    """Return True if all GPUs have been at 100% since then, without variation, but seldom before."""
-    is_held = run.is_held()
-    uses = [node.mean_utilization for node in run.metrics.nodes if node.mean_utilization.values]
-    return bool(uses) and all(_is_pinned(use, since + MINUTE_S, held=is_held) for use in uses)
+def _patience(run: Watched, since: float) -> float:
+    """Return how many times the usual patience the GPUs suggest: a hang leaves them at 0% or 100%.
 
-
-def _is_pinned(use: Series, since: float, *, held: bool) -> bool:
-    begun = holds_since(use, lambda value: value >= _PINNED)
-    if begun is None or begun > since + MINUTE_S or use.times[-1] < since + 2 * MINUTE_S:
-        return False
-    before = use.values[: bisect_left(use.times, begun)]
-    # A run whose GPUs are often that busy may just work.
-    return held or 0 < len(before) * 0.2 >= sum(value >= _PINNED for value in before)
+    Half if all have been fully busy since then, unlike before; twice if some work, but less than before, as
+    in an evaluation.
+    """
+    before = [
+        (n.mean_utilization, mean_between(n.mean_utilization, since - HOUR_S, since))
+        for n in run.metrics.nodes
+    ]
+    compared = [(use, usual) for use, usual in before if usual is not None]
+    if compared and all(
+        usual < _FULL - 0.02 and (lowest_since(use, since + 2 * MINUTE_S) or 0.0) >= _FULL
+        for use, usual in compared
+    ):
+        return 0.5
+    return 2.0 if any(WORKING <= (latest(use) or 0.0) < 0.8 * usual for use, usual in compared) else 1.0
 
 
 def _gpu_use(run: Watched) -> str:
@@ -142,8 +138,8 @@ CHECK = Check(
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
     excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
-    " announces or that begins at a round step or the end of an epoch, and a count of other work that"
-    " moves.",
+    " announces or that begins at a round step or the end of an epoch, a count of other work that moves,"
+    " and, for twice the time, GPUs that work, but less than before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(

@@ -1,0 +1,348 @@
+"""A loss that is not finite, one that got worse and does not come back, and overfitting."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from statistics import median
+
+from tui.analysis.health.check import (
+    Check,
+    Example,
+    FindingKind,
+    Findings,
+    HealthFinding,
+    NoLimits,
+    Watched,
+    limit,
+)
+from tui.analysis.health.windows import holds_since, level_between, noise_of, since_start, values_between
+from tui.analysis.progress.snapshot import MAX_SKIPPED
+from tui.analysis.series import Series
+from tui.text.units import number
+
+
+def not_finite(run: Watched, _limits: NoLimits) -> Findings:
+    losses, norms = run.progress.loss_series, run.progress.grad_norm_series
+    broken = _broken_at_end(losses.values)
+    # A single NaN may be a batch that was skipped, unless nothing follows it.
+    if broken and run.progress.loss is not None:
+        since = losses.times[-broken]
+        if run.is_held() or broken > 2 or run.now_s - since > 600.0 / broken:
+            text = f"loss is {number_or_nan(run.progress.loss)}"
+            yield run.finding("critical", text, since_s=since)
+            return
+    skipped, half_s = run.progress.skipped_steps, 300.0
+    last_loss_s = losses.times[-1] if losses.times else run.now_s
+    only_skips = len(skipped) == MAX_SKIPPED and last_loss_s < skipped[0]
+    if only_skips and run.now_s - skipped[-1] < half_s < run.now_s - last_loss_s:
+        text = "no loss any more: gradients overflow, and steps are skipped"
+        yield run.finding("critical", text, since_s=last_loss_s)
+        return
+    broken = _broken_at_end(norms.values)
+    # While the loss scale is found, the first norms are infinite.
+    if broken >= (3 if broken < len(norms) else 20):
+        text = f"grad norm is {number_or_nan(norms.values[-1])}"
+        yield run.finding("critical", text, since_s=norms.times[-broken])
+
+
+def _broken_at_end(values: Sequence[float]) -> int:
+    """Return how many of the newest values are not finite."""
+    return sum(1 for _ in takewhile(lambda value: not math.isfinite(value), reversed(values)))
+
+
+def number_or_nan(value: float) -> str:
+    """Format a number for display, also if it is ``NaN``, ``inf`` or ``-inf``."""
+    return number(value) if math.isfinite(value) else "NaN" if math.isnan(value) else str(value)
+
+
+NOT_FINITE = Check(
+    FindingKind(
+        "loss-not-finite",
+        20,
+        "loss is NaN{since}",
+        loss="not finite",
+        wastes_all=True,
+        lines="onset",
+        figures=("loss", "gradient norm"),
+    ),
+    "Non-finite loss",
+    "critical",
+    NoLimits,
+    not_finite,
+    needs="the last three losses to be NaN or infinite, or the last two for five minutes, or the last one"
+    " for ten, or the last three gradient norms (some trainers then print a loss of 0); or ten steps that"
+    " the log calls skipped because of an overflow, and no loss for five minutes.",
+    excused="one or two such losses (a skipped batch), and infinite norms while the loss scale is still"
+    " found.",
+    ends="with a finite loss",
+    costs="everything from then on: nothing that follows can be used",
+    examples=(
+        Example("NaN from step 500 on", "loss is NaN", loss=lambda step: math.nan if step > 500 else 2.0),
+        Example("a NaN each 200 steps", loss=lambda step: math.nan if step % 200 == 7 else 2.0),
+    ),
+)
+
+
+NEWEST = 5
+"""Number of losses from which a rise shows."""
+_HISTORY = 30  # Minimum number of earlier losses to compare with.
+_SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
+_ERRORS = 6.0  # A level is known to so many standard errors.
+_BEGUN = 0.2  # A rise begins where this share of it is done.
+_RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceLimits:
+    loss_factor: float = limit(
+        1.5, "A loss is diverging from this many times its best level on, beyond its noise."
+    )
+    grad_norm_factor: float = limit(20.0, "A gradient norm is diverging at this many times its usual level.")
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """A curve above its best level: all values, of which ``risen`` are those since it rose."""
+
+    now: float
+    best: float
+    since: float
+    values: Sequence[float]
+    risen: Sequence[float]
+
+    @property
+    def is_lasting(self) -> bool:
+        return len(self.risen) >= 10 * NEWEST
+
+    @property
+    def thirds(self) -> list[float]:
+        return level_between(self.risen, 3)
+
+    @property
+    def comes_back(self) -> bool:
+        highest = max(self.thirds)
+        return self.thirds[-1] < highest - _RECOVERED * (highest - self.best)
+
+    @property
+    def grows(self) -> bool:
+        """True if each third is higher than the one before, and the last clearly above the first."""
+        thirds = self.thirds
+        error = _ERRORS * noise_of(self.values) / math.sqrt(len(self.risen) / 3)
+        least = max(error, _RECOVERED * (thirds[-1] - self.best))
+        return thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
+
+
+def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
+    worse = worse_loss(run, limits)
+    if worse is not None:
+        yield worse
+        return
+    is_held = run.is_held()
+    rise = rise_of(_norms(run), run.eased(limits.grad_norm_factor, 1.0, held=is_held))
+    if rise is not None and (is_held or (rise.is_lasting and not rise.comes_back)):
+        text = f"grad norm diverging: {number(rise.now)}, was {number(rise.best)}"
+        yield run.finding("warning", text, since_s=rise.since)
+
+
+def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:
+    """Return the finding if the loss got worse and stays so."""
+    is_held = run.is_held()
+    factor = run.eased(limits.loss_factor, 1.0, held=is_held)
+    rise = rise_of(since_start(run.progress.loss_series, run.attempt_since), factor)
+    if rise is None or _is_by_design(run, rise):
+        return None
+    is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
+    if not is_held and not _is_divergence(rise, is_sure, rise_of(_norms(run), _SURE)):
+        return None
+    text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
+    return run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
+
+
+def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
+    """Return True if a rise is more than harder data, which jumps once and is then learned."""
+    if rise.comes_back or len(rise.risen) < NEWEST:
+        return False
+    if rise.now > _SURE**2 * rise.best > 0:
+        return True
+    if rise.grows:
+        # A rise within this part of the time before is no slow change of the data.
+        is_fast = 5 * len(rise.risen) < len(rise.values)
+        start = median(rise.values[: 4 * NEWEST])
+        return sure or norms is not None or rise.now > start or is_fast
+    # A rise that no longer grows may be harder data.
+    return (sure or norms is not None) and rise.is_lasting
+
+
+def rise_of(series: Series, factor: float) -> Rise | None:
+    """Return how far the newest values are above the best level of the run; None if that is not clear."""
+    values = values_between(series)
+    # The noise of single values as a factor (its logarithm): losses of diffusion differ by ten.
+    noise = noise_of([math.log(value) for value in values if value > 0])
+    count = max(NEWEST, math.ceil((_ERRORS * noise / math.log(2.5)) ** 2))
+    if len(values) < count + _HISTORY:
+        return None
+    now, before = median(values[-count:]), values[:-count]
+    # Parts of the whole curve; the best of them is what the run has reached.
+    best = min(level_between(before, max(1, min(20, len(before) // count))))
+    least = max(factor, math.exp(_ERRORS * noise / math.sqrt(count)))
+    # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
+    if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
+        return None
+    level = best + _BEGUN * (now - best)
+    since = holds_since(series, lambda value: value > level, forgiven=2) or series.times[-1]
+    return Rise(now, best, since, values, values_between(series, since))
+
+
+def _is_by_design(run: Watched, rise: Rise) -> bool:
+    """Return True if nothing tells this rise from what the run does by design.
+
+    Rewards and adversaries move the target of a loss, and so does a learning rate that starts again:
+    then only a loss far beyond all that the run has seen counts.
+    """
+    usual = rise.values[: max(_HISTORY, len(rise.values) // 2)]
+    low, top = min(usual), max(usual)
+    if run.is_reinforcement or median(usual) <= 0:
+        return rise.now < top + _SURE * (top - low)
+    rates = values_between(run.progress.learning_rate_series)
+    # A learning rate this many times higher than before raises the loss by design.
+    return bool(rates) and rates[-1] > 2.0 * median(rates) and rise.now < top
+
+
+def _norms(run: Watched) -> Series:
+    return since_start(run.progress.grad_norm_series, run.attempt_since)
+
+
+DIVERGING = Check(
+    FindingKind(
+        "loss-exploding",
+        30,
+        "loss diverging{since}",
+        loss="diverged",
+        wastes_all=True,
+        lines="onset",
+        figures=("loss", "gradient norm"),
+    ),
+    "Diverging loss",
+    "critical if the loss is three times its best level, else warning",
+    DivergenceLimits,
+    diverging,
+    needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
+    " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
+    " no harder data: it still grows, and does so fast, beyond the first losses, or to three times the best"
+    " level; or gradients are three times as large as usual; or it has been three times the best level for"
+    " long. Gradient norms that stay `grad_norm_factor` times as large for 50 reports are a warning.",
+    excused="a loss that is coming back, a rise of less than 0.1, a learning rate that starts again, and a"
+    " restart. With rewards, an adversary, or losses below zero, only a loss far outside of all that the"
+    " run has seen counts.",
+    ends="when the loss is back near its best level",
+    costs="all that is computed from then on, unless the loss recovers",
+    covered_by=frozenset({"loss-not-finite"}),
+    examples=(
+        Example(
+            "a loss that climbs from step 500 on",
+            "loss diverging: ",
+            loss=lambda step: (
+                2 + 4 / (1 + step / 100) if step < 500 else min(11.0, 2.5 * 1.03 ** (step - 500))
+            ),
+        ),
+        Example(
+            "harder data that is being learned",
+            loss=lambda step: 1.5 if step < 400 else 1.2 + 1.6 / (1 + (step - 400) / 100),
+        ),
+        Example(
+            "gradients that calm down again",
+            minutes=61,
+            line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
+            loss=lambda step: 0.6 + (40 * 0.96 ** (step - 330) if step > 330 else 0),
+        ),
+        Example(
+            "gradients that stay large",
+            "grad norm diverging",
+            minutes=66,
+            line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
+            loss=lambda step: 40.0 if step > 330 else 0.6,
+        ),
+        Example("a single spike", loss=lambda step: 40.0 if step in (500, 700) else 2.0),
+    ),
+)
+
+
+_LEVEL = 3  # The level of an evaluation loss is the median of so many.
+
+
+@dataclass(frozen=True, slots=True)
+class OverfittingLimits:
+    overfit_evaluations: int = limit(
+        4, "Number of worse evaluations since the best one from which overfitting is remarked upon."
+    )
+    overfit_share: float = limit(0.05, "Minimum rise of the evaluation loss, as a share of its lowest level.")
+
+
+def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
+    series = run.progress.eval_loss_series
+    pairs = zip(series.times, series.values, strict=True)
+    points = [(time, value) for time, value in pairs if math.isfinite(value) and time >= run.attempt_since]
+    times, values = [time for time, _ in points], [value for _, value in points]
+    levels = [median(values[first : first + _LEVEL]) for first in range(len(values) - _LEVEL + 1)]
+    if run.is_reinforcement or len(levels) <= limits.overfit_evaluations:
+        return
+    best = min(levels)
+    position = levels.index(best)
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    # Its median is this many deviations of the noise.
+    noise = median(bends) / 1.65
+    share = run.eased(limits.overfit_share, 0.0, held=run.is_held())
+    newest = levels[-limits.overfit_evaluations :]
+    has_risen = newest[-1] > best + max(share * abs(best), 3.0 * noise)
+    still = newest[-1] >= max(newest) - noise and min(newest) > best + noise
+    if not has_risen or not still or not _falls(run.progress.loss_series, times, position):
+        return
+    steps = run.progress.step_series
+    at = bisect_right(steps.times, times[position + 1]) - 1
+    where = f" at step {steps.values[at]:.0f}" if at >= 0 else ""
+    figures = f"{number(newest[-1])}, was {number(best)}{where}"
+    text = f"evaluation loss rises while the training loss falls: {figures}"
+    yield run.finding("info", text, short=f"eval loss rises: {figures}", since_s=times[position + 1])
+
+
+def _falls(losses: Series, evaluated: Sequence[float], best: int) -> bool:
+    """Return True if the training loss is lower than it was around the best evaluation."""
+    before = values_between(losses, evaluated[best], evaluated[best + _LEVEL - 1])
+    newest = values_between(losses, evaluated[-_LEVEL])
+    return bool(before and newest) and median(before) - median(newest) > (1 - 0.99) * abs(median(before))
+
+
+OVERFITTING = Check(
+    FindingKind("overfitting", 160, "overfitting", lines="onset", figures=("loss", "evaluation loss")),
+    "Overfitting",
+    "info",
+    OverfittingLimits,
+    overfitting_loss,
+    needs="an evaluation loss that has risen by `overfit_share` and beyond its noise since its lowest level,"
+    " in all of the newest evaluations of this attempt, while the training loss fell by a hundredth or"
+    " more.",
+    excused="a rise that is falling again, several evaluation sets whose losses take turns, and rewards.",
+    ends="when the loss is back within three quarters of the share",
+    costs="nothing that is sure: some runs are meant to go on",
+    covered_by=frozenset({"loss-not-finite", "loss-exploding"}),
+    examples=(
+        Example(
+            "an evaluation loss that rises",
+            "eval loss rises: ",
+            minutes=180,
+            others=tuple(
+                (600.0 * n, f"step {60 * n} eval_loss: {1 + 0.8**n + max(0, n - 7) * 0.03:.4f}")
+                for n in range(1, 18)
+            ),
+        ),
+        Example(
+            "one that levels off",
+            minutes=180,
+            others=tuple((600.0 * n, f"step {60 * n} eval_loss: {1 + 0.8**n:.4f}") for n in range(1, 18)),
+        ),
+    ),
+)
