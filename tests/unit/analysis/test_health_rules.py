@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -13,8 +14,10 @@ from metrics_payloads import GIB, H100, HOUR, START_S, payload, samples, series
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
 from api_client.models.capacity import CapacityAtSubmit
 from api_client.models.logs import LogGap, LogLine
+from support.example_runs import watch_example
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import brief
+from tui.analysis.health.check import Example, Level
 from tui.analysis.health.judge import health
 from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import HealthRules
@@ -608,3 +611,19 @@ def test_what_is_sick_is_named_and_what_looks_like_it_is_silent(sick: Look, kind
 def test_a_full_disk_is_not_said_to_fill():
     (found,) = nodes(series(disk=lambda at: min(1.0, 0.3 + at / 3600 * 0.7)))
     assert (found.severity, found.text) == ("critical", "disk is 100% full")
+
+
+def test_first_look_during_a_save_finds_the_node_that_was_slow_before_it() -> None:
+    """Nobody watched before, so that no finding is held over the pause, in which all nodes rest."""
+    saves_at = 7200 - 240
+
+    def use(slow: float) -> Level:
+        return lambda at: 0.1 if at >= saves_at else 0.95 if at < 3600 else slow
+
+    run = Example("a save", gpu=(use(0.95), use(0.95), use(0.95), use(0.6)), stops_s=saves_at)
+    *_, found = watch_example(run, look_s=7200)
+    assert [finding.short for finding in found if str(finding.kind) == "straggler"] == [
+        "node-3 slow: GPU 60% vs 95%"
+    ]
+    healthy = replace(run, gpu=(use(0.95),) * 4)
+    assert not any(str(finding.kind) == "straggler" for finding in [*watch_example(healthy, look_s=7200)][-1])

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise
-from operator import sub
 
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
@@ -169,13 +168,14 @@ class Watched:
         step_ns = self.progress.last_step_at_ns
         return None if step_ns is None else step_ns / NS_PER_S
 
-    def has_paused_since(self, since: float) -> bool:
-        """Return True if the run made no steps for a while since then: nodes do different work in a pause."""
+    def paused_at(self, since: float, until: float) -> float | None:
+        """Return when the run began to make no steps for a while: nodes do different work in a pause."""
         times, usual_s = self.progress.step_series.times, self.progress.step_interval_s
         if usual_s is None:
-            return False
-        recent = [*times[max(0, bisect_left(times, since) - 1) :], self.now_s]
-        return max(map(sub, recent[1:], recent), default=0.0) > max(90.0, 4 * usual_s)
+            return None
+        recent = [*times[max(0, bisect_left(times, since) - 1) : bisect_left(times, until)], until]
+        least_s = max(90.0, 4 * usual_s)
+        return next((start for start, end in pairwise(recent) if end - start > least_s), None)
 
     def pause_allowed_s(self, factor: float) -> float:
         """Return the seconds that the run may pause: ``factor`` times its own, or for what may happen now.

@@ -19,6 +19,7 @@ from functools import cache
 from statistics import median
 
 from tui.analysis.health.check import IDLE, WORKING, Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.watched import MINUTE_S
 from tui.analysis.health.windows import first_time, means_of_parts, values_between
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.series import Series
@@ -137,9 +138,14 @@ def _apart_from(alike: Sequence[bool]) -> int:
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    held_nodes = run.held_nodes
-    comparable = _is_comparable(run, limits)
-    slow = _lags(run, limits) if held_nodes or comparable else {}
+    comparable = _is_comparable(run, limits, run.now_s)
+    at = run.metrics.at
+    if not (comparable or run.held_nodes):
+        # What was so before a pause is so in it: saves and evaluations slow all nodes. The sample at its
+        # beginning has a part of it.
+        paused_at = run.paused_at(run.now_s - limits.straggler_window_s, run.now_s)
+        at = paused_at - MINUTE_S if paused_at and _is_comparable(run, limits, paused_at) else None
+    slow = _lags(run, limits, at)
     for name, lag in slow.items():
         uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
@@ -162,24 +168,26 @@ def find(run: Watched, limits: Limits) -> Findings:
 def may_be_found(run: Watched) -> bool:
     """Return True if a node looks slow, but nodes can't be compared yet."""
     run.kind, limits = CHECK.kind, run.rules.limits(Limits)
-    is_judged = bool(run.held_nodes) or _is_comparable(run, limits)
-    return not is_judged and bool(_lags(run, limits))
+    is_judged = bool(run.held_nodes) or _is_comparable(run, limits, run.now_s)
+    return not is_judged and bool(_lags(run, limits, run.metrics.at))
 
 
-def _is_comparable(run: Watched, limits: Limits) -> bool:
-    """Return True if the nodes have worked for long enough to know their roles, and have not paused."""
+def _is_comparable(run: Watched, limits: Limits, at: float) -> bool:
+    """Return True if the nodes had worked for long enough to know their roles, and had not paused."""
     # Roles show after so many windows.
     since, windows = run.training_since, float(3)
     if since is None:
         uses = (node.mean_utilization for node in run.metrics.nodes)
         since, windows = min((first_time(use, IDLE) for use in uses), default=0.0), windows / 2
-    if (run.metrics.at or 0.0) - since < windows * limits.straggler_window_s:
+    if min(at, run.metrics.at or 0.0) - since < windows * limits.straggler_window_s:
         return False
-    return run.progress.run_phase is None and not run.has_paused_since(run.now_s - limits.straggler_window_s)
+    if at == run.now_s and run.progress.run_phase is not None:
+        return False
+    return run.paused_at(at - limits.straggler_window_s, at) is None
 
 
-def _lags(run: Watched, limits: Limits) -> dict[str, Lag]:
-    at, held_nodes = run.metrics.at, run.held_nodes
+def _lags(run: Watched, limits: Limits, at: float | None) -> dict[str, Lag]:
+    held_nodes = run.held_nodes
     # Nodes that have not worked yet are still loading.
     nodes = [node for node in run.metrics.nodes if first_time(node.mean_utilization, IDLE) < math.inf]
     if at is None or len(nodes) < 2:
