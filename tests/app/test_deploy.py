@@ -133,7 +133,8 @@ def _says(app: BtTuiApp, words: str) -> bool:
 
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     def place() -> int | None:
-        return app.screen.query_one(KeyHints).place_of(key)
+        placed = app.screen.query_one(KeyHints)._placed()
+        return next((x for x, hint in placed if hint.key == key), None)
 
     await until(pilot, lambda: place() is not None)
     await pilot.click(KeyHints, offset=(place() or 0, 0))

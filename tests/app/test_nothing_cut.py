@@ -181,5 +181,5 @@ async def test_all_answers_to_the_question_when_to_stop() -> None:
         for size in SIZES:
             await pilot.resize_terminal(*size)
             await settle(pilot)
-            for answer in ("Stop now (y)", "After next checkpoint (c)", "Keep running (n)"):
+            for answer in ("Stop now (y)", "After checkpoint (c)", "When… (w)", "Keep (n)"):
                 assert answer in text_of(app), size

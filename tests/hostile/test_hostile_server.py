@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -42,8 +41,8 @@ WAYS = (
     (ESCAPE, HOME, DETAILS),
     ("Q", "by type", HOME),
     (ESCAPE, HOME, "all types"),
-    ("s", "Keep running", None),
-    ("n", HOME, "Keep running"),
+    ("s", "Keep (n)", None),
+    ("n", HOME, "Keep (n)"),
     (" j ", "2 marked", None),
     ("c", "Compare 2 jobs", HOME),
     (ESCAPE, HOME, "Compare 2 jobs"),
@@ -74,7 +73,7 @@ def configure(server: FakeBaseten, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
     # Logs and metrics are read week by week otherwise, from 1970 or to 2199.
     monkeypatch.setattr("api_client.streams.reader.MAX_WINDOW_MS", sys.maxsize)
-    monkeypatch.setattr("tui.readers.recorder.LONGEST_WINDOW", timedelta.max / 2)
+    monkeypatch.setattr("api_client.streams.metrics.LONGEST_HISTORY_MS", sys.maxsize)
     monkeypatch.chdir(tmp_path)
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from api_client.errors import NotFound
-from api_client.models.jobs import short_status
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.text.names import listed
 from tui.text.times import time_key
@@ -50,6 +48,9 @@ async def job_named(client: TrainingClient, text: str) -> TrainingJob:
 
     Raises NotFound if there is none, and CommandFailed if there are several.
     """
+    from api_client.errors import NotFound  # slow, and the help needs none
+    from api_client.models.jobs import short_status
+
     try:
         return await client.jobs.find(text)
     except NotFound:

@@ -35,10 +35,12 @@ def confirm(question: str, *, assume_yes: bool) -> None:
 
 
 def need_terminal() -> None:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    streams = {"input": sys.stdin, "output": sys.stdout}
+    redirected = [name for name, stream in streams.items() if not stream.isatty()]
+    if redirected:
         raise CommandFailed(
-            "the dashboard needs a terminal, but standard input or output is redirected; bt-tui projects, "
-            "jobs, job and logs work without one",
+            f"the dashboard needs a terminal, but standard {' and '.join(redirected)} "
+            f"{'are' if len(redirected) > 1 else 'is'} redirected; bt-tui top, jobs, job and logs need none",
             ExitCode.USAGE,
         )
 
