@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from support.deploying_server import DeployingServer, listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import STEADY, live_run
 from support.webhooks import Webhook
-from tui.commands.jobs.guard import next_moment
 from tui.commands.support.exit_codes import ExitCode
 from tui.settings.remembered import state_path
 
@@ -175,14 +173,6 @@ def test_command_line_that_makes_no_sense_is_refused(cli: RunCli, arguments: str
     result = cli(f"guard {arguments}")
     assert result.code == ExitCode.USAGE
     assert problem in result.err
-
-
-def test_next_moment_is_a_time_of_day_a_date_or_a_duration() -> None:
-    now = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
-    assert next_moment("06:00", now) == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
-    assert next_moment("23:30", now) == datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
-    assert next_moment("2026-03-04 05:00", now) == datetime(2026, 3, 4, 5, 0, tzinfo=UTC)
-    assert next_moment("8h", now) == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

@@ -30,3 +30,11 @@ def test_date_with_a_time_is_one_condition() -> None:
 def test_line_without_a_condition_or_with_another_word_is_refused(typed: str) -> None:
     with pytest.raises(ValueError, match=r"finding|amount|time"):
         read_rules(typed, NOW)
+
+
+def test_next_moment_is_a_time_of_day_a_date_or_a_duration() -> None:
+    now = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
+    assert next_moment("06:00", now) == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+    assert next_moment("23:30", now) == datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+    assert next_moment("2026-03-04 05:00", now) == datetime(2026, 3, 4, 5, 0, tzinfo=UTC)
+    assert next_moment("8h", now) == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)

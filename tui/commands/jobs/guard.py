@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -38,15 +38,15 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, configuration_if_any, run_settings
+from tui.guard.conditions import causes, dollars, next_moment
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import Deadline, GuardRules, resumable_statuses
 from tui.guard.watch import Guard, NotResumed, Reporting, note_delivered, sending
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
-from tui.text.names import listed
 from tui.text.sanitize import sanitize
-from tui.text.times import DATE_AND_MINUTE, local_time, span_of
-from tui.text.units import counted, money
+from tui.text.times import local_time
+from tui.text.units import counted
 
 
 def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], frozenset[str]]:
@@ -62,27 +62,12 @@ def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], froze
 
 
 def _dollars(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> float | None:
-    """Read US dollars: ``200usd``, ``$200`` or ``200``."""
     if typed is None:
         return None
-    with suppress(ValueError):
-        amount = float(typed.strip().lower().removeprefix("$").removesuffix("usd"))
-        if 0 <= amount < float("inf"):
-            return amount
-    raise click.BadParameter(f"{typed[:40]!r} is not an amount such as 200usd")
-
-
-def next_moment(typed: str, now: datetime) -> datetime:
-    """Return the next ``06:00``, the time of ``2026-11-25 06:00``, or ``8h`` from now. Raises ValueError."""
-    text, here = typed.strip(), now.astimezone()
-    with suppress(ValueError):
-        clock = datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 – a local time of day
-        today = datetime.combine(here.date(), clock).astimezone()
-        tomorrow = datetime.combine(here.date() + timedelta(days=1), clock).astimezone()
-        return (today if today > now else tomorrow).astimezone(UTC)
-    with suppress(ValueError):
-        return datetime.fromisoformat(text).astimezone(UTC)
-    return now + span_of(text)
+    try:
+        return dollars(typed)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
 
 
 def _deadline(context: click.Context, parameter: click.Parameter, typed: str | None) -> Deadline | None:
@@ -355,13 +340,8 @@ def _print(output: Output, output_format: str, alert: Alert) -> None:
 
 def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
     """Return ``watching 2 runs; stops them on stalled, a budget of $200.00, at 06:00``."""
-    causes = [*sorted(rules.stop_on)]
-    if rules.budget_usd is not None:
-        causes.append(f"a budget of {money(rules.budget_usd)}")
-    if rules.until is not None:
-        causes.append(local_time(rules.until.at, DATE_AND_MINUTE))
     stops = "; nothing is stopped"
-    if causes:
+    if named := causes(rules):
         when = " after the next checkpoint" if rules.after_checkpoint else ""
-        stops = f"; {'would stop' if rules.dry_run else 'stops'} them{when} on {listed(causes, len(causes))}"
+        stops = f"; {'would stop' if rules.dry_run else 'stops'} them{when} on {named}"
     return f"watching {counted(len(jobs), 'run')}{stops}; only as long as this command runs"
