@@ -167,7 +167,7 @@ async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> flo
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CheckedRun:
     """A run with its checkpoints checked; ``problem`` says why they could not be (not sanitized)."""
 
     run: RunSnapshot
@@ -182,12 +182,12 @@ async def evidence_of(
     *,
     on_part: OnPart | None = None,
     most_lines: int = MOST_LINES,
-) -> Evidence:
+) -> CheckedRun:
     """Read the log of a job to check its checkpoints. If it cannot be read, they stay unchecked."""
     watcher = RunWatcher(client, job, settings)
     watcher.change(checkpoints=tuple(checkpoints), history_known=True)
     if not checkpoints:
-        return Evidence(watcher.snapshot)
+        return CheckedRun(watcher.snapshot)
     start = job.earliest_time(watcher.snapshot.at)
     try:
         log, _ = await together(
@@ -195,9 +195,9 @@ async def evidence_of(
             watcher.read_kept_losses(),
         )
     except RequestError as error:
-        return Evidence(watcher.snapshot, f"can't read the log: {error}")
+        return CheckedRun(watcher.snapshot, f"can't read the log: {error}")
     run = watcher.update(log_read=log.is_complete)
     if not log.is_complete:
-        return Evidence(run, f"the log has more than {count(most_lines)} lines")
+        return CheckedRun(run, f"the log has more than {count(most_lines)} lines")
     await watcher.check_checkpoints()
-    return Evidence(watcher.snapshot)
+    return CheckedRun(watcher.snapshot)

@@ -41,7 +41,7 @@ HEADERS = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Guard:
+class AccessGuard:
     """Refuses requests that must not reach the dashboard; ``names`` are the server's host names."""
 
     def __init__(self, names: Iterable[str]) -> None:

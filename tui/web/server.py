@@ -29,7 +29,7 @@ from textual_serve.server import Server
 
 from api_client.listening import ConnectionLimit
 from tui.system.saved_files import sweep_abandoned
-from tui.web.access import Guard, add_headers
+from tui.web.access import AccessGuard, add_headers
 
 P = ParamSpec("P")
 
@@ -147,7 +147,7 @@ END_TIMEOUT_S = 3.0
 class DashboardServer(Server):
     """Serves the dashboard of one command, with one process per open page."""
 
-    def __init__(self, command: str, guard: Guard) -> None:
+    def __init__(self, command: str, guard: AccessGuard) -> None:
         super().__init__(command, title=TITLE)
         self._guard = guard
         self._dashboards: set[PageDashboard] = set()

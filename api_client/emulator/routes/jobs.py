@@ -85,20 +85,20 @@ def _files(call: Call) -> Any:
     }
 
 
-class Order(TypedDict):
+class SortOrder(TypedDict):
     """A field to sort by; the default is newest first."""
 
     field: Literal["created_at"]
     order: Literal["asc", "desc"]
 
 
-ORDERS = TypeAdapter(list[Order])
+ORDERS = TypeAdapter(list[SortOrder])
 
 
 def _search(call: Call) -> Any:
     project_id, job_id = call.parameters.get("project_id", TEXT), call.parameters.get("job_id", TEXT)
     statuses = call.parameters.get("statuses", TEXTS) or []
-    orders = call.parameters.get("order_by", ORDERS) or [Order(field="created_at", order="desc")]
+    orders = call.parameters.get("order_by", ORDERS) or [SortOrder(field="created_at", order="desc")]
     jobs = [
         job
         for job in call.platform.jobs()

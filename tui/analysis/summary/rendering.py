@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from tui.analysis.run.finding import SIGNS
-from tui.analysis.summary.value import Figure, Metric, Problem, Range, Saved, Summary
+from tui.analysis.summary.value import ExplainedProblem, Figure, Metric, Range, Saved, Summary
 from tui.text.units import age, count, counted, duration, money, number, percent, rate, significant
 
 LIMIT_BYTES = 4096
@@ -96,14 +96,14 @@ def _title(summary: Summary) -> str:
     return f"{name}, project {summary.project}, {summary.hardware}{spot}"
 
 
-def _headline(problem: Problem) -> str:
+def _headline(problem: ExplainedProblem) -> str:
     node = f"{problem.node}: " if problem.node and problem.node not in problem.text else ""
     lasted = f" (for {_of(duration, problem.for_s)})" if problem.for_s is not None else ""
     what = f": {node}{problem.text}{lasted}" if problem.text != problem.kind else ""
     return f"{SIGNS[problem.severity]} {problem.kind}{what}"
 
 
-def _explanation(problem: Problem) -> list[str]:
+def _explanation(problem: ExplainedProblem) -> list[str]:
     lost = f"≈{_of(money, problem.lost_usd)} lost so far; " if problem.lost_usd is not None else ""
     costs = f"{lost}costs {problem.costs}" if problem.costs else ""
     return [text for text in (problem.answer, *problem.facts, costs) if text]

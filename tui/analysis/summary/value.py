@@ -85,7 +85,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ExplainedProblem:
     """A finding, or the end of a failed run, with what explains it; ``untrusted_log`` quotes lines."""
 
     kind: str
@@ -142,7 +142,7 @@ class Summary:
     activity: str
     verdict: str
     message: str
-    problems: tuple[Problem, ...]
+    problems: tuple[ExplainedProblem, ...]
     progress: Progress
     metrics: tuple[Metric, ...]
     cost: Spending
@@ -267,13 +267,13 @@ def _verdict(run: RunSnapshot) -> str:
     return "ended" if run.job.is_finished else "not judged before it runs"
 
 
-def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Problem]:
+def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[ExplainedProblem]:
     explained = {each.finding.key: each for each in explanations if each.finding is not None}
-    problems: list[Problem] = []
+    problems: list[ExplainedProblem] = []
     said: set[Clue | str] = set()
     for why in explanations:
         if why.finding is None:
-            end = Problem("failed", "critical", bounded(why.problem, 60))
+            end = ExplainedProblem("failed", "critical", bounded(why.problem, 60))
             problems.append(_explained(end, why, said))
     for finding in run.findings:
         problem, reason = _problem(run, finding), explained.get(finding.key)
@@ -281,9 +281,9 @@ def _problems(run: RunSnapshot, explanations: Sequence[Explanation]) -> list[Pro
     return problems
 
 
-def _problem(run: RunSnapshot, finding: HealthFinding) -> Problem:
+def _problem(run: RunSnapshot, finding: HealthFinding) -> ExplainedProblem:
     since = finding.since
-    return Problem(
+    return ExplainedProblem(
         kind=str(finding.kind),
         severity=finding.severity,
         text=bounded(finding.text, 320),
@@ -295,7 +295,7 @@ def _problem(run: RunSnapshot, finding: HealthFinding) -> Problem:
     )
 
 
-def _explained(problem: Problem, why: Explanation, said: set[Clue | str]) -> Problem:
+def _explained(problem: ExplainedProblem, why: Explanation, said: set[Clue | str]) -> ExplainedProblem:
     """Add what explains a problem: the answer, and facts and lines that were not ``said`` before."""
     clues = [clue for section in why.sections for clue in section.clues if clue not in said]
     facts = [fact for fact in why.facts if fact not in said and not (why.answer and why.answer in fact)]

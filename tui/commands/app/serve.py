@@ -64,14 +64,14 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
     """
     if any(find_spec(name) is None for name in ("textual_serve", "aiohttp")):
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
-    from tui.web.access import TOKEN_PARAMETER, Guard
+    from tui.web.access import TOKEN_PARAMETER, AccessGuard
     from tui.web.server import DashboardServer, host_names
 
     if not is_loopback(host):
         if not expose:
             raise CommandFailed(EXPOSED.format(host=host, port=port), ExitCode.USAGE)
         settings.output.remark("other machines can connect; the traffic is not encrypted")
-    guard = Guard(host_names(host))
+    guard = AccessGuard(host_names(host))
 
     def ready(port_taken: int) -> None:
         shown = f"[{host}]" if ":" in host else host

@@ -30,7 +30,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of
-from tui.readers.run import Evidence
+from tui.readers.run import CheckedRun
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Column, chosen, exported
 from tui.text.times import iso_time, local_time
@@ -116,7 +116,7 @@ def _own_id(checkpoint: Checkpoint) -> str:
     return own if isinstance(own, str) else ""
 
 
-def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence) -> dict[str, Any]:
+def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: CheckedRun) -> dict[str, Any]:
     return {
         "job_id": job_id,
         "total_checkpoints": len(facts),

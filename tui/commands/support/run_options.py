@@ -13,7 +13,7 @@ from tui.commands.support.options import Command
 from tui.commands.support.output import Output
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import run_settings
-from tui.readers.run import Evidence, LoadedRun, evidence_of, read_run
+from tui.readers.run import CheckedRun, LoadedRun, evidence_of, read_run
 from tui.text.times import LogTimes, moment_of, span_of
 from tui.text.units import counted
 
@@ -100,7 +100,7 @@ async def read_with_line(
 
 async def read_evidence(
     client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
-) -> Evidence:
+) -> CheckedRun:
     with ProgressLine() as line:
         return await evidence_of(client, job, checkpoints, run_settings(), on_part=_shown_on(line, job))
 

@@ -66,7 +66,7 @@ def rises_evenly(earlier: Sequence[Told], told: Told) -> bool:
 
 
 @dataclass(slots=True)
-class Block:
+class ReadBlock:
     """Values of a step or an epoch on lines of their own, below a line that counts it."""
 
     headings: dict[tuple[str, ...], Told] = field(default_factory=dict)
@@ -87,13 +87,13 @@ class Belief:
         """Readings of plain lines, by kind, until there is a training that they belong to."""
         self._prose: dict[tuple[str, ...], list[Told]] = {}
         """Readings of other lines, which count only if they rise themselves."""
-        self._blocks: dict[str, Block] = {}
+        self._blocks: dict[str, ReadBlock] = {}
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
         block = self._blocks.get(told.replica)
         if block is None:
-            block = Block()
+            block = ReadBlock()
             if len(self._blocks) < MAX_KINDS:
                 self._blocks[told.replica] = block
         if not form.has_count:
@@ -124,13 +124,13 @@ class Belief:
         self._plain.clear()
         return plain
 
-    def _believe(self, told: Told, block: Block) -> list[Told]:
+    def _believe(self, told: Told, block: ReadBlock) -> list[Told]:
         held, block.held = block.held, []
         block.lines_left = 0
         is_of_heading = block.is_confirmed or told.reading.loss is not None or told.reading.from_bar
         return [*self.trains(), *(held if is_of_heading else []), told]
 
-    def _take_heading(self, form: Form, told: Told, block: Block) -> list[Told]:
+    def _take_heading(self, form: Form, told: Told, block: ReadBlock) -> list[Told]:
         reading = told.reading
         before = block.headings.get(form.key)
         has_risen = before is not None and rises(before, told)
@@ -150,7 +150,7 @@ class Belief:
         block.lines_left = BLOCK_LINES
         return believed
 
-    def _take_values(self, form: Form, told: Told, block: Block) -> list[Told]:
+    def _take_values(self, form: Form, told: Told, block: ReadBlock) -> list[Told]:
         reading = told.reading
         measures = measures_of(reading)
         has_loss = reading.loss is not None or reading.eval_loss is not None
