@@ -154,7 +154,8 @@ def opening(page_of: Callable[[TrainingJob], Page]) -> Go:
 
 def why_page(job: TrainingJob) -> WhyPage:
     found = HealthFinding(KINDS["errors"], "warning", "errors in the log", since=START)
-    return WhyPage(RunSnapshot(job, START, START, findings=(found,)), lambda: None)
+    run = RunSnapshot(job, START, START, findings=(found,))
+    return WhyPage(run, lambda: None, lambda _at: None)
 
 
 async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
