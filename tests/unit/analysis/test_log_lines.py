@@ -111,6 +111,11 @@ def test_evaluation_that_goes_on_reports_nothing() -> None:
     assert "step" not in read("Completed eval step: 3, running loss=2.240")
 
 
+def test_bar_of_nothing_reports_no_step() -> None:
+    told = read("epoch 3 iter 1200: train loss 0.41: 100%|###| 0/0 [00:00<00:00, 9.11it/s]")
+    assert told["loss"] == 0.41 and not told.keys() & {"epoch_step", "total_steps"}
+
+
 def test_of_a_bar_that_overwrote_itself_the_last_state_counts() -> None:
     states = [
         f"\r\x1b[32m {n // 90}%|██        | {n}/9000 [01:00<21:00,  5.30s/it]\x1b[0m"

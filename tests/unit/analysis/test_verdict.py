@@ -33,7 +33,7 @@ NO_LOG, NO_METRICS, NO_STATUS = frozenset({LOG}), frozenset({METRICS}), frozense
 SAID: list[tuple[RunSnapshot, str]] = [
     (WELL, "healthy: healthy"),
     (sick_run("straggler"), "findings: "),
-    (after_a_pause("straggler"), "checking: checking health: comparing nodes…"),
+    (after_a_pause("straggler"), "findings: "),
     (after_a_pause(""), "healthy: healthy"),
     (judged(LOG), CHECKING),
     (judged_by_rules(replace(WELL, health_metrics=None)), CHECKING),

@@ -182,7 +182,7 @@ def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
 def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
     both = fraction(text)
     done, total = (to_float(both[0]), to_float(both[1])) if both else (to_float(text), None)
-    if done is None or done != int(done) or not 0 <= done <= MAX_STEP:
+    if done is None or done != int(done) or not 0 <= done <= MAX_STEP or total == 0:
         return
     if total is None or not done <= total <= MAX_STEP:
         found.setdefault("step", int(done))
