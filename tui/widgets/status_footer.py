@@ -221,11 +221,14 @@ class StatusFooter(Horizontal):
 
     connection: var[Connection] = var(Connection())
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Not queried: a screen that closes while it opens mounts its footer after the badges have left.
+        self._recording, self._downloads = Badge(id="recording"), DownloadBadge(id="downloads")
+        self._connection = Badge(id="connection")
+
     def compose(self) -> ComposeResult:
-        yield KeyHints()
-        yield Badge(id="recording")
-        yield DownloadBadge(id="downloads")
-        yield Badge(id="connection")
+        yield from (KeyHints(), self._recording, self._downloads, self._connection)
 
     def on_mount(self) -> None:
         """Watch the screen's downloads and recordings; check once a second for ages, which are in seconds."""
@@ -237,13 +240,11 @@ class StatusFooter(Horizontal):
         self.set_interval(1.0, self.watch_connection)
 
     def _show_downloads(self, downloads: Transfers) -> None:
-        self.query_one("#downloads", Badge).label = (downloads.indicator(), "running")
+        self._downloads.label = (downloads.indicator(), "running")
 
     def _show_recordings(self, job_ids: frozenset[str]) -> None:
         words = f"● rec {len(job_ids)}" if len(job_ids) > 1 else "● rec" if job_ids else ""
-        self.query_one("#recording", Badge).label = (words, "bad")
+        self._recording.label = (words, "bad")
 
     def watch_connection(self) -> None:
-        if self.children:
-            label = connection_label(self.connection, datetime.now(UTC))
-            self.query_one("#connection", Badge).label = label
+        self._connection.label = connection_label(self.connection, datetime.now(UTC))

@@ -7,9 +7,10 @@ from textual.widgets import Input
 
 from support.dashboard import home, job_view, opened, pressed, settle, text_of
 from support.worlds import job, run
+from tui.analysis.transfers import Transfers
 from tui.app import BtTuiApp
 from tui.screens.help import HelpScreen
-from tui.widgets.status_footer import KeyHint, KeyHints, fitting
+from tui.widgets.status_footer import KeyHint, KeyHints, StatusFooter, fitting
 
 OWNER = DOMNode()
 HINTS = [
@@ -73,3 +74,13 @@ async def click(pilot: Pilot[object], key: str) -> None:
     at = next(at for at, hint in hints._placed() if hint.key == key)
     await pilot.click(KeyHints, offset=(at, 0))
     await settle(pilot)
+
+
+async def test_footer_of_a_screen_that_closes_while_it_opens_shows_nothing() -> None:
+    app = home()
+    async with opened(app) as pilot:
+        footer = app.screen.query_one(StatusFooter)
+        await footer.remove_children()
+        footer._show_downloads(Transfers())
+        footer._show_recordings(frozenset({"job1"}))
+        await pilot.pause()
