@@ -151,3 +151,23 @@ async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: 
     assert [place for place, is_whole in enumerate(searches[:ROUNDS]) if is_whole] == [
         *range(0, ROUNDS, between)
     ]
+
+
+@pytest.mark.parametrize(("jobs_per_second", "interval_s"), [(1000, 1.0), (10, 5.0), (1, 10.0)])
+async def test_snapshots_of_more_jobs_are_published_less_often(
+    jobs_per_second: int, interval_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.feeds.fleet.JOBS_PER_SECOND", jobs_per_second)
+    published = asyncio.Event()
+    with FakeBaseten() as baseten:
+        baseten.jobs = [job(f"job{number:05}") for number in range(50)]
+        session = Session(remote_of(baseten))
+        feed = FleetFeed(session, lambda _snapshot: published.set())
+        task = asyncio.create_task(feed.run())
+        try:
+            await asyncio.wait_for(published.wait(), timeout=60)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await session.client.aclose()
+    assert feed._throttle.interval_s == interval_s

@@ -167,7 +167,7 @@ class FleetFeed:
             )
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
-            interval_s = min(len(jobs) / PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
+            interval_s = min(len(jobs) / JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
             self._throttle.interval_s = max(PUBLISH_INTERVAL_S, interval_s)
         else:
             unreadable: list[str] = []
