@@ -181,6 +181,7 @@ async def test_home_tells_what_is_new_after_the_first_glance_and_snoozes_the_job
 
 
 @pytest.mark.setting("notifications.command", "notifications.webhook")
+@pytest.mark.proves("docs/configuration.md", "Notifications")
 async def test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def test_the_theme(theme: dict[str, Any], used: str) -> None:
 
 
 @pytest.mark.setting("keys")
+@pytest.mark.proves("docs/configuration.md", "Keys")
 async def test_keys_move_in_footer_help_sentences_and_under_the_fingers() -> None:
     own = {"sort": "f6", "filter": "f7,Z", "mark": "f5", "compare": "f4"}
     app = home(settings=settings(keys={"home": own, "app.help": "f1", "screen.back": "f12"}))

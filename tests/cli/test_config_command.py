@@ -45,6 +45,8 @@ def test_show_tells_each_value_and_its_origin(cli: RunCli, file: Path, with_file
     assert told["logs.wrap"] == (True, "environment BT_TUI_LOGS_WRAP")
     assert told["remote"] == ("acme", "flag --remote")
     assert told["refresh.fleet_s"] == (5.0, "default")
+    described = {row["setting"]: row["description"] for row in result.json}
+    assert described["refresh.fleet_s"] == "Projects and jobs on Home."
     table = cli("config show --changed", environ=environ).out
     assert "nord" in table
     assert "fleet_s" not in table
@@ -169,6 +171,7 @@ def test_the_remote_of_the_file_comes_after_variables_and_before_the_only_sectio
 
 
 @pytest.mark.setting("patterns")
+@pytest.mark.proves("docs/configuration.md", "Patterns")
 @pytest.mark.proves("docs/health.md", "Health and cost")
 def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any, baseten: Any) -> None:
     live_run(baseten, "hangs", silent_s=1800)
@@ -182,6 +185,7 @@ def test_thresholds_and_patterns_count_for_commands(cli: RunCli, with_file: Any,
 
 
 @pytest.mark.setting("prices")
+@pytest.mark.proves("docs/configuration.md", "Prices")
 @pytest.mark.proves("docs/health.md", "Cost")
 def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file: Any, baseten: Any) -> None:
     for name in ("one", "two"):

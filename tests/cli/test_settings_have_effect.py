@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from support.cli import RunCli
 from support.markers import marked
-from tui.settings.loading import setting_names
+from tui.settings.loading import check_file, setting_names
 
 
 @pytest.mark.proves("docs/configuration.md", "Configuration")
@@ -16,6 +19,17 @@ def test_every_setting_has_a_test_of_its_effect() -> None:
     names = {name for name, _ in setting_names()}
     assert {name for name in names if name not in tested and name.partition(".")[0] not in tested} == set()
     assert tested - names - {name.partition(".")[0] for name in names} == set()
+
+
+@pytest.mark.proves("docs/configuration.md", "Configuration")
+@pytest.mark.proves("docs/configuration.md", "Health")
+def test_the_example_file_of_the_page_is_valid(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    file = tmp_path / "config.toml"
+    file.write_text(example)
+    ignored: list[object] = []
+    assert (check_file(file, ignored), ignored) == ([], [])
 
 
 @pytest.mark.setting("demo.speed")

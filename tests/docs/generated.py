@@ -9,9 +9,8 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 from api_client import Remote, TrainingClient
 from api_client.routes import ROUTES
@@ -23,10 +22,7 @@ from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.lines.custom import GROUPS
 from tui.cli import cli
 from tui.commands.support.catalogue import walk
-from tui.settings.loading import variable_of
-from tui.settings.model import PatternSettings
-from tui.settings.problems import fields_of
-from tui.settings.reference import SettingEntry, descriptions, entries, one_line, section_text, toml_value
+from tui.settings.reference import one_line, toml_value
 
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENTS = REPOSITORY / "docs"
@@ -171,63 +167,8 @@ def _read(line: str) -> str:
     )
 
 
-INTRODUCTION = """# Configuration
-
-Every setting has a default, so no file is needed. `bt-tui config edit` opens the settings file (TOML); if it
-does not exist, it is created with every setting as a comment. `bt-tui config path` prints its path, usually
-`~/.config/bt-tui/config.toml`; set `BT_TUI_CONFIG` to use another one.
-
-In order of precedence: flags (`--remote`, `--readonly`), environment variables (`BT_TUI_` and the setting's
-name), the file, the default. `bt-tui config show` prints each value and its source. `bt-tui config validate`
-checks a file and reports the line of each error. If the file has errors, the dashboard starts with the
-defaults and shows a warning; the other commands exit with code 2. If the file cannot be read, the dashboard
-is read-only, too.
-"""
-
-
-def configuration_page(_page: str) -> str:
-    """The settings, all of it made from the model."""
-    parts = [INTRODUCTION]
-    for section, found in groupby(entries(), lambda entry: entry.name if entry.is_table else entry.section):
-        own = [*found]
-        title, about = (f"`[{section}]`", f"{section_text(section)}\n\n") if section else ("Top level", "")
-        if own[0].is_table:
-            parts.append(f"\n## {title}\n\n{own[0].text}\n")
-        else:
-            parts += [f"\n## {title}\n\n{about}{_HEAD}", *map(_setting_row, own)]
-    parts.append(f"\n## `[[patterns]]`\n\n{one_line(PatternSettings.__doc__ or '')}\n\n{_HEAD}")
-    texts = descriptions(PatternSettings)
-    for key, kind in fields_of(PatternSettings).items():
-        words = _kind_words(kind)
-        parts.append(f"| `{key}` | {words} |  | {_cell(texts.get(key, ''))} |\n")
-    return "".join(parts)
-
-
-_HEAD = "| Setting | Values | Default | Description |\n|---|---|---|---|\n"
-
-
-def _setting_row(entry: SettingEntry) -> str:
-    default = f"`{toml_value(entry.default)}`" if entry.default is not None else ""
-    text = f"{_cell(entry.text)} `{variable_of(entry.name)}`"
-    return f"| `{entry.key}` | {_kind_words(entry.kind)} | {default} | {text} |\n"
-
-
 def _cell(text: str) -> str:
     return one_line(text).replace("|", "\\|")
-
-
-_KIND_WORDS = {bool: "true or false", str: "string", int: "whole number", float: "number"}
-
-
-def _kind_words(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return ", ".join(f"`{one}`" for one in get_args(kind))
-    if kind in _KIND_WORDS:
-        return _KIND_WORDS[kind]
-    inner = [one for one in get_args(kind) if one is not type(None)]
-    if len(inner) == 1 and get_origin(kind) not in (list, frozenset):
-        return _kind_words(inner[0])
-    return "table" if get_origin(kind) is dict else "list of strings"
 
 
 PAGES: Mapping[str, Callable[[str], str]] = {
@@ -235,7 +176,6 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "library.md": library_guide,
     "health.md": health_page,
     "keys.md": keys_page,
-    "configuration.md": configuration_page,
 }
 """Pages with generated parts, each with the function that regenerates it."""
 

@@ -12,7 +12,6 @@ from generated import DOCUMENTS, PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.proves("docs/configuration.md", "Configuration")
 @pytest.mark.proves("docs/keys.md", "Keys")
 @pytest.mark.proves("docs/health.md", "Progress: supported trainers")
 def test_generated_parts_match_the_code(name: str) -> None:

@@ -1,6 +1,6 @@
 """All settings: types, limits, defaults, and below each the docstring that users read.
 
-The file, the environment variables, ``bt-tui config`` and docs/configuration.md follow from these classes.
+The file, the environment variables and ``bt-tui config`` follow from these classes.
 They are plain dataclasses, which pydantic reads to check values, or for the docstrings. Most starts need
 neither. Unknown settings and wrong types are errors, so a misspelled setting is never silently ignored.
 """

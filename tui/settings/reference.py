@@ -1,4 +1,4 @@
-"""Describe every setting: for a new file, ``bt-tui config show`` and the documentation."""
+"""Describe every setting, for a new file and ``bt-tui config show``."""
 
 from __future__ import annotations
 

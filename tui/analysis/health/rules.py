@@ -9,7 +9,7 @@ LimitsT = TypeVar("LimitsT")
 
 
 def limit(default: float, doc: str) -> Any:
-    """Return a field of a check's limits; the description ends up in docs/configuration.md."""
+    """Return a field of a check's limits; the description ends up in the settings."""
     return field(default=default, metadata={"doc": doc})
 
 

@@ -16,9 +16,10 @@ from tui.commands.support.options import JSON, TABLE, CommandSettings, examples,
 from tui.commands.support.output import cannot_write
 from tui.commands.support.tables import rows_of
 from tui.settings.loading import Loaded, check_file, load
+from tui.settings.model import PatternSettings
 from tui.settings.paths import config_path
 from tui.settings.problems import Problem
-from tui.settings.reference import entries, template, toml_value
+from tui.settings.reference import entries, one_line, template, toml_value
 from tui.system.external_programs import KEY_VARIABLES
 from tui.tables.column import Column, text_column
 
@@ -41,17 +42,17 @@ def config() -> None:
 def show(settings: CommandSettings, output_format: str, changed: bool) -> None:
     """Print every setting, its value and its origin.
 
-    JSON is a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
-    VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
+    JSON is a list of objects with setting, value, origin and description. The origin is "default", FILE:LINE,
+    "environment VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
     """
     loaded = load(os.environ, {"remote": settings.remote_name})
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
-    document = [{"setting": name, "value": value, "origin": origin} for name, value, origin in rows]
+    document = [dict(zip(("setting", "value", "origin", "description"), row, strict=True)) for row in rows]
     settings.output.answer(output_format, document, rows_of(COLUMNS, rows, settings.output))
 
 
-Row = tuple[str, Any, str]
-"""A setting, its value and its origin."""
+Row = tuple[str, Any, str, str]
+"""A setting, its value, its origin, and its description."""
 
 COLUMNS: tuple[Column[Row], ...] = (
     text_column("SETTING", lambda row: row[0], "name"),
@@ -125,17 +126,18 @@ def _rows(loaded: Loaded) -> list[Row]:
         value = values[entry.name] if not entry.section else values[entry.section][entry.key]
         if entry.is_table:
             rows += [
-                (f'{entry.name}."{key}"', item, loaded.origin(f"{entry.name}.{key}", entry.name))
+                (f'{entry.name}."{key}"', item, loaded.origin(f"{entry.name}.{key}", entry.name), entry.text)
                 for key, item in value.items()
             ]
             continue
         if entry.name == "notifications.webhook" and value:
             parts = urlsplit(value)
             value = f"{parts.scheme}://{parts.hostname}/…"  # the path is often its secret
-        rows.append(
-            (entry.name, sorted(value) if entry.name == "health.off" else value, loaded.origin(entry.name))
-        )
+        if entry.name == "health.off":
+            value = sorted(value)
+        rows.append((entry.name, value, loaded.origin(entry.name), entry.text))
+    about = one_line(PatternSettings.__doc__ or "")
     for number, pattern in enumerate(values["patterns"]):
         origin = loaded.origin(f"patterns.{number}", "patterns")
-        rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin))
+        rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin, about))
     return rows
