@@ -28,10 +28,10 @@ _READ = 200
 # Names are read in lower case: that takes a fifth of the time of ignoring case.
 _OPENERS = "api|access|refresh|secret|private|account|shared|signing|encryption|auth|master|storage|deploy"
 _SURE = (
-    r"passw(?:or)?ds?|passphrase|passcode|secrets?|token|authorization|cookies?|credentials?|jwt|bearer"
+    r"passw(?:or)?ds?|pwd|passphrase|passcode|secrets?|token|authorization|cookies?|credentials?|jwt|bearer"
     rf"|signature|(?:{_OPENERS})[_ -]?(?:keys?|tokens)"
 )
-_UNSURE = r"key|pass|pwd|auth|creds?|session|sig|login|basic|-p|-a"
+_UNSURE = r"key|pass|auth|creds?|session|sig|login|basic|-p|-a"
 _SUFFIX = r"(?:[_-]?(?:access|key|value|string|base|b64|base64|id|hash)){0,3}[0-9]{0,2}(?![a-z0-9_])"
 _HINTS = (
     *("pass", "secret", "token", "auth", "cookie", "cred", "jwt", "bearer", "key", "pwd", "session", "sig"),
@@ -93,9 +93,13 @@ _FORMS = re.compile(
     r"|(?:X-(?:Amz|Goog|Emulator)-[A-Za-z-]{0,40}|AWSAccessKeyId|Key-Pair-Id)(?:=|%3D)[^\s\"'\\&<>]{1,4000}+"
     r"|(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[\w/-]{8,200}+"
     r"|(?<=/api/webhooks/)\d{5,30}/[\w-]{16,200}+"
-    r"|(?<![A-Za-z0-9])\d{8,10}:AA[\w-]{32,40}+"
+    r"|(?<!\d)\d{8,10}:AA[\w-]{32,40}+"
+    r"|LS0tLS1CRUdJTi[A-Za-z0-9+/]{16,8000}+={0,2}"
 )
-_FORM_HINTS = ("eyJ", "X-", "AWSAccess", "Key-Pair-Id", "hooks.slack", "webhooks/", ":AA")
+_FORM_HINTS = ("eyJ", "X-", "AWSAccess", "Key-Pair-Id", "hooks.slack", "webhooks/", ":AA", "LS0tLS1CRUdJTi")
+_BASETEN = re.compile(
+    r"(?<![\w.-])[A-Za-z0-9]{8}\.(?=[A-Z0-9]{0,31}[a-z])(?=[a-z0-9]{0,31}[A-Z])[A-Za-z0-9]{32}(?![\w.-])"
+)
 _ADDRESS = re.compile(r"(?<=://)(?:(?P<user>[^\s/?#:@\"'<>]{0,200}+):)?(?P<value>[^\s/?#\"'<>]{1,500})@")
 _OPTION = re.compile(
     r"(?<![\w-])(?:(?:-u|-U|--user|--proxy-user)[ =]{0,2}[\"']?(?P<user>[\w.@-]{1,100}+):|sshpass -p ?[\"']?)"
@@ -104,11 +108,12 @@ _OPTION = re.compile(
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_TEXT = re.compile(r"(?<!\S)[A-Za-z0-9+/]{16,4000}+={0,2}(?!\S)")
-_KEY_LINE = re.compile(r"(?<!\S)[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}|[A-Za-z0-9+/]{12})?(?!\S)")
+_KEY_TEXT = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{16,4000}+={0,2}(?![\w+/=.-])")
+_KEY_LINE = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}|[A-Za-z0-9+/]{12})?(?![\w+/=.-])")
 """A line of a private key: also without its beginning, as a continued recording meets it."""
-_KEY_END = re.compile(r"[A-Za-z0-9+/]{1,15}={0,2}")
+_KEY_END = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{1,15}+={0,2}(?=(?:\\{1,3}[nr])*[^\w+/=.-]*\Z)")
 _KEY_LINES = 200
+_STYLE = re.compile(r"(?:\x1b|\\{1,3}(?:u001b|x1b|033))\[[0-9;]{0,40}m")
 
 
 class _Name:
@@ -152,7 +157,7 @@ class Scrubber:
 
     def __call__(self, text: str) -> str:
         """Return a text without secrets."""
-        return self._keys(self._text(text), [0])
+        return self._clean(text, [0])
 
     def document(self, value: Any) -> Any:
         """Return a JSON document without secrets in its texts and names."""
@@ -178,7 +183,7 @@ class Scrubber:
     def _document(self, value: Any, key_lines: list[int], holder: str = "") -> Any:
         """Return a value without secrets; ``holder`` is the name that it belongs to."""
         if isinstance(value, str):
-            return REMOVED if self._opens(holder, value) else self._keys(self._text(value), key_lines)
+            return REMOVED if self._opens(holder, value) else self._clean(value, key_lines)
         if isinstance(value, list | tuple):
             before = ["", *(item if isinstance(item, str) else "" for item in value)]
             return [
@@ -224,6 +229,12 @@ class Scrubber:
                 if name.is_sure or name.is_whole_word:
                     yield name
 
+    def _clean(self, text: str, key_lines: list[int]) -> str:
+        """Return a text without secrets; where it has any, also without colors, which may separate them."""
+        plain = _STYLE.sub("", text) if "[" in text else text
+        clean = self._keys(self._text(plain), key_lines)
+        return text if clean == plain else clean
+
     def _text(self, text: str) -> str:
         if len(text) < MIN_SECRET_CHARACTERS:
             return text
@@ -232,6 +243,7 @@ class Scrubber:
         if any(hint in text for hint in _FORM_HINTS):
             text = _FORMS.sub(REMOVED, text)
         text = _PROVIDED.sub(_without_provided, text)
+        text = _BASETEN.sub(REMOVED, text)
         if "://" in text:
             text = _ADDRESS.sub(_without_password, text)
         if "-u" in text or "-U" in text or "--proxy-user" in text or "sshpass" in text:
@@ -276,7 +288,7 @@ def _is_secret(name: _Name, value: str, is_strong: bool) -> bool:
     if name.word == "token" and (is_number or _VOCABULARY.search(name.prefix)):
         return False
     if name.is_sure and is_strong:
-        return True
+        return name.word != "pwd" or value[0] not in "/~."  # it is also the working directory
     if is_number or value[0] in "/~." or "." in value:
         return name.is_variable and is_strong and not is_number and value[0] not in "/~."
     if name.is_variable and is_strong:
@@ -297,12 +309,16 @@ def _forms(value: str) -> set[str]:
     """Return a known secret as programs print it; in base64 also as a part of something longer."""
     data = value.encode("utf-8", "surrogatepass")
     plain = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
-    encoded = {quote(data, safe=""), quote(data), quote_plus(data), data.hex()}
+    plain |= {form.replace("/", "\\/") for form in plain} | {repr(data)[2:-1]}
+    urls = {quote(data, safe=""), quote(data), quote_plus(data)}
+    urls |= {re.sub("%..", lambda match: match[0].lower(), url) for url in urls}
+    encoded = {*urls, data.hex(), data.hex().upper()}
     for shift in range(3):
         text = b64encode(b"\0" * shift + data).decode()
         inside = text[(shift * 8 + 5) // 6 : (shift + len(data)) * 8 // 6]
         encoded |= {inside, inside.replace("+", "-").replace("/", "_")}
-    return plain | encoded | {json.dumps(form)[1:-1] for form in plain}
+    nested = {write(form)[1:-1] for form in plain for write in (json.dumps, repr)}
+    return plain | encoded | nested
 
 
 def _lowered(text: str) -> str:
@@ -373,10 +389,7 @@ def _without_key(line: str, left: list[int]) -> str:
         left[0] = 0
         return REMOVED + line[end.end() :]
     left[0] -= 1
-    last = line.rpartition(" ")[2]
-    if _KEY_END.fullmatch(last) and not last.isalpha() and not last.isdigit():
-        line = line[: len(line) - len(last)] + REMOVED
-    clean = _KEY_TEXT.sub(_without_key_text, line)
+    clean = _KEY_TEXT.sub(_without_key_text, _KEY_END.sub(_without_key_end, line))
     left[0] = max(left[0], clean != line)
     return clean
 
@@ -386,7 +399,12 @@ def _without_key_text(match: re.Match[str]) -> str:
     return text if text.islower() or text.isupper() or text.isalpha() or text.isdigit() else REMOVED
 
 
+def _without_key_end(match: re.Match[str]) -> str:
+    return match[0] if match[0].isalpha() or match[0].isdigit() else REMOVED
+
+
 def secrets_of_environment(environ: Mapping[str, str]) -> list[str]:
     """Return the values of variables that hold keys, tokens and passwords."""
     is_secret: Callable[[str], object] = re.compile(r"(?i)(key|token|secret|pass|pwd|cred|cookie)").search
-    return [value for name, value in environ.items() if is_secret(name) and not value.startswith("/")]
+    is_path: Callable[[str], object] = re.compile(r"(?:/[a-z0-9_. -]+)+/?").fullmatch
+    return [value for name, value in environ.items() if is_secret(name) and not is_path(value)]

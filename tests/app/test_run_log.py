@@ -1,5 +1,6 @@
 """The log of a run as the dashboard reads it: newest part first, gaps tried again, on a real socket."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 
@@ -25,10 +26,12 @@ class Reader:
         self.parts: list[LogPart] = []
         self.taken: list[LogLine] = []
         self.ended: list[TrainingJob] = []
+        self.news = asyncio.Event()
         self.log = RunLog(session, take=self._take, tell=self.parts.append, end=self.ended.append)
 
     def _take(self, entries: Iterable[LogEntry]) -> None:
         self.taken += (one for one in entries if isinstance(one, LogLine))
+        self.news.set()
 
     @property
     def entries(self) -> list[LogEntry]:
@@ -87,6 +90,33 @@ async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> N
     assert told[-1] == 1.0
     assert reader.log.is_read
     assert [each.is_finished for each in reader.ended] == [True]
+
+
+async def test_what_is_seen_of_a_log_that_is_being_read_has_no_hole() -> None:
+    """Or a checkpoint's loss might be that of the last line before the hole."""
+    clock = FastClock()
+    job = job_of([*ten_hours(clock), *busy_end(clock)], clock)
+    logged = {line.stamp_ns for line in job.log.lines}
+    seen: set[int] = set()
+
+    async def look(reader: Reader) -> None:
+        while True:
+            await reader.news.wait()
+            reader.news.clear()
+            await reader.log.whole_pages()
+            stamps = {line.timestamp_ns for line in reader.taken}
+            assert stamps in (set(), {stamp for stamp in logged if stamp >= min(stamps, default=0)})
+            seen.add(len(stamps))
+
+    with faulty_server(job.app) as server:
+        session = Session(remote_of(server), clock=clock)
+        reader = Reader(session)
+        looking = asyncio.create_task(look(reader))
+        await read(reader, session)
+        looking.cancel()
+        await asyncio.wait([looking])
+        await session.aclose()
+    assert looking.cancelled() and len(seen) > 5
 
 
 async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:

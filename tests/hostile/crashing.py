@@ -29,7 +29,7 @@ def fail() -> NoReturn:
 
 
 class Faulty(BtTuiApp):
-    """Fails at a moment of its life: drawn, before that, in a worker or thread, or reading the keyboard."""
+    """Fails at a moment of its life: drawn, before that, in a worker or thread, reading keys, closing."""
 
     moment = "ready"
 
@@ -42,6 +42,8 @@ class Faulty(BtTuiApp):
             self.run_worker(fail, thread=True)
         if self.moment == "thread":
             threading.Thread(target=fail).start()
+        if self.moment == "closing":
+            self.exit()
 
     async def work(self) -> None:
         await asyncio.sleep(0)
@@ -59,11 +61,17 @@ async def never(_session: Session) -> None:
     await asyncio.Event().wait()
 
 
+async def failing(_session: Session) -> None:
+    fail()
+
+
 if __name__ == "__main__":
     Faulty.moment = sys.argv[1]
     if Faulty.moment == "never closed":
         Session.aclose = never  # type: ignore[method-assign]
         Shutdown.__init__.__kwdefaults__["limit_s"] = 0.1
+    if Faulty.moment == "closing":
+        Session.aclose = failing  # type: ignore[method-assign]
     if Faulty.moment == "keyboard":
         TerminalDriver.run_input_thread = lambda _driver: fail()  # type: ignore[method-assign]
     run_dashboard.__globals__["BtTuiApp"] = Faulty

@@ -20,6 +20,7 @@ MOMENTS = (
     "thread",
     "keyboard",
     "never closed",
+    "closing",
 )
 
 

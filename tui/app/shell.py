@@ -598,15 +598,23 @@ def run_dashboard(
         why_no_remote=why_no_remote,
         tips=True,
     )
+    choice: WelcomeChoice | None = None
+    failure: BaseException | None = None
     try:
         with drawn_on_stdout(), watched_terminal(app.leave_terminal), watched_threads(app.crash):
             choice = app.run()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - of closing what the app used; its message may hold data
+        failure = error
     finally:
         app.restore_terminal()  # a second signal may have interrupted Textual
         # only after its threads have ended, because a running download would create its folder again
         app.outbox.close()
-    if app.ended_unasked and not app.return_code:  # its own task was canceled, which Textual hides
-        sys.stderr.write(f"{crash_notice(asyncio.CancelledError())}\n")
+    if failure is None and app.ended_unasked:  # its own task was canceled, which Textual hides
+        failure = asyncio.CancelledError()
+    if failure is not None and not app.return_code:
+        sys.stderr.write(f"{crash_notice(failure)}\n")
         raise SystemExit(CRASHED)
     if app.return_code:  # it crashed, and printed its report, or its terminal is gone
         raise SystemExit(app.return_code)

@@ -127,6 +127,7 @@ class RunFeed:
     async def _publish_often(self) -> None:
         """Publish twice a second: ages and elapsed times change even if nothing else does."""
         while True:
+            await self._log.whole_pages()
             self._publish()
             await self._session.clock.sleep(PUBLISH_INTERVAL_S)
 

@@ -68,6 +68,13 @@ class RunLog:
         self._has_begun = False
         self._unread = {"history", "newest"}
         self._job: TrainingJob | None = None
+        self._has_whole_pages = asyncio.Event()
+        self._has_whole_pages.set()
+
+    async def whole_pages(self) -> None:
+        """Wait while a page of the older log is partly taken: the rest of it is a hole until then."""
+        while not self._has_whole_pages.is_set():
+            await self._has_whole_pages.wait()
 
     @property
     def is_read(self) -> bool:
@@ -186,8 +193,17 @@ class RunLog:
 
     async def _take(self, batch: LogBatch, *, older: bool) -> None:
         self._begin()
-        for start in range(0, max(1, len(batch.entries)), LINES_AT_ONCE):
-            self._take_entries(batch.entries[start : start + LINES_AT_ONCE])
-            await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page at once would delay.
+        if older:
+            self._has_whole_pages.clear()
+        taken = 0
+        try:
+            while taken < len(batch.entries):
+                self._take_entries(batch.entries[taken : taken + LINES_AT_ONCE])
+                taken += LINES_AT_ONCE
+                await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page would delay.
+        finally:
+            self._take_entries(batch.entries[taken:])
+            self._has_whole_pages.set()
+        await asyncio.sleep(0)  # Yield to who waits for this, or the next page might begin before.
         read_part = (batch.read_part or 0.0) if older else None
         self._publish(LogPart(batch.entries, older=older, read_part=read_part))

@@ -14,7 +14,7 @@ import pytest
 from api_client.models import CheckpointFile
 from api_client.recordings.archive import RecordingError
 from api_client.recordings.reading import JOB, Recording
-from api_client.recordings.scrub import REMOVED, Scrubber
+from api_client.recordings.scrub import REMOVED, Scrubber, secrets_of_environment
 from api_client.recordings.writing import RecordingWriter
 from support.recorded import DOCUMENTS, line, messages, ndjson, sample, writer
 
@@ -184,6 +184,17 @@ SECRETS = {
         f"Authorization {b64encode(b'ada:own-key-0123456789').decode()}"
     ),
     b"own-key-0123456789".hex(): f"as bytes {b'own-key-0123456789'.hex()}",
+    b"own-key-0123456789".hex().upper(): f"as bytes {b'own-key-0123456789'.hex().upper()}",
+    repr(OWN.encode())[2:-1]: f"as bytes {OWN.encode()!r}",
+    "colored-value": "\x1b[1mpassword\x1b[0m: \x1b[32mcolored-value\x1b[0m",
+    "json-colors": json.dumps('\x1b[34m"token"\x1b[0m: \x1b[33m"json-colors"\x1b[0m'),
+    "0123-colored": "the key is own-key-\x1b[1m0123-colored\x1b[0m",
+    "AbCdEf12.0123456789abcdefABCDEF0123456789": "Api-Key AbCdEf12.0123456789abcdefABCDEF0123456789",
+    "123456789:AAbcdefghijklmnopqrstuvwxyz01234567": (
+        "https://api.telegram.org/bot123456789:AAbcdefghijklmnopqrstuvwxyz01234567/send"
+    ),
+    "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ": "tls LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ==",
+    "working-day9": "{'pwd': 'working-day9'}",
 }
 HARMLESS = """loss sigma=0.25 tokens=4096 num_tokens: 1.5e9 pad_token='unk' eos_token: 128001
 bearer of news; task-0123456789abcdef01; risk-adjusted; https://example.com/?page=2
@@ -197,6 +208,7 @@ Basic training; hf_transfer; npm_config_registry; sk-learn-contrib-something; /m
 sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 token = request.headers.get("x"); def read(secret: Mapping[str, str]); password = getpass()
 {"secret": {"name": "hf_access_token"}}; cookie_file: a.txt; key=layers.0.mlp.w1; unexpected token layer0
+training.0123456789abcdef0123456789abcdef; \x1b[32mtoken\x1b[0m 12; PWD: ./work; \\x1b[1mlr\\x1b[0m
 pass 2/3; pad_token_id=151643; session 12; basic block_2; login node-0; https://example.com/?page=2&steps=1000"""
 PRIVATE_KEY = [
     "-----BEGIN RSA PRIVATE KEY-----",
@@ -211,7 +223,7 @@ PRIVATE_KEY = [
 @pytest.mark.proves("docs/recordings.md", "Recordings")
 def test_no_secret_is_in_any_byte_of_a_recording(tmp_path: Path, secret: str, text: str) -> None:
     path = tmp_path / "run.btrun"
-    scrub = Scrubber(["own-key-0123456789", OWN], ["my_secret"])
+    scrub = Scrubber(["own-key-0123456789", "own-key-0123-colored", OWN], ["my_secret"])
     target = writer(path, scrub)
     target.documents({JOB: {**DOCUMENTS[JOB], "error_message": text, "more": {"url": text}}})
     target.log.add([line(1, text), line(2, json.dumps({"nested": text}))])
@@ -245,6 +257,24 @@ def test_private_keys_printed_line_by_line_are_removed(tmp_path: Path) -> None:
     assert [part for part in PRIVATE_KEY if any(part in text for text in kept)] == []
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[rank0]:{}",
+        "train.py:3:{}",
+        "\x1b[32m{}\x1b[0m",
+        "'{}\\n',",
+        '{{"level": "info", "message": "{}"}}',
+        "{}$",
+    ],
+)
+def test_private_key_is_removed_however_its_lines_are_printed(form: str) -> None:
+    scrub = Scrubber().stream()
+    texts = [scrub({"message": form.format(text)})["message"] for text in PRIVATE_KEY]
+    assert [part for part in PRIVATE_KEY[1:4] if any(part in text for text in texts)] == []
+    assert all(REMOVED in text for text in texts)
+
+
 def test_continuing_in_the_middle_of_a_private_key_adds_nothing_of_it(tmp_path: Path) -> None:
     path = tmp_path / "run.btrun"
     lines = [line(place, text) for place, text in enumerate(PRIVATE_KEY)]
@@ -263,6 +293,11 @@ def test_values_of_secret_names_are_removed_from_documents() -> None:
     clean = Scrubber().document({"variables": variables, "listed": listed})
     assert clean["variables"] == variables | {"HF_TOKEN": REMOVED, "PASSWORD": REMOVED}
     assert [each["value"] for each in clean["listed"]] == [REMOVED, "10"]
+
+
+def test_variables_of_the_environment_that_hold_secrets_are_known_unless_they_are_paths() -> None:
+    environ = {"TOKEN_FILE": "/var/run/token", "A_SECRET": "/aB3dEfGh9+kL=", "PASSWORD": "a b", "STEPS": "10"}
+    assert secrets_of_environment(environ) == ["/aB3dEfGh9+kL=", "a b"]
 
 
 @pytest.mark.parametrize(
