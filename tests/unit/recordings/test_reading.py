@@ -7,17 +7,15 @@ import re
 import zipfile
 from copy import copy
 from datetime import timedelta
-from mmap import mmap
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from api_client.recordings.archive import MAX_TOTAL_BYTES, RecordingError
-from api_client.recordings.playback import MEMORY_BYTES, Playback
 from api_client.recordings.reading import JOB, MANIFEST, NOT_RECORDED, Recording
 from api_client.recordings.stamps import ns_of
-from support.recorded import BEGIN, DOCUMENTS, END, at, by_hand, iso, line, messages, ndjson, sample, shown
+from support.recorded import BEGIN, DOCUMENTS, at, by_hand, iso, line, messages, ndjson, sample, shown
 
 BLOCK = f"logs/000001_{line(10, '')['timestamp']}_{line(20, '')['timestamp']}.ndjson"
 PAGE = Path(__file__).parents[3] / "docs" / "recordings.md"
@@ -234,28 +232,6 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("api_client.recordings.archive.MAX_DIRECTORY_BYTES", 1_000)
     with pytest.raises(RecordingError, match="directory has more than 1,000 bytes"):
         Recording(path)
-
-
-def test_a_clock_in_shared_memory_follows_the_first() -> None:
-    """As that of the process of the recording's server does."""
-    elapsed = [7.0]
-    clock = Playback(BEGIN, END, at=at(60), elapsed=lambda: elapsed[0])
-    memory = mmap(-1, MEMORY_BYTES)
-    clock.share(memory)
-    other = Playback(BEGIN, END, elapsed=lambda: elapsed[0], memory=memory)
-    assert other.now() == at(60)
-    clock.seek(at(100) + timedelta(microseconds=1))
-    assert other.now() == at(100) + timedelta(microseconds=1)
-    clock.speed = 10
-    clock.play()
-    elapsed[0] += 5
-    assert (other.now(), other.speed, other.is_playing) == (clock.now(), 10, True)
-    assert other.now() == at(150) + timedelta(microseconds=1)
-    clock.pause()
-    elapsed[0] += 500
-    assert other.now() == at(150) + timedelta(microseconds=1)
-    clock.seek(END + timedelta(days=1))
-    assert other.now() == END
 
 
 COMPLETE = DOCUMENTS[MANIFEST] | {
