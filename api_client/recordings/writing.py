@@ -155,6 +155,8 @@ class RecordingWriter:
         scrub: Scrubber,
         problems: dict[str, str] | None = None,
     ) -> None:
+        if path.is_dir():
+            raise RecordingError(f"{path} is a folder; record to a file")
         self._scrub = scrub
         self._lock = RLock()
         self._written: dict[str, bytes] = {}
@@ -183,8 +185,6 @@ class RecordingWriter:
         return _BlockWriter(known, self._zip.append, self._scrub, self._lock, most_characters, leave_out)
 
     def _known(self, path: Path, job_id: str) -> tuple[_Recorded, _Recorded]:
-        if path.is_dir():
-            raise RecordingError(f"{path} is a folder; record to a file")
         with Recording(path, complete_only=True) as recording:
             if recording.job.id != job_id:
                 raise RecordingError(f"{path} is a recording of another job, {recording.job.id}")

@@ -192,7 +192,7 @@ def test_a_zip_bomb_and_a_damaged_directory_are_refused(tmp_path: Path) -> None:
     path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": "x"})
     content = path.read_bytes()
     bomb = (content.rindex(b"PK\1\2") + 24, MAX_TOTAL_BYTES - 1, "more than 4,294,967,296 bytes")
-    for place, number, reason in (bomb, (len(content) - 6, 2**31, "manifest.json is not where it should be")):
+    for place, number, reason in (bomb, (len(content) - 6, 2**31, "manifest.json is damaged")):
         path.write_bytes(content[:place] + number.to_bytes(4, "little") + content[place + 4 :])
         with pytest.raises(RecordingError, match=reason):
             Recording(path)
