@@ -13,8 +13,8 @@ from typing import Any
 from api_client import routes
 from api_client.clock import epoch_ms
 from api_client.errors import NOT_RECORDED, NotFound, UrlExpired
-from api_client.models import CheckpointFile, JobMetrics, LogsPage, TrainingJob, TrainingProject
-from api_client.models.logs import NS_PER_MS
+from api_client.models import CheckpointFile, JobMetrics, LogRecord, LogsPage, TrainingJob, TrainingProject
+from api_client.models.logs import NS_PER_MS, LogLine
 from api_client.recordings.archive import DamagedMember
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, Recording, file_member
@@ -163,7 +163,7 @@ class Replay:
             levels=None if min_level is None else frozenset(LEVELS[LEVELS.index(min_level) :]),
         )
         return {
-            "logs": lines,
+            "logs": [_record(line) for line in lines],
             "gaps": [{"start_ns": gap.start_ns, "end_ns": gap.end_ns, "reason": gap.reason} for gap in gaps],
             "complete": now >= recording.until,
         }
@@ -205,6 +205,11 @@ class Replay:
         stored_bytes = recording.stored_size(file)
         size_bytes = file.size_bytes if stored_bytes is None else stored_bytes
         return file.model_copy(update={"url": url, "size_bytes": size_bytes})
+
+
+def _record(line: LogLine) -> LogRecord:
+    stamp = str(line.timestamp_ns)
+    return {"timestamp": stamp, "message": line.message, "replica": line.replica, "level": line.level}
 
 
 class _RecordedObjects(Objects):

@@ -17,7 +17,7 @@ from api_client.recordings.archive import DamagedMember, Members, max_lines, rea
 from api_client.recordings.stamps import MAX_RUN_NS, stamp_of
 from api_client.words import counted
 
-BLOCK_LINES = 5_000
+BLOCK_LINES = 2_000
 MAX_BLOCK_LINES = 20_000
 NOT_JSON = b"!"
 """Stored in place of a line that cannot be read."""

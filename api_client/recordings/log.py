@@ -13,34 +13,25 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from api_client.models import LogRecord
-from api_client.models.logs import LogEntry, LogGap, LogLine
+from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks
 from api_client.recordings.stamps import stamp_of
 
-CACHED_BLOCKS = 4
 DAMAGED = "this part of the recording is damaged"
 MISPLACED = "this part of the recording has lines of another time"
 UNREADABLE = "a line of the recording can't be read"
-MAX_NUMBER = 2**32
 
 
 class RecordedLine(NamedTuple):
     """A line or a gap, in the order in which they are shown: by time, then as in the file."""
 
     time_ns: int
-    number: int
-    arrived_ns: int
-    entry: LogRecord | LogGap
+    number: tuple[int, int]
+    """Number of the block, and of the line in it."""
 
-    @property
-    def logged(self) -> LogEntry:
-        """The line or gap as clients know it."""
-        if isinstance(self.entry, LogGap):
-            return self.entry
-        message, replica = self.entry.get("message", ""), self.entry.get("replica")
-        return LogLine(self.time_ns, message, replica, self.entry.get("level"))
+    arrived_ns: int
+    entry: LogEntry
 
 
 class RecordedLog:
@@ -48,7 +39,7 @@ class RecordedLog:
 
     def __init__(self, members: Members, begin_ns: int) -> None:
         self.blocks = Blocks(members, LOG, begin_ns)
-        self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
+        self._parsed = lru_cache(4)(self._parse)
 
     def arriving(
         self, position: tuple[int, int], until_ns: int, *, limit: int = sys.maxsize
@@ -83,7 +74,7 @@ class RecordedLog:
         limit: int,
         newest_first: bool,
         levels: frozenset[str] | None,
-    ) -> tuple[list[LogRecord], list[LogGap]]:
+    ) -> tuple[list[LogLine], list[LogGap]]:
         """Return up to ``limit`` lines of a time range that had arrived by ``now_ns``, and its gaps."""
         near = [
             (block, number)
@@ -104,10 +95,10 @@ class RecordedLog:
                     continue
                 if isinstance(line.entry, LogGap):
                     gaps.append(line.entry)
-                elif levels is None or line.entry.get("level") in levels:
+                elif levels is None or line.entry.level in levels:
                     lines.append(line)
-        selected = _ordered(lines, newest_first)[:limit]
-        return [line.entry for line in selected if not isinstance(line.entry, LogGap)], gaps
+        selected = (line.entry for line in _ordered(lines, newest_first)[:limit])
+        return [entry for entry in selected if isinstance(entry, LogLine)], gaps
 
     def _inside(self, number: int, start_ns: int, end_ns: int) -> list[RecordedLine]:
         entries = self._parsed(number)
@@ -121,21 +112,18 @@ class RecordedLog:
             values = self.blocks.values(block)
         except DamagedMember:
             gap = LogGap(block.first_ns, block.last_ns + 1, DAMAGED)
-            return [
-                RecordedLine(
-                    gap.start_ns, number * MAX_NUMBER, max(block.newest_before_ns, gap.start_ns), gap
-                )
-            ]
+            arrived_ns = max(block.newest_before_ns, gap.start_ns)
+            return [RecordedLine(gap.start_ns, (number, 0), arrived_ns, gap)]
         arrived_ns = block.newest_before_ns
-        known_ns = max(block.first_ns, 0)
+        time_ns = max(block.first_ns, 0)
         entries = []
-        for number_in_log, value in enumerate(values, start=number * MAX_NUMBER):
-            entry = _entry(value, known_ns)
-            known_ns = entry.start_ns if isinstance(entry, LogGap) else int(entry["timestamp"])
-            if not block.first_ns <= known_ns <= block.last_ns:
-                known_ns, entry = block.first_ns, LogGap(block.first_ns, block.last_ns + 1, MISPLACED)
-            arrived_ns = max(arrived_ns, known_ns)
-            entries.append(RecordedLine(known_ns, number_in_log, arrived_ns, entry))
+        for number_in_block, value in enumerate(values):
+            entry = _entry(value, time_ns)
+            time_ns = stamp_ns(entry)
+            if not block.first_ns <= time_ns <= block.last_ns:
+                time_ns, entry = block.first_ns, LogGap(block.first_ns, block.last_ns + 1, MISPLACED)
+            arrived_ns = max(arrived_ns, time_ns)
+            entries.append(RecordedLine(time_ns, (number, number_in_block), arrived_ns, entry))
         entries.sort(key=_by_time)
         return entries
 
@@ -144,7 +132,7 @@ def _by_time(line: RecordedLine) -> int:
     return line.time_ns
 
 
-def _by_number(line: RecordedLine) -> int:
+def _by_number(line: RecordedLine) -> tuple[int, int]:
     return line.number
 
 
@@ -152,7 +140,7 @@ def _ordered(lines: list[RecordedLine], newest_first: bool) -> list[RecordedLine
     return sorted(lines, key=lambda one: one[:2], reverse=newest_first)
 
 
-def _entry(value: Any, near_ns: int) -> LogRecord | LogGap:
+def _entry(value: Any, near_ns: int) -> LogEntry:
     """Return a line, a gap, or a gap in place of a line that cannot be read.
 
     A line without a valid time gets ``near_ns``.
@@ -160,17 +148,17 @@ def _entry(value: Any, near_ns: int) -> LogRecord | LogGap:
     if not isinstance(value, dict):
         return LogGap(near_ns, near_ns + 1, UNREADABLE)
     stamp = value.get("timestamp")
-    if not (isinstance(stamp, str) and stamp.isdigit() and stamp_of(stamp) is not None):
-        stamp = str(near_ns) if "message" in value and "gap" not in value else None
-    if stamp is not None:
+    time_ns = stamp_of(stamp) if isinstance(stamp, str) and stamp.isdigit() else None
+    if time_ns is None and "message" in value and "gap" not in value:
+        time_ns = near_ns
+    if time_ns is not None:
         message, replica, level = value.get("message", ""), value.get("replica"), value.get("level")
-        return {
-            "timestamp": stamp,
-            "message": message if isinstance(message, str) else json.dumps(message),
-            "replica": replica if isinstance(replica, str) else None,
-            "request_id": None,
-            "level": level if isinstance(level, str) else None,
-        }
+        return LogLine(
+            time_ns,
+            message if isinstance(message, str) else json.dumps(message),
+            replica if isinstance(replica, str) else None,
+            level if isinstance(level, str) else None,
+        )
     gap = value.get("gap")
     if isinstance(gap, dict):
         start_ns, end_ns = stamp_of(gap.get("start")), stamp_of(gap.get("end"))

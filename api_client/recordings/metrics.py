@@ -15,7 +15,6 @@ from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import moment_at, stamp_of
 
 NS_PER_S = 1_000_000_000
-CACHED_BLOCKS = 8
 MAX_VALUE = 2.0**63
 """No usage in cores or bytes reaches it."""
 MAX_SERIES, MAX_SAMPLES = 20_000, 500_000
@@ -89,7 +88,7 @@ class RecordedMetrics:
 
     def __init__(self, members: Members, begin_ns: int = 0) -> None:
         self.blocks = Blocks(members, METRICS, begin_ns)
-        self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
+        self._parsed = lru_cache(8)(self._parse)
 
     def select(
         self, start_ns: int, end_ns: int, *, step_s: int, job: TrainingJob | None = None

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from api_client.models.logs import LogGap
+from api_client.models.logs import LogEntry, LogGap
 from api_client.recordings.reading import CHECKPOINTS, EVENTS, FORMAT, JOB, MANIFEST, Recording
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.stamps import ns_of
@@ -90,5 +90,5 @@ def shown(
     return [*map(_text, lines), *map(_text, gaps)]
 
 
-def _text(entry: Any) -> str:
-    return f"[{entry.reason}]" if isinstance(entry, LogGap) else entry["message"]
+def _text(entry: LogEntry) -> str:
+    return f"[{entry.reason}]" if isinstance(entry, LogGap) else entry.message
