@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
@@ -24,11 +25,7 @@ UNREADABLE = "a line of the recording can't be read"
 
 
 class RecordedLine(NamedTuple):
-    """A line or a gap, in the order in which they are shown: by time, then as in the file."""
-
-    time_ns: int
-    number: tuple[int, int]
-    """Number of the block, and of the line in it."""
+    """A line or a gap, and when it arrived."""
 
     arrived_ns: int
     entry: LogEntry
@@ -39,7 +36,7 @@ class RecordedLog:
 
     def __init__(self, members: Members, begin_ns: int) -> None:
         self.blocks = Blocks(members, LOG, begin_ns)
-        self._parsed = lru_cache(4)(self._parse)
+        self._cached_block = lru_cache(4)(self._block)
 
     def arriving(
         self, position: tuple[int, int], until_ns: int, *, limit: int = sys.maxsize
@@ -51,19 +48,19 @@ class RecordedLog:
         number, start = position
         arrived: list[RecordedLine] = []
         while number < len(self.blocks.items):
-            entries = sorted(self._parsed(number), key=_by_number)
-            while start < len(entries) and entries[start].arrived_ns <= until_ns and len(arrived) < limit:
-                arrived.append(entries[start])
-                start += 1
-            if start < len(entries):
-                break
+            lines = self._cached_block(number)
+            end = bisect_right(lines, until_ns, start, key=_arrived)
+            stop = min(end, start + limit - len(arrived))
+            arrived += lines[start:stop]
+            if stop < len(lines):
+                return arrived, (number, stop)
             number, start = number + 1, 0
         return arrived, (number, start)
 
-    def entries(self) -> Iterator[RecordedLine]:
+    def entries(self) -> Iterator[LogEntry]:
         """Yield everything in the order of the file."""
         for number in range(len(self.blocks.items)):
-            yield from sorted(self._parse(number), key=_by_number)
+            yield from (line.entry for line in self._block(number))
 
     def select(
         self,
@@ -75,69 +72,63 @@ class RecordedLog:
         newest_first: bool,
         levels: frozenset[str] | None,
     ) -> tuple[list[LogLine], list[LogGap]]:
-        """Return up to ``limit`` lines of a time range that had arrived by ``now_ns``, and its gaps."""
+        """Return up to ``limit`` lines of a time range that had arrived by ``now_ns``, and its gaps.
+
+        Lines of one time are in the order of the file, or in the opposite one if ``newest_first``.
+        """
         near = [
             (block, number)
             for number, block in enumerate(self.blocks.items)
             if block.first_ns < end_ns and block.last_ns >= start_ns and block.newest_before_ns <= now_ns
         ]
-        near.sort(key=lambda line: -line[0].last_ns if newest_first else line[0].first_ns)
-        lines: list[RecordedLine] = []
+        near.sort(key=lambda item: -item[0].last_ns if newest_first else item[0].first_ns)
+        lines: list[tuple[int, int, LogLine]] = []
         gaps: list[LogGap] = []
         for block, number in near:
             if len(lines) >= limit:
-                lines = _ordered(lines, newest_first)[:limit]
-                bound_ns = lines[-1].time_ns
-                if block.last_ns < bound_ns if newest_first else block.first_ns > bound_ns:
+                lines = _first(lines, limit, newest_first)
+                if block.last_ns < lines[0][0] if newest_first else block.first_ns > lines[-1][0]:
                     break
-            for line in self._inside(number, start_ns, end_ns):
-                if line.arrived_ns > now_ns:
+            for arrived_ns, entry in self._cached_block(number):
+                time_ns = stamp_ns(entry)
+                if arrived_ns > now_ns or not start_ns <= time_ns < end_ns:
                     continue
-                if isinstance(line.entry, LogGap):
-                    gaps.append(line.entry)
-                elif levels is None or line.entry.level in levels:
-                    lines.append(line)
-        selected = (line.entry for line in _ordered(lines, newest_first)[:limit])
-        return [entry for entry in selected if isinstance(entry, LogLine)], gaps
+                if isinstance(entry, LogGap):
+                    gaps.append(entry)
+                elif levels is None or entry.level in levels:
+                    lines.append((time_ns, number, entry))
+        selected = [entry for *_, entry in _first(lines, limit, newest_first)]
+        return selected[::-1] if newest_first else selected, gaps
 
-    def _inside(self, number: int, start_ns: int, end_ns: int) -> list[RecordedLine]:
-        entries = self._parsed(number)
-        low = bisect_left(entries, start_ns, key=_by_time)
-        return entries[low : bisect_left(entries, end_ns, key=_by_time)]
-
-    def _parse(self, number: int) -> list[RecordedLine]:
-        """Return the entries of a block by time."""
+    def _block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
+        arrived_ns, time_ns = block.newest_before_ns, max(block.first_ns, 0)
+        whole_block = (block.first_ns, block.last_ns + 1)
         try:
             values = self.blocks.values(block)
         except DamagedMember:
-            gap = LogGap(block.first_ns, block.last_ns + 1, DAMAGED)
-            arrived_ns = max(block.newest_before_ns, gap.start_ns)
-            return [RecordedLine(gap.start_ns, (number, 0), arrived_ns, gap)]
-        arrived_ns = block.newest_before_ns
-        time_ns = max(block.first_ns, 0)
-        entries = []
-        for number_in_block, value in enumerate(values):
+            return [RecordedLine(max(arrived_ns, time_ns), LogGap(*whole_block, DAMAGED))]
+        lines = []
+        for value in values:
             entry = _entry(value, time_ns)
+            if not block.first_ns <= stamp_ns(entry) <= block.last_ns:
+                entry = LogGap(*whole_block, MISPLACED)
             time_ns = stamp_ns(entry)
-            if not block.first_ns <= time_ns <= block.last_ns:
-                time_ns, entry = block.first_ns, LogGap(block.first_ns, block.last_ns + 1, MISPLACED)
             arrived_ns = max(arrived_ns, time_ns)
-            entries.append(RecordedLine(time_ns, (number, number_in_block), arrived_ns, entry))
-        entries.sort(key=_by_time)
-        return entries
+            lines.append(RecordedLine(arrived_ns, entry))
+        return lines
 
 
-def _by_time(line: RecordedLine) -> int:
-    return line.time_ns
+def _arrived(line: RecordedLine) -> int:
+    return line.arrived_ns
 
 
-def _by_number(line: RecordedLine) -> tuple[int, int]:
-    return line.number
-
-
-def _ordered(lines: list[RecordedLine], newest_first: bool) -> list[RecordedLine]:
-    return sorted(lines, key=lambda one: one[:2], reverse=newest_first)
+def _first(
+    lines: list[tuple[int, int, LogLine]], limit: int, newest_first: bool
+) -> list[tuple[int, int, LogLine]]:
+    """Return the first or the newest lines, by time and then as in the file."""
+    lines = sorted(lines, key=itemgetter(0, 1))
+    return lines[-limit:] if newest_first else lines[:limit]
 
 
 def _entry(value: Any, near_ns: int) -> LogEntry:

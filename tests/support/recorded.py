@@ -77,7 +77,7 @@ def writer(path: Path, scrub: Scrubber | None = None) -> RecordingWriter:
 
 def messages(recording: Recording) -> list[str]:
     """Every line in the order of the file; a gap is its reason in brackets."""
-    return [_text(each.entry) for each in recording.log.entries()]
+    return [_text(entry) for entry in recording.log.entries()]
 
 
 def shown(

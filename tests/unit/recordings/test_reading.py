@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from api_client.models.logs import stamp_ns
 from api_client.recordings.archive import MAX_TOTAL_BYTES, RecordingError
 from api_client.recordings.reading import JOB, MANIFEST, NOT_RECORDED, Recording
 from api_client.recordings.stamps import ns_of
@@ -101,7 +102,10 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": log})) as recording:
         assert messages(recording) == ["before", gap, gap, "after", gap]
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(broken)})) as recording:
-        assert ([one.time_ns for one in recording.log.entries()], recording.begin) == ([ns_of(BEGIN)], BEGIN)
+        assert ([stamp_ns(entry) for entry in recording.log.entries()], recording.begin) == (
+            [ns_of(BEGIN)],
+            BEGIN,
+        )
 
 
 @pytest.mark.parametrize("time", ["0", "-1", 0, None, "9" * 19, "soon"])
@@ -117,7 +121,7 @@ def test_line_without_a_valid_time_has_that_of_the_line_before(tmp_path: Path, t
         with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
             entries = list(recording.log.entries())
             assert shown(recording, recording.until)[-2:] == ["one", "two"]
-            assert {one.time_ns for one in entries} == {ns_of(BEGIN if len(entries) == 2 else at(5))}
+            assert {stamp_ns(entry) for entry in entries} == {ns_of(BEGIN if len(entries) == 2 else at(5))}
             if named not in members:
                 assert recording.problems[-1].endswith("has 2 lines without a valid time")
 
