@@ -29,6 +29,7 @@ from api_client.resources.sessions import Sessions
 if TYPE_CHECKING:
     from api_client.checkpoints.reading import CheckpointContents
     from api_client.definitions import TrainingProject
+    from api_client.replay import Replay
     from api_client.submission.archive import ArchivePlan
     from api_client.submission.payload import Overrides
     from api_client.submission.submitting import OnProgress, Submission
@@ -49,7 +50,8 @@ class TrainingClient:
     The client connects on the first request. ``on_event`` is called for every request sent, every answer
     and every wait. ``http_transport`` replaces the network in tests. ``read_only_by`` is the name, in
     words, of the setting that forbids changes: requests that are not reads then raise ReadOnlyError and
-    are never sent. Raises ConfigurationError if the remote's addresses or key cannot be used.
+    are never sent. With ``replay``, recordings answer in place of the network. Raises ConfigurationError if
+    the remote's addresses or key cannot be used.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class TrainingClient:
         on_event: RequestListener | None = None,
         http_transport: httpx.AsyncBaseTransport | None = None,
         read_only_by: str = "",
+        replay: Replay | None = None,
     ) -> None:
-        clock = clock or SystemClock()
+        clock = clock or (SystemClock() if replay is None else replay.clock)
+        self._replay = replay
         retry = retry or RetryPolicy()
         self.destinations = Destinations()
         transport = Transport(
@@ -72,7 +76,8 @@ class TrainingClient:
             retry=retry,
             on_event=on_event,
             http_transport=http_transport,
-            read_only_by=read_only_by,
+            read_only_by=read_only_by if replay is None else read_only_by or "the recording",
+            answer=None if replay is None else replay.answer,
         )
         self._transport = transport
         self.clock, self._retry = clock, retry
@@ -103,6 +108,8 @@ class TrainingClient:
         """Reads of presigned URLs, sent without the key."""
         from api_client.transfers.objects import Objects
 
+        if self._replay is not None:
+            return self._replay.objects
         return Objects(self.clock, self._retry, self.destinations)
 
     @cached_property

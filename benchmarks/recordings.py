@@ -33,9 +33,9 @@ from api_client.recordings.reading import FORMAT, JOB, MANIFEST, VERSION, Record
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.stamps import ns_of
 from api_client.recordings.writing import RecordingWriter
+from api_client.replay import Replay
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
-from tui.commands.support.recorded import served_in_process
 from tui.readers.recorded_runs import OpenRecordings
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
@@ -130,9 +130,9 @@ async def shown(path: Path) -> Shown:
         began = time.perf_counter()
         recording = opened.enter_context(Recording(path))
         clock = Playback(recording.begin, recording.until)
-        remote = opened.enter_context(served_in_process([recording], clock))
-        recorded = opened.enter_context(OpenRecordings([recording], clock))
-        app = BtTuiApp(remote(), job_id="j", recorded=recorded)
+        replay = Replay([recording], clock)
+        recorded = opened.enter_context(OpenRecordings([recording], replay))
+        app = BtTuiApp(replay.remote, job_id="j", recorded=recorded)
         async with app.run_test(size=(140, 44)) as pilot:
             await until(lambda: _has_picture(app))
             first_s = time.perf_counter() - began

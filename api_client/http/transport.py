@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -29,6 +29,8 @@ ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received: n
 MAX_REDIRECTS = 3
 DECODE_IN_THREAD_BYTES = 256 * 1024  # from this size on, decoding would block the event loop
 T = TypeVar("T")
+AnswerRequest = Callable[[Route[Any], tuple[str, ...], Mapping[str, Any]], Awaitable[Any]]
+"""Returns the answer to a request for a route with these ids, and the values of its query or body."""
 QueryValue = str | int | list[str] | None
 
 
@@ -38,7 +40,7 @@ class _Call:
 
     route: Route[Any]
     path: str
-    words: str
+    ids: tuple[str, ...]
     query: Mapping[str, QueryValue] | None
     body: Any
     attempt: int = 0
@@ -48,7 +50,7 @@ class _Call:
 
     @property
     def line(self) -> RequestLine:
-        return RequestLine(self.route.method, self.path, self.attempt, self.words)
+        return RequestLine(self.route.method, self.path, self.attempt, self.route.words(*self.ids))
 
     @property
     def limit(self) -> AnswerLimit:
@@ -65,7 +67,8 @@ class Transport:
 
     The httpx client is created on the first request, because that takes a tenth of a second. ``read_only_by``
     names the setting that forbids changes, in words; if empty, changes are allowed. ``destinations`` records
-    where the remote is. Raises ConfigurationError if the remote's addresses or key cannot be used.
+    where the remote is. ``answer`` answers requests in place of the network. Raises ConfigurationError if
+    the remote's addresses or key cannot be used.
     """
 
     def __init__(
@@ -78,7 +81,9 @@ class Transport:
         http_transport: httpx.AsyncBaseTransport | None = None,
         read_only_by: str = "",
         destinations: Destinations | None = None,
+        answer: AnswerRequest | None = None,
     ) -> None:
+        self._answer = answer
         if remote.key is not None:
             check_key(remote.key.get_secret_value(), remote.key_origin)
         self._remote = remote
@@ -123,9 +128,9 @@ class Transport:
         Raises RequestError and its subclasses. Raises ReadOnlyError, before anything is sent, for a
         change while changes are forbidden.
         """
-        call = _Call(route, route.path_of(*ids, team_id=team_id), route.words(*ids), query, body)
+        call = _Call(route, route.path_of(*ids, team_id=team_id), ids, query, body)
         if self._read_only_by and route.is_change:
-            raise failures.refused_change(self._read_only_by, call.words, route.method, call.path)
+            raise failures.refused_change(self._read_only_by, call.line.words, route.method, call.path)
         policy = retry or self._retry
         repeatable = route.is_idempotent
         try:
@@ -160,7 +165,12 @@ class Transport:
     async def _attempt(self, call: _Call, policy: RetryPolicy, adapter: Adapter[T]) -> T:
         """Send once. Raises its RequestErrors outside of any handler, so that none holds the key."""
         call.attempt += 1
-        host = self._shown_host(call.route.site)
+        if self._answer is not None:
+            self._emit_event("sent", call)
+            value: T = await self._answer(call.route, call.ids, call.query or call.body or {})
+            self._emit_event("answered", call)
+            return value
+        host = self._sites[call.route.site].netloc
         problem: Exception | None = None
         answer: _Answer | None = None
         call.arrived, call.status, call.date = False, None, ""
@@ -189,7 +199,7 @@ class Transport:
 
     async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
         """Send one request, following redirects that stay on the same server."""
-        site, line, host = self._sites[call.route.site], call.line, self._shown_host(call.route.site)
+        site, line, host = self._sites[call.route.site], call.line, self._sites[call.route.site].netloc
         url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
         for _ in range(MAX_REDIRECTS + 1):
             # If a login cannot be renewed, this raises, and the request had no effect.
@@ -212,9 +222,6 @@ class Transport:
             return _Answer(content, response.headers.get("content-type", ""))
         message = f"can't {line.words}: {host} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **line.details)
-
-    def _shown_host(self, site: Site) -> str:
-        return self._remote.shown_host or self._sites[site].netloc
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
         """Record the address that an answer of the remote came from, unless a proxy is in between."""
@@ -245,7 +252,7 @@ class Transport:
         else:
             self._emit_event("answered", call)
             return value
-        host = self._shown_host(call.route.site)
+        host = self._sites[call.route.site].netloc
         raise failures.not_decodable(
             problem, answer.content, answer.content_type, self._remote, host, call.line
         )

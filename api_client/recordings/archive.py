@@ -1,9 +1,9 @@
 """The members of a recording: those of a zip file, or the files of a folder with the same content.
 
 Nothing is ever extracted, so that the name of a member leads nowhere: members are only looked up by the names
-that bt-tui gives them, and read in memory, within limits. A zip file without its directory, as a
-killed recorder leaves it, is read from its beginning up to the last complete member. ``ZipAppender`` takes
-back a member that it could not write completely.
+that bt-tui gives them, and read in memory, within limits. ``zipfile`` reads and writes them; only a file
+without a directory, as a killed recorder leaves it, is read here, from its beginning up to the last complete
+member.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import fcntl
 import io
 import os
 import struct
-import threading
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import IO, NamedTuple
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from api_client.errors import ConfigurationError
+from api_client.files import PRIVATE_FILE_MODE, AtomicFile
 
 SUFFIX = ".btrun"
 LINES_SUFFIX = ".ndjson"
@@ -32,17 +33,13 @@ MAX_DOCUMENT_BYTES = 32 * 1024**2
 MAX_RATIO = 128
 """Maximum size of a member for each byte that it takes in the file; samples of an idle job have about 100."""
 MAX_DIRECTORY_BYTES = 16 * 1024**2
-MAX_ZIP_BYTES = 2**32 - 1
 READ_BYTES = 1024**2
 
-_LOCAL = struct.Struct("<4s5H3L2H")
-_CENTRAL = struct.Struct("<4s6H3L5H2L")
-_END = struct.Struct("<4s4H2LH")
-_LOCAL_SIGNATURE, _CENTRAL_SIGNATURE, _END_SIGNATURE = b"PK\3\4", b"PK\1\2", b"PK\5\6"
-_VERSION = 20
-_UTF8_NAMES, _ENCRYPTED, _SIZES_FOLLOW = 0x800, 0x1, 0x8
-_NO_TIME, _NO_DATE = 0, 0x21
-_OWNER_ONLY = 0o100600 << 16
+_HEADER = struct.Struct("<4s5H3L2H")
+_SIGNATURE, _NO_MEMBERS = b"PK\3\4", b"PK\5\6" + bytes(18)
+_SIZES_FOLLOW_OR_ENCRYPTED = 0x9
+_NOT_READABLE = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What ``zipfile`` raises for a member that is damaged, encrypted, or not where the directory says."""
 
 
 class RecordingError(ConfigurationError):
@@ -53,20 +50,45 @@ class DamagedMember(Exception):
     """A member of a recording cannot be read."""
 
 
-class Members(Protocol):
-    """The named members of a recording."""
+class _Member(NamedTuple):
+    size: int
+    stored_bytes: int
+    """Size in the file, compressed."""
+    open: Callable[[], IO[bytes]]
 
-    def names(self) -> Collection[str]: ...
 
-    def size(self, name: str) -> int: ...
+class Members:
+    """The named members of a recording. Reads are safe from any thread.
+
+    Raises RecordingError if it has too many.
+    """
+
+    def __init__(self, members: Mapping[str, _Member], close: Callable[[], object]) -> None:
+        _check_total(len(members), sum(member.size for member in members.values()))
+        self._members = members
+        self.close = close
+
+    def names(self) -> Collection[str]:
+        return self._members.keys()
+
+    def size(self, name: str) -> int:
+        return self._members[name].size
 
     def stored_bytes(self, name: str) -> int:
         """Return the size in the file, compressed."""
+        return self._members[name].stored_bytes
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """Yield the content piece by piece. Raises DamagedMember."""
-
-    def close(self) -> None: ...
+        member = self._members[name]
+        if member.size > max_bytes(member.stored_bytes):
+            raise DamagedMember(f"{name} is compressed more than {MAX_RATIO} times")
+        try:
+            with member.open() as file:
+                while piece := file.read(READ_BYTES):
+                    yield piece
+        except _NOT_READABLE as error:
+            raise DamagedMember(f"{name} is damaged") from error
 
 
 def open_members(path: Path, *, complete_only: bool = False) -> Members:
@@ -76,7 +98,7 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
     reading it raises DamagedMember.
     """
     try:
-        return FolderMembers(path) if path.is_dir() else ZipMembers(path, complete_only=complete_only)
+        return _members_of_folder(path) if path.is_dir() else _members_of_zip(path, complete_only)
     except OSError as error:
         raise RecordingError(f"can't read {path}: {error.strerror}") from error
     except RecordingError as error:
@@ -106,161 +128,48 @@ def max_lines(stored_bytes: int) -> int:
     return 64 + stored_bytes // 2
 
 
-class FolderMembers:
-    """The regular files below a folder; links are not followed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._files: dict[str, tuple[Path, int]] = {}
-        total = _Total()
-        for directory, _, files in os.walk(folder):
-            for path in (Path(directory, name) for name in files):
-                if path.is_file() and not path.is_symlink():
-                    size = path.stat().st_size
-                    total.add(size)
-                    self._files[path.relative_to(folder).as_posix()] = (path, size)
-
-    def names(self) -> Collection[str]:
-        return self._files.keys()
-
-    def size(self, name: str) -> int:
-        return self._files[name][1]
-
-    stored_bytes = size
-
-    def pieces(self, name: str) -> Iterator[bytes]:
-        try:
-            with self._files[name][0].open("rb") as file:
-                while piece := file.read(READ_BYTES):
-                    yield piece
-        except OSError as error:
-            raise DamagedMember(f"can't read {name}: {error.strerror}") from error
-
-    def close(self) -> None:
-        """Nothing is kept open."""
+def _check_total(count: int, size: int) -> None:
+    if count > MAX_MEMBERS:
+        raise RecordingError(f"refused: it has more than {MAX_MEMBERS:,} members")
+    if size > MAX_TOTAL_BYTES:
+        raise RecordingError(f"refused: it has more than {MAX_TOTAL_BYTES:,} bytes")
 
 
-@dataclass
-class _Total:
-    """Number and size of the members, which may not be larger than the limits."""
-
-    count: int = 0
-    size: int = 0
-
-    def add(self, size: int, count: int = 1) -> None:
-        """Raises RecordingError."""
-        self.count += count
-        self.size += size
-        if self.count > MAX_MEMBERS:
-            raise RecordingError(f"refused: it has more than {MAX_MEMBERS:,} members")
-        if self.size > MAX_TOTAL_BYTES:
-            raise RecordingError(f"refused: it has more than {MAX_TOTAL_BYTES:,} bytes")
+def _members_of_folder(folder: Path) -> Members:
+    """Return the regular files below a folder; links are not followed."""
+    members = {}
+    for directory, _, files in os.walk(folder):
+        for path in (Path(directory, name) for name in files):
+            if path.is_file() and not path.is_symlink():
+                size = path.stat().st_size
+                members[path.relative_to(folder).as_posix()] = _Member(size, size, partial(io.FileIO, path))
+        _check_total(len(members), 0)
+    return Members(members, close=lambda: None)
 
 
-@dataclass(frozen=True, slots=True)
-class _ZipMember:
-    name: str
-    offset: int
-    stored_bytes: int
-    size: int
-    method: int
-    crc: int
-    end: int = field(default=0, compare=False)
-    """Offset of the next member; 0 if it was not written or scanned."""
+def _members_of_zip(path: Path, complete_only: bool) -> Members:
+    file = _LimitedReader(path.open("rb", buffering=0))
+    try:
+        archive, directory, cut_off = _read_zip(file)
+        if cut_off is not None and not complete_only:
+            directory.setdefault(cut_off.filename, cut_off)
+        members = {
+            name: _Member(info.file_size, info.compress_size, partial(_opened, archive, info))
+            for name, info in directory.items()
+        }
+        return Members(members, file.close)
+    except BaseException:
+        file.close()
+        raise
 
 
-class _Newest:
-    """The last member of each name, within the limits of a recording."""
-
-    def __init__(self, members: Iterable[_ZipMember] = ()) -> None:
-        self.by_name: dict[str, _ZipMember] = {}
-        """The members in the order in which they were added."""
-        self._total = _Total()
-        self.add(members)
-
-    def add(self, members: Iterable[_ZipMember]) -> None:
-        """Add members, which replace those with the same names. Raises RecordingError for too many."""
-        for member in members:
-            replaced = self.by_name.pop(member.name, None)
-            if replaced is not None:
-                self._total.add(-replaced.size, -1)
-            self._total.add(member.size)
-            self.by_name[member.name] = member
-
-    @property
-    def last(self) -> _ZipMember | None:
-        return next(reversed(self.by_name.values()), None)
+def _opened(archive: ZipFile, info: ZipInfo) -> IO[bytes]:
+    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise ValueError("others have no limit of memory")
+    return archive.open(info)
 
 
-class ZipMembers:
-    """The members of a zip file; of several with one name, the last. Reads are safe from any thread."""
-
-    def __init__(self, path: Path, *, complete_only: bool) -> None:
-        self._file = _ZipReader(path.open("rb", buffering=0))
-        self._lock = threading.Lock()
-        try:
-            newest, end = _zip_members(self._file)
-            self._members = newest.by_name
-            cut_off = None if complete_only else _member_at(self._file, end)
-            if cut_off is not None:
-                self._members.setdefault(cut_off.name, cut_off)
-        except BaseException:
-            self._file.close()
-            raise
-
-    def names(self) -> Collection[str]:
-        return self._members.keys()
-
-    def size(self, name: str) -> int:
-        return self._members[name].size
-
-    def stored_bytes(self, name: str) -> int:
-        return self._members[name].stored_bytes
-
-    def pieces(self, name: str) -> Iterator[bytes]:
-        member = self._members[name]
-        start = member.offset + _LOCAL.size
-        # A damaged directory offset moves all members, even to before the beginning.
-        header = self._bytes(member.offset, _LOCAL.size) if member.offset >= 0 else b""
-        if len(header) < _LOCAL.size or not header.startswith(_LOCAL_SIGNATURE):
-            raise DamagedMember(f"{name} is not where it should be")
-        if member.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise DamagedMember(f"{name} is neither stored nor deflated")
-        if member.size > max_bytes(member.stored_bytes):
-            raise DamagedMember(f"{name} is compressed more than {MAX_RATIO} times")
-        name_bytes, extra_bytes = _LOCAL.unpack(header)[-2:]
-        start += name_bytes + extra_bytes
-        inflater = zlib.decompressobj(-zlib.MAX_WBITS) if member.method == zipfile.ZIP_DEFLATED else None
-        crc = size = 0
-        for position in range(0, member.stored_bytes, READ_BYTES):
-            raw = self._bytes(start + position, min(READ_BYTES, member.stored_bytes - position))
-            if not raw:
-                break
-            while raw:
-                try:
-                    piece = raw if inflater is None else inflater.decompress(raw, READ_BYTES)
-                except zlib.error as error:
-                    raise DamagedMember(f"{name} is damaged") from error
-                raw = b"" if inflater is None else inflater.unconsumed_tail
-                crc, size = zlib.crc32(piece, crc), size + len(piece)
-                if size > member.size:
-                    break
-                yield piece
-        if size != member.size or crc != member.crc:
-            raise DamagedMember(f"{name} is damaged")
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _bytes(self, offset: int, size: int) -> bytes:
-        with self._lock:
-            try:
-                self._file.seek(offset)
-                return self._file.read(size)
-            except (OSError, ValueError) as error:
-                raise DamagedMember(f"can't read the recording: {error}") from error
-
-
-class _ZipReader(io.BufferedReader):
+class _LimitedReader(io.BufferedReader):
     """A zip file whose directory has at most ``MAX_DIRECTORY_BYTES``: ``zipfile`` reads it at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -269,57 +178,77 @@ class _ZipReader(io.BufferedReader):
         return super().read(size)
 
 
-def _zip_members(file: _ZipReader) -> tuple[_Newest, int]:
-    """Return the members, and where the next one may be written."""
+_Directory = dict[str, ZipInfo]
+"""The members by name, in their order in the file; of several with one name, the last."""
+
+
+def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None]:
+    """Return what reads the members, the members, and one that is cut off at the end.
+
+    Raises RecordingError.
+    """
+    cut_off = None
     try:
-        archive = zipfile.ZipFile(file)
+        archive = ZipFile(file)
+        directory = _newest(archive.infolist())
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        newest = _Newest(_scanned(file))
-        end = 0 if newest.last is None else newest.last.end
-    else:
-        newest, end = _Newest(_listed(archive)), archive.start_dir
-    if newest.last is None:
+        archive = ZipFile(io.BytesIO(_NO_MEMBERS))
+        archive.fp = file
+        directory, cut_off, archive.start_dir = _scanned(file)
+    if not directory:
         raise RecordingError("not a recording: neither a zip file nor a folder")
-    if sum(member.stored_bytes for member in newest.by_name.values()) > file.seek(0, os.SEEK_END):
+    if sum(info.compress_size for info in directory.values()) > file.seek(0, os.SEEK_END):
         raise RecordingError("refused: its members overlap")
-    return newest, end
+    return archive, directory, cut_off
 
 
-def _listed(archive: zipfile.ZipFile) -> Iterator[_ZipMember]:
-    for info in archive.infolist():
-        if info.flag_bits & _ENCRYPTED:
-            raise RecordingError("refused: it is encrypted")
-        yield _ZipMember(
-            *(info.filename, info.header_offset, info.compress_size, info.file_size),
-            *(info.compress_type, info.CRC),
-        )
+def _newest(infos: Iterable[ZipInfo], known: Mapping[str, ZipInfo] | None = None) -> _Directory:
+    """Return the members with those that are known. Raises RecordingError for too many."""
+    directory = dict(known or {})
+    size = sum(info.file_size for info in directory.values())
+    for info in infos:
+        replaced = directory.pop(info.filename, None)
+        size += info.file_size - (replaced.file_size if replaced is not None else 0)
+        directory[info.filename] = info
+        _check_total(len(directory), size)
+    return directory
 
 
-def _scanned(file: _ZipReader) -> Iterator[_ZipMember]:
-    """Yield the complete members of a zip file without a directory."""
-    offset, file_bytes = 0, file.seek(0, os.SEEK_END)
-    while (member := _member_at(file, offset)) is not None:
-        offset = file.tell() + member.stored_bytes
-        if offset > file_bytes:
-            return
-        yield replace(member, end=offset)
+def _scanned(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
+    """Read a zip file without a directory: its members, one that is cut off, and the end of the others."""
+    file_bytes, offset = file.seek(0, os.SEEK_END), 0
+    cut_off: ZipInfo | None = None
+
+    def complete() -> Iterator[ZipInfo]:
+        nonlocal offset, cut_off
+        while (info := _header_at(file, offset)) is not None:
+            end = file.tell() + info.compress_size
+            if end > file_bytes:
+                cut_off = info
+                return
+            offset = end
+            yield info
+
+    directory = _newest(complete())
+    return directory, cut_off, offset
 
 
-def _member_at(file: _ZipReader, offset: int) -> _ZipMember | None:
+def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
     """Return the member whose header is at an offset, and leave the file at its content; None if none is."""
     file.seek(offset)
-    header = file.read(_LOCAL.size)
-    if len(header) < _LOCAL.size:
+    header = file.read(_HEADER.size)
+    if len(header) < _HEADER.size:
         return None
-    signature, _, flags, method, _, _, crc, stored, size, name_bytes, extra_bytes = _LOCAL.unpack(header)
+    signature, _, flags, method, _, _, crc, stored, size, name_bytes, extra_bytes = _HEADER.unpack(header)
     name = file.read(name_bytes)
-    is_complete = stored > 0 or size == 0
-    if signature != _LOCAL_SIGNATURE or flags & (_SIZES_FOLLOW | _ENCRYPTED) or not is_complete:
-        return None
-    if len(name) < name_bytes:
+    is_complete = len(name) == name_bytes and (stored > 0 or size == 0)
+    if signature != _SIGNATURE or flags & _SIZES_FOLLOW_OR_ENCRYPTED or not is_complete:
         return None
     file.seek(extra_bytes, os.SEEK_CUR)
-    return _ZipMember(name.decode("utf-8", "replace"), offset, stored, size, method, crc)
+    info = ZipInfo(name.decode("utf-8", "replace"))
+    info.flag_bits, info.compress_type, info.CRC = flags, method, crc
+    info.header_offset, info.compress_size, info.file_size = offset, stored, size
+    return info
 
 
 class ZipAppender:
@@ -332,9 +261,10 @@ class ZipAppender:
         self._file = path.open("r+b", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            reader = _ZipReader(self._file)
-            self._members, self._end = _zip_members(reader)
-            if _Newest(_scanned(reader)).last != self._members.last:
+            reader = _LimitedReader(self._file)
+            archive, self._directory, _ = _read_zip(reader)
+            self._end = archive.start_dir
+            if _scanned(reader)[2] != self._end:
                 raise RecordingError("another program wrote this zip file; record to a new file")
             reader.detach()
             # Without the old directory, a kill leaves what can be scanned.
@@ -351,27 +281,16 @@ class ZipAppender:
 
         Raises RecordingError if a recording can't have them, OSError if they can't be written.
         """
-        offset, parts, members = self._end, [], []
-        for name, content in contents.items():
-            method, data = _compressed(name, content)
-            member = _ZipMember(name, offset, len(data), len(content), method, zlib.crc32(content))
-            parts.append(_local_header(member) + data)
-            offset += len(parts[-1])
-            members.append(member)
-        if offset > MAX_ZIP_BYTES:
-            raise RecordingError("the recording is full: a zip file has at most 4 GiB")
-        newest = _Newest(self._members.by_name.values())
-        newest.add(members)
-        self._write(b"".join(parts))
-        self._members, self._end = newest, offset
+        data, infos = _packed(contents, self._end)
+        directory = _newest(infos, self._directory)
+        self._write(data)
+        self._directory, self._end = directory, self._end + len(data)
 
     def close(self) -> None:
         """Write the directory. Raises OSError; the recording is complete without it."""
-        members = self._members.by_name.values()
-        directory = b"".join(map(_directory_entry, members))
-        sizes = (len(members), len(members), len(directory), self._end)
         try:
-            self._write(directory + _END.pack(_END_SIGNATURE, 0, 0, *sizes, 0))
+            with os.fdopen(os.dup(self._file.fileno()), "r+b") as file, ZipFile(file, "a") as archive:
+                archive.filelist += self._directory.values()
         finally:
             self._file.close()
 
@@ -388,37 +307,29 @@ class ZipAppender:
 
 
 def new_zip(path: Path, contents: Mapping[str, bytes]) -> None:
-    """Create a zip file with these members; it appears at once. Raises FileExistsError."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in contents.items():
-                archive.writestr(zipfile.ZipInfo(name), content, _compressed(name, content)[0])
-        os.link(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Create a zip file with these members; it appears at once. Raises FileExistsError, OSError."""
+    with AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=False, streams=False) as file:
+        file.write(_packed(contents, 0)[0])
 
 
-def _compressed(name: str, content: bytes) -> tuple[int, bytes]:
-    """Return the method and the stored bytes; not deflated if that would make it look like a zip bomb."""
-    deflater = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
-    data = deflater.compress(content) + deflater.flush()
-    lines = content.count(b"\n") if name.endswith(LINES_SUFFIX) else 0
-    if len(content) > max_bytes(len(data)) or lines > max_lines(len(data)):
-        return zipfile.ZIP_STORED, content
-    return zipfile.ZIP_DEFLATED, data
+def _packed(contents: Mapping[str, bytes], offset: int) -> tuple[bytes, list[ZipInfo]]:
+    """Return members as they are stored from an offset on."""
+    parts, infos = [], []
+    for name, content in contents.items():
+        info, data = _member(name, content, ZIP_DEFLATED)
+        lines = content.count(b"\n") if name.endswith(LINES_SUFFIX) else 0
+        if len(content) > max_bytes(info.compress_size) or lines > max_lines(info.compress_size):
+            info, data = _member(name, content, ZIP_STORED)  # Deflated, it would look like a zip bomb.
+        info.header_offset = offset
+        offset += len(data)
+        parts.append(data)
+        infos.append(info)
+    return b"".join(parts), infos
 
 
-def _local_header(member: _ZipMember) -> bytes:
-    name = member.name.encode()
-    fields = (_VERSION, _UTF8_NAMES, member.method, _NO_TIME, _NO_DATE)
-    sizes = (member.crc, member.stored_bytes, member.size, len(name), 0)
-    return _LOCAL.pack(_LOCAL_SIGNATURE, *fields, *sizes) + name
-
-
-def _directory_entry(member: _ZipMember) -> bytes:
-    name = member.name.encode()
-    fields = (_VERSION | 3 << 8, _VERSION, _UTF8_NAMES, member.method, _NO_TIME, _NO_DATE)
-    sizes = (member.crc, member.stored_bytes, member.size, len(name), 0, 0, 0, 0)
-    return _CENTRAL.pack(_CENTRAL_SIGNATURE, *fields, *sizes, _OWNER_ONLY, member.offset) + name
+def _member(name: str, content: bytes, method: int) -> tuple[ZipInfo, bytes]:
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        archive.writestr(ZipInfo(name), content, method)
+        data = buffer.getvalue()
+    return archive.infolist()[0], data

@@ -10,14 +10,15 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from api_client.recordings.archive import DamagedMember, Members, max_lines, read_member
 from api_client.recordings.stamps import MAX_RUN_NS, stamp_of
 from api_client.words import counted
 
-BLOCK_LINES = 5_000
+BLOCK_LINES = 2_000
 MAX_BLOCK_LINES = 20_000
 NOT_JSON = b"!"
 """Stored in place of a line that cannot be read."""
@@ -42,20 +43,16 @@ METRICS = Kind("metrics.ndjson", "metrics", 64 * 1024, 2 * 1024**2)
 class RecordedBlock:
     """Some objects of a recording, between two times; stored as a member or, deflated, in memory.
 
-    ``newest_before_ns`` is the newest time in the blocks before it.
+    ``number`` is that in its name, 0 if it has none; ``newest_before_ns`` is the newest time in the blocks
+    before it.
     """
 
     first_ns: int
     last_ns: int
-    newest_before_ns: int = 0
+    number: int = 0
     member: str = ""
     deflated: bytes = b""
-
-    @property
-    def number(self) -> int:
-        """Number in the block's name; 0 if it is not a member."""
-        name = _BLOCK_NAME.fullmatch(self.member)
-        return int(name[2]) if name else 0
+    newest_before_ns: int = 0
 
 
 class Blocks:
@@ -100,14 +97,12 @@ class Blocks:
         blocks = [block for name in undivided for block in self._divided(name, begin_ns)]
         for parts in sorted(named, key=lambda parts: int(parts[2])):
             first_ns, last_ns = sorted((int(parts[3]), int(parts[4])))
-            blocks.append(RecordedBlock(first_ns, last_ns, member=parts[0]))
-        newest_ns, items = 0, []
-        for block in blocks:
-            items.append(
-                RecordedBlock(block.first_ns, block.last_ns, newest_ns, block.member, block.deflated)
-            )
-            newest_ns = max(newest_ns, block.last_ns)
-        return items
+            blocks.append(RecordedBlock(first_ns, last_ns, int(parts[2]), parts[0]))
+        newest_ns = accumulate((block.last_ns for block in blocks), max, initial=0)
+        return [
+            replace(block, newest_before_ns=before_ns)
+            for block, before_ns in zip(blocks, newest_ns, strict=False)
+        ]
 
     def _divided(self, name: str, begin_ns: int) -> Iterator[RecordedBlock]:
         lines: list[bytes] = []

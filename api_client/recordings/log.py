@@ -8,39 +8,27 @@ from __future__ import annotations
 
 import json
 import sys
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from api_client.models import LogRecord
-from api_client.models.logs import LogEntry, LogGap, LogLine
+from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks
 from api_client.recordings.stamps import stamp_of
 
-CACHED_BLOCKS = 4
 DAMAGED = "this part of the recording is damaged"
 MISPLACED = "this part of the recording has lines of another time"
 UNREADABLE = "a line of the recording can't be read"
-MAX_NUMBER = 2**32
 
 
 class RecordedLine(NamedTuple):
-    """A line or a gap, in the order in which they are shown: by time, then as in the file."""
+    """A line or a gap, and when it arrived."""
 
-    time_ns: int
-    number: int
     arrived_ns: int
-    entry: LogRecord | LogGap
-
-    @property
-    def logged(self) -> LogEntry:
-        """The line or gap as clients know it."""
-        if isinstance(self.entry, LogGap):
-            return self.entry
-        message, replica = self.entry.get("message", ""), self.entry.get("replica")
-        return LogLine(self.time_ns, message, replica, self.entry.get("level"))
+    entry: LogEntry
 
 
 class RecordedLog:
@@ -48,7 +36,7 @@ class RecordedLog:
 
     def __init__(self, members: Members, begin_ns: int) -> None:
         self.blocks = Blocks(members, LOG, begin_ns)
-        self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
+        self._cached_block = lru_cache(4)(self._block)
 
     def arriving(
         self, position: tuple[int, int], until_ns: int, *, limit: int = sys.maxsize
@@ -60,19 +48,19 @@ class RecordedLog:
         number, start = position
         arrived: list[RecordedLine] = []
         while number < len(self.blocks.items):
-            entries = sorted(self._parsed(number), key=_by_number)
-            while start < len(entries) and entries[start].arrived_ns <= until_ns and len(arrived) < limit:
-                arrived.append(entries[start])
-                start += 1
-            if start < len(entries):
-                break
+            lines = self._cached_block(number)
+            end = bisect_right(lines, until_ns, start, key=_arrived)
+            stop = min(end, start + limit - len(arrived))
+            arrived += lines[start:stop]
+            if stop < len(lines):
+                return arrived, (number, stop)
             number, start = number + 1, 0
         return arrived, (number, start)
 
-    def entries(self) -> Iterator[RecordedLine]:
+    def entries(self) -> Iterator[LogEntry]:
         """Yield everything in the order of the file."""
         for number in range(len(self.blocks.items)):
-            yield from sorted(self._parse(number), key=_by_number)
+            yield from (line.entry for line in self._block(number))
 
     def select(
         self,
@@ -83,76 +71,67 @@ class RecordedLog:
         limit: int,
         newest_first: bool,
         levels: frozenset[str] | None,
-    ) -> tuple[list[LogRecord], list[LogGap]]:
-        """Return up to ``limit`` lines of a time range that had arrived by ``now_ns``, and its gaps."""
+    ) -> tuple[list[LogLine], list[LogGap]]:
+        """Return up to ``limit`` lines of a time range that had arrived by ``now_ns``, and its gaps.
+
+        Lines of one time are in the order of the file, or in the opposite one if ``newest_first``.
+        """
         near = [
             (block, number)
             for number, block in enumerate(self.blocks.items)
             if block.first_ns < end_ns and block.last_ns >= start_ns and block.newest_before_ns <= now_ns
         ]
-        near.sort(key=lambda line: -line[0].last_ns if newest_first else line[0].first_ns)
-        lines: list[RecordedLine] = []
+        near.sort(key=lambda item: -item[0].last_ns if newest_first else item[0].first_ns)
+        lines: list[tuple[int, int, LogLine]] = []
         gaps: list[LogGap] = []
         for block, number in near:
             if len(lines) >= limit:
-                lines = _ordered(lines, newest_first)[:limit]
-                bound_ns = lines[-1].time_ns
-                if block.last_ns < bound_ns if newest_first else block.first_ns > bound_ns:
+                lines = _first(lines, limit, newest_first)
+                if block.last_ns < lines[0][0] if newest_first else block.first_ns > lines[-1][0]:
                     break
-            for line in self._inside(number, start_ns, end_ns):
-                if line.arrived_ns > now_ns:
+            for arrived_ns, entry in self._cached_block(number):
+                time_ns = stamp_ns(entry)
+                if arrived_ns > now_ns or not start_ns <= time_ns < end_ns:
                     continue
-                if isinstance(line.entry, LogGap):
-                    gaps.append(line.entry)
-                elif levels is None or line.entry.get("level") in levels:
-                    lines.append(line)
-        selected = _ordered(lines, newest_first)[:limit]
-        return [line.entry for line in selected if not isinstance(line.entry, LogGap)], gaps
+                if isinstance(entry, LogGap):
+                    gaps.append(entry)
+                elif levels is None or entry.level in levels:
+                    lines.append((time_ns, number, entry))
+        selected = [entry for *_, entry in _first(lines, limit, newest_first)]
+        return selected[::-1] if newest_first else selected, gaps
 
-    def _inside(self, number: int, start_ns: int, end_ns: int) -> list[RecordedLine]:
-        entries = self._parsed(number)
-        low = bisect_left(entries, start_ns, key=_by_time)
-        return entries[low : bisect_left(entries, end_ns, key=_by_time)]
-
-    def _parse(self, number: int) -> list[RecordedLine]:
-        """Return the entries of a block by time."""
+    def _block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
+        arrived_ns, time_ns = block.newest_before_ns, max(block.first_ns, 0)
+        whole_block = (block.first_ns, block.last_ns + 1)
         try:
             values = self.blocks.values(block)
         except DamagedMember:
-            gap = LogGap(block.first_ns, block.last_ns + 1, DAMAGED)
-            return [
-                RecordedLine(
-                    gap.start_ns, number * MAX_NUMBER, max(block.newest_before_ns, gap.start_ns), gap
-                )
-            ]
-        arrived_ns = block.newest_before_ns
-        known_ns = max(block.first_ns, 0)
-        entries = []
-        for number_in_log, value in enumerate(values, start=number * MAX_NUMBER):
-            entry = _entry(value, known_ns)
-            known_ns = entry.start_ns if isinstance(entry, LogGap) else int(entry["timestamp"])
-            if not block.first_ns <= known_ns <= block.last_ns:
-                known_ns, entry = block.first_ns, LogGap(block.first_ns, block.last_ns + 1, MISPLACED)
-            arrived_ns = max(arrived_ns, known_ns)
-            entries.append(RecordedLine(known_ns, number_in_log, arrived_ns, entry))
-        entries.sort(key=_by_time)
-        return entries
+            return [RecordedLine(max(arrived_ns, time_ns), LogGap(*whole_block, DAMAGED))]
+        lines = []
+        for value in values:
+            entry = _entry(value, time_ns)
+            if not block.first_ns <= stamp_ns(entry) <= block.last_ns:
+                entry = LogGap(*whole_block, MISPLACED)
+            time_ns = stamp_ns(entry)
+            arrived_ns = max(arrived_ns, time_ns)
+            lines.append(RecordedLine(arrived_ns, entry))
+        return lines
 
 
-def _by_time(line: RecordedLine) -> int:
-    return line.time_ns
+def _arrived(line: RecordedLine) -> int:
+    return line.arrived_ns
 
 
-def _by_number(line: RecordedLine) -> int:
-    return line.number
+def _first(
+    lines: list[tuple[int, int, LogLine]], limit: int, newest_first: bool
+) -> list[tuple[int, int, LogLine]]:
+    """Return the first or the newest lines, by time and then as in the file."""
+    lines = sorted(lines, key=itemgetter(0, 1))
+    return lines[-limit:] if newest_first else lines[:limit]
 
 
-def _ordered(lines: list[RecordedLine], newest_first: bool) -> list[RecordedLine]:
-    return sorted(lines, key=lambda one: one[:2], reverse=newest_first)
-
-
-def _entry(value: Any, near_ns: int) -> LogRecord | LogGap:
+def _entry(value: Any, near_ns: int) -> LogEntry:
     """Return a line, a gap, or a gap in place of a line that cannot be read.
 
     A line without a valid time gets ``near_ns``.
@@ -160,17 +139,17 @@ def _entry(value: Any, near_ns: int) -> LogRecord | LogGap:
     if not isinstance(value, dict):
         return LogGap(near_ns, near_ns + 1, UNREADABLE)
     stamp = value.get("timestamp")
-    if not (isinstance(stamp, str) and stamp.isdigit() and stamp_of(stamp) is not None):
-        stamp = str(near_ns) if "message" in value and "gap" not in value else None
-    if stamp is not None:
+    time_ns = stamp_of(stamp) if isinstance(stamp, str) and stamp.isdigit() else None
+    if time_ns is None and "message" in value and "gap" not in value:
+        time_ns = near_ns
+    if time_ns is not None:
         message, replica, level = value.get("message", ""), value.get("replica"), value.get("level")
-        return {
-            "timestamp": stamp,
-            "message": message if isinstance(message, str) else json.dumps(message),
-            "replica": replica if isinstance(replica, str) else None,
-            "request_id": None,
-            "level": level if isinstance(level, str) else None,
-        }
+        return LogLine(
+            time_ns,
+            message if isinstance(message, str) else json.dumps(message),
+            replica if isinstance(replica, str) else None,
+            level if isinstance(level, str) else None,
+        )
     gap = value.get("gap")
     if isinstance(gap, dict):
         start_ns, end_ns = stamp_of(gap.get("start")), stamp_of(gap.get("end"))

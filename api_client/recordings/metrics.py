@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
@@ -15,73 +15,19 @@ from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import moment_at, stamp_of
 
 NS_PER_S = 1_000_000_000
-CACHED_BLOCKS = 8
 MAX_VALUE = 2.0**63
 """No usage in cores or bytes reaches it."""
 MAX_SERIES, MAX_SAMPLES = 20_000, 500_000
 """Maximum size of an answer: 512 nodes with 16 GPUs have fewer series, and an hour of them fewer samples."""
 NODE_VALUES = ("cpu_usage", "cpu_memory_usage_bytes")
 GPU_VALUES = ("gpu_utilization", "gpu_memory_usage_bytes")
-STORAGE_VALUES = ("usage_bytes", "utilization")
+STORAGE, STORAGE_VALUES = "ephemeral_storage", ("usage_bytes", "utilization")
+CACHE = "\0"
+"""In place of a node: the project's cache."""
 
 
-class _Row(NamedTuple):
-    time_ns: int
-    moment: datetime
-    values: dict[str, Any]
-
-
-Storage = dict[str, list[MetricSample]]
-
-
-class _Full(Exception):
-    """An answer has ``MAX_SAMPLES``."""
-
-
-@dataclass
-class _Size:
-    """Number of series and samples in an answer."""
-
-    series: int = 0
-    samples: int = 0
-
-
-@dataclass
-class _RecordedNode:
-    """The samples of a node, or of the cache, while they are collected."""
-
-    size: _Size
-    plain: Storage = field(default_factory=lambda: {name: [] for name in NODE_VALUES})
-    gpus: dict[str, Storage] = field(default_factory=lambda: {name: {} for name in GPU_VALUES})
-    storage: Storage = field(default_factory=lambda: {name: [] for name in STORAGE_VALUES})
-    last_slot: int = -1
-
-    def take(self, row: _Row) -> None:
-        for name, samples in self.plain.items():
-            self._take(samples, row, row.values.get(name))
-        for name, by_gpu in self.gpus.items():
-            values = row.values.get(name)
-            for gpu, value in values.items() if isinstance(values, dict) else ():
-                if gpu not in by_gpu and self.size.series < MAX_SERIES:
-                    self.size.series += 1
-                    by_gpu[gpu] = []
-                self._take(by_gpu.get(gpu, []), row, value)
-        stored = row.values.get("ephemeral_storage", row.values.get("cache"))
-        for name, samples in self.storage.items():
-            self._take(samples, row, stored.get(name) if isinstance(stored, dict) else None)
-
-    def _take(self, samples: list[MetricSample], row: _Row, value: object) -> None:
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_VALUE:
-            self.size.samples += 1
-            if self.size.samples > MAX_SAMPLES:
-                raise _Full
-            samples.append(MetricSample(row.moment, float(value)))
-
-    def series(self) -> dict[str, Any]:
-        return {**self.plain, **self.gpus, "ephemeral_storage": self.volume()}
-
-    def volume(self) -> StorageMetrics:
-        return StorageMetrics.model_construct(None, **self.storage)
+Samples = dict[tuple[str, str], list[MetricSample]]
+"""Samples of a node, or of the cache, by the name of the value, and its GPU or its part of the storage."""
 
 
 class RecordedMetrics:
@@ -89,7 +35,7 @@ class RecordedMetrics:
 
     def __init__(self, members: Members, begin_ns: int = 0) -> None:
         self.blocks = Blocks(members, METRICS, begin_ns)
-        self._parsed = lru_cache(CACHED_BLOCKS)(self._parse)
+        self._cached_rows = lru_cache(8)(self._rows)
 
     def select(
         self, start_ns: int, end_ns: int, *, step_s: int, job: TrainingJob | None = None
@@ -99,68 +45,99 @@ class RecordedMetrics:
         If that were more than ``MAX_SAMPLES``, the step is longer; of more than ``MAX_SERIES``, the first
         are returned.
         """
-        while True:
-            try:
-                nodes, cache = self._collect(start_ns, end_ns, step_s * NS_PER_S)
-                break
-            except _Full:
-                step_s *= 2
-        leader = nodes.get(None) or next(iter(nodes.values()), _RecordedNode(_Size()))
+        while (collected := self._collect(start_ns, end_ns, step_s * NS_PER_S)) is None:
+            step_s *= 2
+        cache = collected.pop(CACHE, None)
+        leader = collected.get("") or next(iter(collected.values()), {})
         return JobMetrics.model_construct(
-            **leader.series(),
-            cache=None if cache is None else cache.volume(),
+            **_series(leader),
+            cache=None if cache is None else _volume(cache),
             training_job=job,
             per_node_metrics=[
                 NodeMetrics.model_construct(
-                    node_id=node_id, metrics=NodeSeries.model_construct(**node.series())
+                    node_id=node_id, metrics=NodeSeries.model_construct(**_series(samples))
                 )
-                for node_id, node in nodes.items()
-                if node_id is not None
+                for node_id, samples in collected.items()
+                if node_id
             ],
         )
 
-    def _collect(
-        self, start_ns: int, end_ns: int, step_ns: int
-    ) -> tuple[dict[str | None, _RecordedNode], _RecordedNode | None]:
-        nodes: dict[str | None, _RecordedNode] = {}
-        cache: _RecordedNode | None = None
-        size = _Size()
+    def _collect(self, start_ns: int, end_ns: int, step_ns: int) -> dict[str, Samples] | None:
+        """Return the samples by node; None if there are too many."""
+        nodes: dict[str, Samples] = {}
+        slots: dict[str, int] = {}
+        series_count = sample_count = 0
         for number, block in enumerate(self.blocks.items):
             if block.first_ns > end_ns or block.last_ns < start_ns:
                 continue
-            for row in self._parsed(number):
-                if not start_ns <= row.time_ns <= end_ns:
+            for time_ns, row in self._cached_rows(number):
+                node_id, slot = _node_of(row), time_ns // step_ns
+                if not start_ns <= time_ns <= end_ns or slots.get(node_id) == slot:
                     continue
-                if "cache" in row.values:
-                    node = cache = cache or _RecordedNode(size)
-                else:
-                    node_id = row.values.get("node_id")
-                    node_id = node_id if isinstance(node_id, str) else None
-                    if node_id not in nodes:
-                        if size.series >= MAX_SERIES:
+                if node_id not in nodes:
+                    if series_count >= MAX_SERIES:
+                        continue
+                    series_count += len(NODE_VALUES) + len(STORAGE_VALUES)
+                slots[node_id], samples = slot, nodes.setdefault(node_id, {})
+                moment = moment_at(time_ns)
+                for key, value in _values(row):
+                    if key not in samples:
+                        if key[1] and series_count >= MAX_SERIES:
                             continue
-                        size.series += len(NODE_VALUES) + len(STORAGE_VALUES)
-                        nodes[node_id] = _RecordedNode(size)
-                    node = nodes[node_id]
-                slot = row.time_ns // step_ns
-                if slot != node.last_slot:
-                    node.last_slot = slot
-                    node.take(row)
-        return nodes, cache
+                        series_count += bool(key[1])
+                        samples[key] = []
+                    samples[key].append(MetricSample(moment, value))
+                    sample_count += 1
+                if sample_count > MAX_SAMPLES:
+                    return None
+        return nodes
 
-    def _parse(self, number: int) -> list[_Row]:
+    def _rows(self, number: int) -> list[tuple[int, dict[str, Any]]]:
+        """Return the samples of a block, as they are in the file, and their times."""
         try:
-            values = self.blocks.values(self.blocks.items[number])
+            values = [
+                value for value in self.blocks.values(self.blocks.items[number]) if isinstance(value, dict)
+            ]
         except DamagedMember:
             return []
-        return sorted(_rows(values), key=lambda row: row.time_ns)
+        stamps = [(stamp_of(value.get("timestamp")), value) for value in values]
+        return sorted(
+            [(time_ns, value) for time_ns, value in stamps if time_ns is not None], key=itemgetter(0)
+        )
 
 
-def _rows(values: Iterable[Any]) -> Iterator[_Row]:
-    for value in values:
-        time_ns = stamp_of(value.get("timestamp")) if isinstance(value, dict) else None
-        if time_ns is not None:
-            yield _Row(time_ns, moment_at(time_ns), value)
+def _node_of(row: Mapping[str, Any]) -> str:
+    """Return the node of a row; empty if it is of no node."""
+    node_id = row.get("node_id")
+    return CACHE if "cache" in row else node_id if isinstance(node_id, str) else ""
+
+
+def _values(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yield the values of a row that can be read."""
+    stored = row.get("ephemeral_storage", row.get("cache"))
+    found = [((name, ""), row.get(name)) for name in NODE_VALUES]
+    for name, values in ((name, row.get(name)) for name in GPU_VALUES):
+        found += [((name, gpu), value) for gpu, value in values.items()] if isinstance(values, dict) else []
+    if isinstance(stored, dict):
+        found += [((STORAGE, name), stored.get(name)) for name in STORAGE_VALUES]
+    for key, value in found:
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_VALUE:
+            yield key, float(value)
+
+
+def _series(samples: Samples) -> dict[str, Any]:
+    by_gpu: dict[str, dict[str, list[MetricSample]]] = {name: {} for name in GPU_VALUES}
+    for (name, gpu), values in samples.items():
+        if name in by_gpu:
+            by_gpu[name][gpu] = values
+    plain = {name: samples.get((name, ""), []) for name in NODE_VALUES}
+    return {**plain, **by_gpu, STORAGE: _volume(samples)}
+
+
+def _volume(samples: Samples) -> StorageMetrics:
+    return StorageMetrics.model_construct(
+        None, **{name: samples.get((STORAGE, name), []) for name in STORAGE_VALUES}
+    )
 
 
 def rows_of(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -22,52 +22,46 @@ from api_client.recordings.archive import (
     ZipAppender,
     new_zip,
 )
-from api_client.recordings.blocks import LOG, METRICS, Blocks, Kind, times_of
+from api_client.recordings.blocks import BLOCK_LINES, LOG, METRICS, Blocks, Kind, times_of
 from api_client.recordings.reading import JOB, MANIFEST, Recording, document, file_member
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.stamps import NS_PER_US, moment_at
 
 TOO_LONG = "this line is too long to be recorded"
-BLOCK_LINES = 2_000
-BLOCK_CHARACTERS = 2 * 1024**2
-METRICS_BLOCK_CHARACTERS = 512 * 1024
-"""An hour of 512 GPUs is five blocks of metrics."""
 OVERLAP_NS = 300 * NS_PER_S
 """A continued recording reads this much again, because lines and samples may be late."""
 
 Document = dict[str, Any]
-Append = Callable[[Mapping[str, bytes]], object]
 
 
 class _BlockWriter:
-    """Objects of one kind; a full block is written, and none is written twice."""
+    """Objects of one kind; a full block is written, and none is written twice.
 
-    def __init__(
-        self,
-        known: _Recorded,
-        append: Append,
-        scrub: Scrubber,
-        lock: RLock,
-        most_characters: int,
-        left_out: Callable[[], object],
-    ) -> None:
+    ``blocks`` are those of the file; the end of them must not be repeated if it is read again.
+    """
+
+    def __init__(self, kind: Kind, blocks: Blocks | None, writer: RecordingWriter) -> None:
         self.count = 0
-        self._lock = lock
-        self._most_characters = most_characters
-        self._kind = known.kind
-        self._append = append
-        self._scrub_line = scrub.stream()
-        self._left_out = left_out
-        self._number = known.block_count
-        self._known = known.objects
-        self._known_until_ns = known.newest_ns or 0
-        self.newest_ns = known.newest_ns
+        self._kind = kind
+        self._writer = writer
+        self._scrub_line = writer.scrub.stream()
+        self._number = 0
+        self.newest_ns: int | None = None
+        self._known: Counter[str] = Counter()
+        if blocks is not None and blocks.last_ns is not None:
+            self._number = max(block.number for block in blocks.items)
+            self.newest_ns = blocks.last_ns
+            for block in blocks.items:
+                if block.last_ns >= blocks.last_ns - OVERLAP_NS:
+                    with suppress(DamagedMember):
+                        self._known.update(_key(kind, value) for value in blocks.values(block))
+        self._known_until_ns = self.newest_ns or 0
         self._lines: list[str] = []
         self._stamps: list[int] = []
         self._characters = 0
 
     def add(self, documents: Iterable[Document]) -> None:
-        with self._lock:
+        with self._writer.lock:
             for document in documents:
                 self._add(self._scrub_line(document))
 
@@ -77,7 +71,8 @@ class _BlockWriter:
             return
         text = json.dumps(document).replace("\x7f", "\\u007f")
         if len(text) > self._kind.line_bytes:
-            self._left_out()
+            part = "largest samples" if self._kind is METRICS else "longest lines of the log"
+            self._writer.problems[part] = f"more than {self._kind.line_bytes:,} bytes each"
             if not times or self._kind is METRICS:
                 return
             gap = _gap(times[0], TOO_LONG)
@@ -86,7 +81,7 @@ class _BlockWriter:
         self._lines.append(text)
         self._stamps += times
         self._characters += len(text)
-        if len(self._lines) >= BLOCK_LINES or self._characters >= self._most_characters:
+        if len(self._lines) >= BLOCK_LINES or self._characters >= self._kind.block_bytes // 4:
             self.flush()
 
     def flush(self) -> None:
@@ -97,7 +92,9 @@ class _BlockWriter:
         near_ns = self.newest_ns or 0
         first_ns, last_ns = min(self._stamps, default=near_ns), max(self._stamps, default=near_ns)
         content = ("\n".join(self._lines) + "\n").encode()
-        self._append({f"{self._kind.folder}/{self._number:06}_{first_ns}_{last_ns}{LINES_SUFFIX}": content})
+        self._writer.archive.append(
+            {f"{self._kind.folder}/{self._number:06}_{first_ns}_{last_ns}{LINES_SUFFIX}": content}
+        )
         self.newest_ns = max(near_ns, last_ns)
         self._lines, self._stamps, self._characters = [], [], 0
 
@@ -107,21 +104,6 @@ class _BlockWriter:
             return False
         self._known[key] -= 1
         return True
-
-
-class _Recorded:
-    """The end of what is in the file already, which must not be repeated if it is read again."""
-
-    def __init__(self, kind: Kind, blocks: Blocks | None = None) -> None:
-        items = blocks.items if blocks is not None else []
-        self.kind = kind
-        self.block_count = max((block.number for block in items), default=0)
-        self.newest_ns = blocks.last_ns if blocks is not None else None
-        self.objects: Counter[str] = Counter()
-        for block in items:
-            if blocks is not None and block.last_ns >= (self.newest_ns or 0) - OVERLAP_NS:
-                with suppress(DamagedMember):
-                    self.objects.update(_key(kind, value) for value in blocks.values(block))
 
 
 def _key(kind: Kind, document: Any) -> str:
@@ -155,49 +137,32 @@ class RecordingWriter:
         scrub: Scrubber,
         problems: dict[str, str] | None = None,
     ) -> None:
-        self._scrub = scrub
-        self._lock = RLock()
-        self._written: dict[str, bytes] = {}
-        self._problems = {} if problems is None else problems
-        log, metrics = _Recorded(LOG), _Recorded(METRICS)
-        first = self._readable(documents)
-        try:
-            new_zip(path, first)
-            self._written |= first
-        except FileExistsError:
-            log, metrics = self._known(path, document(JOB, first[JOB]).id)
-        except OSError as error:
-            raise RecordingError(f"can't write {path}: {error.strerror}") from error
-        self._zip = ZipAppender(path)
-        self.log = self._blocks(log, BLOCK_CHARACTERS)
-        self.metrics = self._blocks(metrics, METRICS_BLOCK_CHARACTERS)
-        self._append(first)
-
-    def _blocks(self, known: _Recorded, most_characters: int) -> _BlockWriter:
-        kind = known.kind
-        part = "longest lines of the log" if kind is LOG else "largest samples"
-
-        def leave_out() -> None:
-            self._problems[part] = f"more than {kind.line_bytes:,} bytes each"
-
-        return _BlockWriter(known, self._zip.append, self._scrub, self._lock, most_characters, leave_out)
-
-    def _known(self, path: Path, job_id: str) -> tuple[_Recorded, _Recorded]:
         if path.is_dir():
             raise RecordingError(f"{path} is a folder; record to a file")
-        with Recording(path, complete_only=True) as recording:
-            if recording.job.id != job_id:
-                raise RecordingError(f"{path} is a recording of another job, {recording.job.id}")
-            if {LOG.whole, METRICS.whole} & set(recording.member_names()):
-                raise RecordingError(f"{path} was not written by bt-tui; record to a new file")
-            return (
-                _Recorded(LOG, recording.log.blocks),
-                _Recorded(METRICS, recording.metrics.blocks),
-            )
+        self.scrub = scrub
+        self.lock = RLock()
+        self.problems = {} if problems is None else problems
+        self._written: dict[str, bytes] = {}
+        first = self._readable(documents)
+        with ExitStack() as opened:
+            log = metrics = None
+            try:
+                new_zip(path, first)
+                self._written |= first
+            except FileExistsError:
+                recording = opened.enter_context(Recording(path, complete_only=True))
+                _check_may_continue(recording, document(JOB, first[JOB]).id)
+                log, metrics = recording.log.blocks, recording.metrics.blocks
+            except OSError as error:
+                raise RecordingError(f"can't write {path}: {error.strerror}") from error
+            self.log = _BlockWriter(LOG, log, self)
+            self.metrics = _BlockWriter(METRICS, metrics, self)
+        self.archive = ZipAppender(path)
+        self._write_changed(first)
 
     def documents(self, documents: Mapping[str, Any]) -> None:
         """Write the documents that have changed, without those that could not be read again."""
-        self._append(self._readable(documents))
+        self._write_changed(self._readable(documents))
 
     def _readable(self, documents: Mapping[str, Any]) -> dict[str, bytes]:
         """Return the content of documents. Raises RecordingError if one that is required can't be read."""
@@ -211,33 +176,41 @@ class RecordingWriter:
             except DamagedMember as error:
                 if name in (MANIFEST, JOB):
                     raise RecordingError(f"can't record this job: {error}") from error
-                self._problems[name] = str(error)
+                self.problems[name] = str(error)
         return contents
 
     def file(self, file: CheckpointFile, content: bytes) -> None:
         """Write the content of a text file of a checkpoint. Raises ValueError if it is not text."""
         recorded = CheckpointFile.model_validate_json(self._json(file.model_dump(mode="json")))
-        self._append({file_member(recorded): self._scrub(content.decode()).encode()})
+        self._write_changed({file_member(recorded): self.scrub(content.decode()).encode()})
 
-    def _append(self, contents: Mapping[str, bytes]) -> None:
-        with self._lock:
+    def _write_changed(self, contents: Mapping[str, bytes]) -> None:
+        with self.lock:
             changed = {name: data for name, data in contents.items() if self._written.get(name) != data}
             if changed:
-                self._zip.append(changed)
+                self.archive.append(changed)
                 self._written |= changed
 
     def flush(self) -> None:
         """Write all log lines and samples so far."""
-        with self._lock:
+        with self.lock:
             self.log.flush()
             self.metrics.flush()
 
     def close(self) -> None:
-        with self._lock:
+        with self.lock:
             try:
                 self.flush()
             finally:
-                self._zip.close()
+                self.archive.close()
 
     def _json(self, value: Any) -> bytes:
-        return (json.dumps(self._scrub.document(value)) + "\n").encode()
+        return (json.dumps(self.scrub.document(value)) + "\n").encode()
+
+
+def _check_may_continue(recording: Recording, job_id: str) -> None:
+    """Raises RecordingError."""
+    if recording.job.id != job_id:
+        raise RecordingError(f"{recording.path} is a recording of another job, {recording.job.id}")
+    if {LOG.whole, METRICS.whole} & set(recording.member_names()):
+        raise RecordingError(f"{recording.path} was not written by bt-tui; record to a new file")

@@ -155,9 +155,8 @@ class Remote:
 
     ``app_url`` serves GraphQL and the web pages, ``api_url`` is the REST base (may have a path prefix).
     The origins describe where each value came from. ``login`` is set if the key is an OAuth token, and
-    holds the newest one. Errors name ``shown_host`` in place of the address if it is not empty.
-    ``options`` are those of a command line that reaches it again, such as ``--remote local``; None if
-    none does.
+    holds the newest one. ``options`` are those of a command line that reaches it again, such as
+    ``--remote local``; None if none does.
     """
 
     name: str
@@ -170,7 +169,6 @@ class Remote:
     app_url_origin: str = ""
     api_url_origin: str = ""
     team_origin: str = ""
-    shown_host: str = ""
     login: OAuthLogin | None = field(default=None, compare=False, repr=False)
     options: tuple[str, ...] | None = field(default=(), compare=False)
 

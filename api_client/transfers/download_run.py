@@ -1,14 +1,12 @@
-"""Run a download's plan: several files at once, each by concurrent requests for ranges, and verified."""
+"""Run a download's plan: several files at once, each resumed where it broke off, and verified."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
-from typing import Any
 
 from api_client.clock import Clock
 from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpired
@@ -29,25 +27,13 @@ from api_client.transfers.records import (
     ProgressMeter,
 )
 
-RANGE_BYTES = 6 * 1024 * 1024  # larger ones take memory, smaller ones time if the store is distant
 SAVE_BYTES = 1024 * 1024  # written at once
-REQUESTS_AT_ONCE = 4  # for all files together; more were measured to be slower
 FILES_AT_ONCE = 4
 REPORT_EVERY_S = 0.2
 FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
 MAX_FAILED_RENEWALS = 2  # fresh URLs that may fail without data before the store's refusal counts as final
 MAX_ATTEMPTS = 3  # at a file that changed or arrived damaged
 MIB = 1024 * 1024
-
-
-async def _together(workers: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all at once. The first error cancels the others, and is raised as it is."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for worker in workers:
-                group.create_task(worker)
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
 
 
 @dataclass
@@ -63,7 +49,6 @@ class DownloadRun:
     existing: Existing = Existing.SKIP
 
     def __post_init__(self) -> None:
-        self.requests = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self.random = Random()
         self._listed = {file.key: file for file in self.plan.files}
         self._renewing = asyncio.Lock()
@@ -86,7 +71,11 @@ class DownloadRun:
         waiting = iter(todo)
         reporting = asyncio.create_task(self._report_progress())
         try:
-            await _together(self._work(waiting) for _ in range(FILES_AT_ONCE))
+            async with asyncio.TaskGroup() as group:
+                for _ in range(FILES_AT_ONCE):
+                    group.create_task(self._work(waiting))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         finally:
             reporting.cancel()
             self._report()
@@ -203,33 +192,20 @@ class _ObjectChanged(Exception):
 
 
 class _FileDownload:
-    """Downloads the rest of one file, the run's ``index``-th, into its open part file.
-
-    Ranges come one by one until an answer shows that the store knows ranges, then several at once. Those
-    that arrive before their turn wait in memory.
-    """
+    """Downloads the rest of one file, the run's ``index``-th, into its open part file."""
 
     def __init__(self, run: DownloadRun, index: int, part: PartFile) -> None:
         self._run = run
         self._index = index
         self._part = part
-        self._arrived: dict[int, bytes] = {}  # pieces that are not saved yet, by their offset in the file
-        self._saved_end = part.done_bytes
-        self._saving = asyncio.Condition()
-        self._knows_ranges = False
 
     async def fetch(self) -> None:
-        """Raises _ObjectChanged, DownloadError and RequestError, and keeps what arrived in order."""
-        self._report(done_bytes=self._saved_end)
-        try:
-            if not self._size_bytes:  # unknown, or so the listing says
-                await self._fetch_range(self._saved_end)
-            while self._saved_end != self._size_bytes and not self._knows_ranges:
-                await self._fetch_range(self._saved_end)
-            starts = iter(range(self._saved_end, self._size_bytes or 0, RANGE_BYTES))
-            await _together(self._fetch_ranges(starts) for _ in range(REQUESTS_AT_ONCE))
-        finally:
-            await asyncio.shield(self._save())
+        """Raises _ObjectChanged, DownloadError and RequestError, and keeps what arrived."""
+        self._report(done_bytes=self._part.done_bytes)
+        if not self._size_bytes:  # unknown, or so the listing says
+            await self._continue()
+        while self._part.done_bytes != self._size_bytes:
+            await self._continue()
 
     @property
     def _size_bytes(self) -> int | None:
@@ -238,77 +214,62 @@ class _FileDownload:
     def _report(self, **news: object) -> None:
         self._run.meter.change(self._index, **news)
 
-    async def _fetch_ranges(self, starts: Iterator[int]) -> None:
-        for start in starts:
-            async with self._saving:
-                await self._saving.wait_for(partial(self._is_near, start))
-            await self._fetch_range(start)
+    async def _continue(self) -> None:
+        """Fetch as much of the rest as arrives without an interruption."""
+        run = self._run
+        await retrying(
+            self._request,
+            run.retry,
+            sleep=run.clock.sleep,
+            random=run.random,
+            on_wait=lambda error, delay_s: self._report(note=f"{error}; retrying in {delay_s:.1f} s"),
+        )
 
-    def _is_near(self, start: int) -> bool:
-        return start < self._saved_end + REQUESTS_AT_ONCE * RANGE_BYTES
-
-    async def _fetch_range(self, start: int) -> None:
-        """Fetch one range, resuming after interruptions; of unknown size, as much as one request brings."""
-        run, end = self._run, start
-        if self._size_bytes is not None:
-            end = min(start + RANGE_BYTES, self._size_bytes)
-        while True:
-            start = await retrying(
-                partial(self._request, start, end),
-                run.retry,
-                sleep=run.clock.sleep,
-                random=run.random,
-                on_wait=lambda error, delay_s: self._report(note=f"{error}; retrying in {delay_s:.1f} s"),
-            )
-            if start >= end:
-                return
-
-    async def _request(self, start: int, end: int) -> int:
-        """Fetch from ``start`` on, and return how far it went; raises the error if nothing arrived."""
+    async def _request(self) -> None:
+        """Send a request, with a fresh URL if necessary; raises the error if nothing arrived."""
         for renewals in range(MAX_FAILED_RENEWALS + 1):
             listed = self._run.listed(self._index)
             try:
-                return await self._receive(listed.url, start, end)
+                await self._receive(listed.url)
+                return
             except UrlExpired:
                 if renewals == MAX_FAILED_RENEWALS:
                     raise
             self._report(note="URL expired; requesting a new one")
             await self._run.renew_url(listed)
-        raise AssertionError("unreachable")
 
-    async def _receive(self, url: str, start: int, end: int) -> int:
-        position = saved = start
-        asks_end = None if end in (start, self._size_bytes) else end
+    async def _receive(self, url: str) -> None:
+        start = self._part.done_bytes
         try:
-            async with (
-                self._run.requests,
-                self._run.objects.open(url, start=start, end=asks_end) as answer,
-            ):
+            async with self._run.objects.open(url, start=start) as answer:
                 await self._check(answer)
-                async for piece in answer.pieces:
-                    if self._size_bytes is not None and position + len(piece) > self._size_bytes:
-                        raise _ObjectChanged("the store sent more than the size of the file")
-                    self._arrived[position] = piece
-                    position += len(piece)
-                    self._run.meter.arrived(self._index, len(piece))
-                    if position - saved >= SAVE_BYTES:
-                        saved = position
-                        await self._save()
-            await self._save()
+                await self._save_pieces(answer.pieces)
             if answer.total_bytes is None and not answer.is_partial:
-                await self._end_at(position)
+                await self._end_here()
         except RangeOutside:
             raise _ObjectChanged("the file ends before the requested part") from None
         except RequestError as error:
-            if position == start or not error.retryable:
+            if self._part.done_bytes == start or not error.retryable:
                 raise
-        return position
+
+    async def _save_pieces(self, pieces: AsyncIterable[bytes]) -> None:
+        part, content = self._part, bytearray()
+        try:
+            async for piece in pieces:
+                size_bytes = self._size_bytes
+                if size_bytes is not None and part.done_bytes + len(content) + len(piece) > size_bytes:
+                    raise _ObjectChanged("the store sent more than the size of the file")
+                content += piece
+                self._run.meter.arrived(self._index, len(piece))
+                if len(content) >= SAVE_BYTES:
+                    full, content = content, bytearray()
+                    await asyncio.to_thread(part.append, part.done_bytes, full)
+        finally:
+            await asyncio.shield(asyncio.to_thread(part.append, part.done_bytes, content))
 
     async def _check(self, answer: ObjectAnswer) -> None:
         """Check an answer's headers before its body is read."""
         size_bytes = self._size_bytes
-        if not answer.is_partial and self._knows_ranges:
-            raise InvalidAnswer("the store sent the whole file instead of a part")
         if not answer.is_partial and "html" in answer.content_type and answer.total_bytes != size_bytes:
             raise InvalidAnswer("got a web page instead of the file")
         if None not in (answer.total_bytes, size_bytes) and answer.total_bytes != size_bytes:
@@ -320,21 +281,9 @@ class _FileDownload:
             digest=answer.digest,
         ):
             raise _ObjectChanged("the file was replaced")
-        self._knows_ranges = answer.is_partial
         self._report(size_bytes=self._size_bytes)
 
-    async def _end_at(self, position: int) -> None:
+    async def _end_here(self) -> None:
         """Take the end of a body without an announced length as the end of the file, if that is possible."""
-        if not await asyncio.to_thread(self._part.identify, size_bytes=position):
+        if not await asyncio.to_thread(self._part.identify, size_bytes=self._part.done_bytes):
             raise Unreachable("the store closed the connection in the middle of the file", method="GET")
-
-    async def _save(self) -> None:
-        """Append the pieces that follow on what is saved."""
-        async with self._saving:
-            while self._saved_end in self._arrived:
-                start, content = self._saved_end, bytearray()
-                while len(content) < SAVE_BYTES and (piece := self._arrived.pop(self._saved_end, b"")):
-                    content += piece
-                    self._saved_end += len(piece)
-                await asyncio.to_thread(self._part.append, start, content)
-                self._saving.notify_all()

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, JOB, Recording
+from api_client.replay import Replay
 from support.dashboard import settle, text_of
 from support.fake_baseten import FakeBaseten, job
 from support.fake_runs import finished_run, iso, training_log
@@ -27,7 +28,6 @@ from tui.analysis.run.verdict import is_all_checked
 from tui.app import BtTuiApp
 from tui.commands.app.open import settings_of
 from tui.commands.support.options import CommandSettings
-from tui.commands.support.recorded import served_in_process, served_recordings
 from tui.readers.recorded_runs import OpenRecordings
 from tui.readers.recorder import Recorder
 from tui.screens.compare import CompareRunsScreen
@@ -48,17 +48,15 @@ RUN = {
 
 @asynccontextmanager
 async def dashboard(
-    paths: Sequence[Path], moment: datetime | None, elapsed: Any = lambda: 0.0, *, as_opened: bool = False
+    paths: Sequence[Path], moment: datetime | None, elapsed: Any = lambda: 0.0
 ) -> AsyncIterator[tuple[BtTuiApp, Pilot[Any]]]:
     with ExitStack() as files:
         recordings = [files.enter_context(Recording(path)) for path in paths]
         clock = Playback(recordings[0].begin, recordings[0].until, at=moment, elapsed=elapsed)
-        remote: Any = files.enter_context(
-            (served_in_process if as_opened else served_recordings)(recordings, clock)
-        )
-        with OpenRecordings(recordings, clock) as opened:
+        replay = Replay(recordings, clock)
+        with OpenRecordings(recordings, replay) as opened:
             app = BtTuiApp(
-                remote() if as_opened else remote,
+                replay.remote,
                 job_id="job1" if len(paths) == 1 else None,
                 settings=settings_of(CommandSettings(), paths),
                 recorded=opened,
@@ -125,7 +123,7 @@ async def _seek(app: BtTuiApp, pilot: Pilot[Any], moment: float) -> None:
 
 @pytest.mark.proves("docs/recordings.md", "Recordings")
 async def test_keys_and_clicks_go_through_the_run(path: Path) -> None:
-    async with dashboard([path], None, as_opened=True) as (app, pilot):
+    async with dashboard([path], None) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and _has_marks(app))
         bar = app.screen.query_one(TimeBar)
         assert "; play  ^← back" in text_of(app).splitlines()[-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import zipfile
-from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -184,8 +183,6 @@ def test_it_opens_read_only_and_silent_at_the_moment_that_is_named(
         opened.append(clock.now() - clock.begin)
 
     monkeypatch.setattr("tui.app.run_dashboard", dashboard)
-    without_a_server = nullcontext(lambda: None)
-    monkeypatch.setattr("tui.commands.app.open.served_in_process", lambda *_recorded: without_a_server)
     for module in ("app.open", "support.terminal"):
         monkeypatch.setattr(f"tui.commands.{module}.need_terminal", lambda: None)
     for options in ((), ("--at", "1h20m"), ("--speed", "0.01")):

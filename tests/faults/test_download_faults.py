@@ -37,12 +37,11 @@ from support.fake_object_store import (
 )
 
 UNIT = 128 * 1024
-"""An eighth of a MiB stands for one: ranges are as much smaller here."""
+"""An eighth of a MiB stands for one: writes are as much smaller here."""
 
 
 @pytest.fixture(autouse=True)
-def _small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download_run, "RANGE_BYTES", 16 * UNIT)
+def _small_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download_run, "SAVE_BYTES", UNIT // 2)
 
 
@@ -105,21 +104,20 @@ async def test_a_large_file_arrives_whole_through_many_cuts(folder: Folder) -> N
     assert folder.store.sent_bytes < 1.4 * len(content)
 
 
-async def test_a_large_file_comes_in_several_ranges_at_once(folder: Folder) -> None:
-    content = some_bytes(100 * UNIT)
+async def test_files_are_fetched_several_at_once(folder: Folder) -> None:
     meeting = threading.Barrier(3)
-    asked: set[int] = set()
+    requests: set[int] = set()
 
     def meet(number: int) -> None:
-        # None of these is answered before all three are under way; the first has given the size.
-        if number in (1, 2, 3):
+        # None of these is answered before all three are under way.
+        if number in (0, 1, 2):
             meeting.wait(20)
-            asked.add(number)
+            requests.add(number)
 
-    await folder.download_whole(Stored("ckpt/model.bin", content), answer=meet)
-    assert asked == {1, 2, 3}
-    assert all(folder.store.ranges)
-    assert folder.store.sent_bytes == len(content)
+    files = [Stored(f"ckpt/{number}.bin", some_bytes(UNIT, number)) for number in range(5)]
+    await folder.download_whole(*files, answer=meet)
+    assert requests == {0, 1, 2}
+    assert folder.store.sent_bytes == 5 * UNIT
 
 
 async def test_a_url_that_expires_in_the_middle_is_renewed_once_for_all(folder: Folder) -> None:

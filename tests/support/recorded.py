@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from api_client.models.logs import LogGap
+from api_client.models.logs import LogEntry, LogGap
 from api_client.recordings.reading import CHECKPOINTS, EVENTS, FORMAT, JOB, MANIFEST, Recording
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.stamps import ns_of
@@ -77,7 +77,7 @@ def writer(path: Path, scrub: Scrubber | None = None) -> RecordingWriter:
 
 def messages(recording: Recording) -> list[str]:
     """Every line in the order of the file; a gap is its reason in brackets."""
-    return [_text(each.entry) for each in recording.log.entries()]
+    return [_text(entry) for entry in recording.log.entries()]
 
 
 def shown(
@@ -90,5 +90,5 @@ def shown(
     return [*map(_text, lines), *map(_text, gaps)]
 
 
-def _text(entry: Any) -> str:
-    return f"[{entry.reason}]" if isinstance(entry, LogGap) else entry["message"]
+def _text(entry: LogEntry) -> str:
+    return f"[{entry.reason}]" if isinstance(entry, LogGap) else entry.message

@@ -169,7 +169,7 @@ class BtTuiApp(App[WelcomeChoice]):
         recorded = self._recorded if remote is self._recorded_at else None
         return Session(
             remote,
-            clock=None if recorded is None else recorded.clock,
+            replay=None if recorded is None else recorded.replay,
             recorded=None if recorded is None else partial(_recorded_moment, recorded),
             on_connection=partial(setattr, self, "connection"),
             read_only_by=self._read_only_by,
@@ -583,7 +583,7 @@ def run_dashboard(
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
     ``own_emulator`` starts the local emulator, if the user switches to it. ``recorded`` are the
-    recordings that ``remote`` serves. A demo and a recording do not remember their state.
+    recordings that ``remote`` stands for. A demo and a recording do not remember their state.
     """
     collect_only_when_idle()
     app = BtTuiApp(

@@ -54,7 +54,7 @@ class _Progress:
     def advance(self, log: RecordedLog, until_ns: int) -> list[RecordedLine]:
         """Fold some of the lines that arrived until then and return them; none if there are no more."""
         lines, self.position = log.arriving(self.position, until_ns, limit=LINES_AT_ONCE)
-        self.fold.add(line.logged for line in lines)
+        self.fold.add(line.entry for line in lines)
         self.arrived_ns = lines[-1].arrived_ns if lines else self.arrived_ns
         return lines
 
@@ -123,7 +123,7 @@ class RecordingIndex:
         self._copies.append(_Copy(first.position, first.arrived_ns, packed))
 
     def _note_error(self, each: RecordedLine) -> None:
-        line = each.logged
+        line = each.entry
         text = None if isinstance(line, LogGap) else error_text(line.message, line.level)
         is_new = each.arrived_ns - self._newest_error_ns >= SAME_ERROR_NS
         if text is not None and is_new and self._errors < MAX_ERRORS:

@@ -1,4 +1,7 @@
-"""Analyze a recording in a process of its own, a fraction of a second per question."""
+"""Analyze a recording in a process of its own, a fraction of a second per question.
+
+The process ends when the connection to it is closed, however the dashboard ended.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from api_client.recordings.archive import RecordingError
-from api_client.recordings.processes import start
 from api_client.recordings.reading import Recording
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.readers.recorded_index import Moment, RecordingIndex
@@ -71,7 +73,7 @@ class RecordingAnalysis:
             if self._starts >= MAX_STARTS:
                 raise RecordingError(f"the analysis of {self._job[0]} ended")
             self._starts += 1
-            self._process, self._connection = start(__name__)
+            self._process, self._connection = _start()
             self._connection.send(self._job)
         return self._connection
 
@@ -91,6 +93,22 @@ class RecordingAnalysis:
             self._end_process()
 
 
+def _start() -> tuple[subprocess.Popen[bytes], Connection]:
+    """Run this module, with the descriptor of its connection as the argument."""
+    connection, other = Pipe()
+    with other:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, str(other.fileno())],
+            pass_fds=[other.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,
+        )
+    return process, connection
+
+
 def analyze(connection: Connection, path: Path, settings: RunSettings) -> None:
     """Answer for the progress at a time, and for new moments. Raises EOFError at the end."""
     with Recording(path) as recording:
@@ -105,7 +123,7 @@ def analyze(connection: Connection, path: Path, settings: RunSettings) -> None:
 
 
 def main(descriptor: int) -> None:
-    os.nice(10)  # the whole log takes minutes; the server and the dashboard come first
+    os.nice(10)  # the whole log takes minutes; the dashboard comes first
     with Connection(descriptor) as connection, suppress(EOFError, ConnectionError):
         analyze(connection, *connection.recv())
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from api_client.models import TrainingJob
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
+from api_client.replay import Replay
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.readers.recorded_index import Moment
 from tui.readers.recorded_process import RecordingAnalysis
@@ -55,10 +56,11 @@ class RecordedRun:
 class OpenRecordings(ExitStack):
     """The recordings of a dashboard, all shown as of the same moment; closes with the ``with`` block."""
 
-    def __init__(self, recordings: Sequence[Recording], clock: Playback) -> None:
+    def __init__(self, recordings: Sequence[Recording], replay: Replay) -> None:
         super().__init__()
         self.recordings = recordings
-        self.clock = clock
+        self.replay = replay
+        self.clock = replay.clock
         self._analyses: dict[str, RecordingAnalysis] = {}
 
     @property

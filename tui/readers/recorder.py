@@ -114,10 +114,8 @@ class Recorder:
             messages=self.with_messages,
             complete=False,
         )
-        if not self.path.exists():
+        if not self.path.is_file():
             return new
-        if self.path.is_dir():
-            raise RecordingError(f"{self.path} is a folder; record to a file")
         with Recording(self.path, complete_only=True) as existing:
             if existing.manifest.messages != self.with_messages:
                 kind = "with" if existing.manifest.messages else "without"

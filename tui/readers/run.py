@@ -25,8 +25,8 @@ from tui.text.units import count
 
 METRICS_PART = "metrics"
 """Key of the metrics in ``LoadedRun.unread``."""
-LINES_AT_ONCE = 25
-"""Lines to fold per turn of the event loop: about 1 ms, since a key takes several turns."""
+LINES_AT_ONCE = 250
+"""Lines to fold per turn of the event loop: some milliseconds, since a key takes several turns."""
 MOST_LINES = 100_000
 """Commands do not read the losses of longer logs, because that would take minutes."""
 

@@ -22,6 +22,7 @@ from api_client.events import RequestEvent
 from api_client.http.retry import LASTING, RetryPolicy, retrying
 from api_client.models import QueueContext, TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
+from api_client.replay import Replay
 from tui.analysis.connection import Connection, StaleResource
 from tui.text.sanitize import sanitize
 
@@ -35,8 +36,8 @@ class Session:
     """A client and its connection state.
 
     ``on_connection`` is called with the state after every request event. ``read_only_by`` names the
-    setting that forbids changes, if any. For a recording, ``clock`` is at the moment that is shown, and
-    ``recorded`` returns its name and that moment.
+    setting that forbids changes, if any. For recordings, which ``replay`` answers from, ``recorded`` returns
+    their name and the moment that is shown.
     """
 
     def __init__(
@@ -44,11 +45,12 @@ class Session:
         remote: Remote,
         *,
         clock: Clock | None = None,
+        replay: Replay | None = None,
         recorded: Callable[[], str] | None = None,
         on_connection: Callable[[Connection], None] | None = None,
         read_only_by: str = "",
     ) -> None:
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
         self.connection = Connection(recorded=recorded)
         self.on_connection = on_connection
         retry = RetryPolicy(cap_s=LONGEST_WAIT_S)
@@ -57,6 +59,7 @@ class Session:
         self.client = TrainingClient(
             remote,
             clock=self.clock,
+            replay=replay,
             retry=retry,
             on_event=self._note,
             read_only_by=read_only_by,

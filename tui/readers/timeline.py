@@ -54,7 +54,7 @@ class Timeline:
         recording, at = self._recording, self.at
         job = recording.job_at(at)
         lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
-        self._progress.add(entry.logged for entry in lines)
+        self._progress.add(line.entry for line in lines)
         now_ns = ns_of(at)
         new_samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
         self._metrics_until_ns = now_ns

@@ -7,17 +7,16 @@ import re
 import zipfile
 from copy import copy
 from datetime import timedelta
-from mmap import mmap
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from api_client.models.logs import stamp_ns
 from api_client.recordings.archive import MAX_TOTAL_BYTES, RecordingError
-from api_client.recordings.playback import MEMORY_BYTES, Playback
 from api_client.recordings.reading import JOB, MANIFEST, NOT_RECORDED, Recording
 from api_client.recordings.stamps import ns_of
-from support.recorded import BEGIN, DOCUMENTS, END, at, by_hand, iso, line, messages, ndjson, sample, shown
+from support.recorded import BEGIN, DOCUMENTS, at, by_hand, iso, line, messages, ndjson, sample, shown
 
 BLOCK = f"logs/000001_{line(10, '')['timestamp']}_{line(20, '')['timestamp']}.ndjson"
 PAGE = Path(__file__).parents[3] / "docs" / "recordings.md"
@@ -103,7 +102,10 @@ def test_a_line_that_cannot_be_read_is_a_gap(tmp_path: Path, broken: str) -> Non
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": log})) as recording:
         assert messages(recording) == ["before", gap, gap, "after", gap]
     with Recording(by_hand(tmp_path / "run.btrun", {"logs.ndjson": ndjson(broken)})) as recording:
-        assert ([one.time_ns for one in recording.log.entries()], recording.begin) == ([ns_of(BEGIN)], BEGIN)
+        assert ([stamp_ns(entry) for entry in recording.log.entries()], recording.begin) == (
+            [ns_of(BEGIN)],
+            BEGIN,
+        )
 
 
 @pytest.mark.parametrize("time", ["0", "-1", 0, None, "9" * 19, "soon"])
@@ -119,7 +121,7 @@ def test_line_without_a_valid_time_has_that_of_the_line_before(tmp_path: Path, t
         with Recording(by_hand(tmp_path / "run.btrun", members)) as recording:
             entries = list(recording.log.entries())
             assert shown(recording, recording.until)[-2:] == ["one", "two"]
-            assert {one.time_ns for one in entries} == {ns_of(BEGIN if len(entries) == 2 else at(5))}
+            assert {stamp_ns(entry) for entry in entries} == {ns_of(BEGIN if len(entries) == 2 else at(5))}
             if named not in members:
                 assert recording.problems[-1].endswith("has 2 lines without a valid time")
 
@@ -194,7 +196,7 @@ def test_a_zip_bomb_and_a_damaged_directory_are_refused(tmp_path: Path) -> None:
     path = by_hand(tmp_path / "run.btrun", {"logs.ndjson": "x"})
     content = path.read_bytes()
     bomb = (content.rindex(b"PK\1\2") + 24, MAX_TOTAL_BYTES - 1, "more than 4,294,967,296 bytes")
-    for place, number, reason in (bomb, (len(content) - 6, 2**31, "manifest.json is not where it should be")):
+    for place, number, reason in (bomb, (len(content) - 6, 2**31, "manifest.json is damaged")):
         path.write_bytes(content[:place] + number.to_bytes(4, "little") + content[place + 4 :])
         with pytest.raises(RecordingError, match=reason):
             Recording(path)
@@ -234,28 +236,6 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("api_client.recordings.archive.MAX_DIRECTORY_BYTES", 1_000)
     with pytest.raises(RecordingError, match="directory has more than 1,000 bytes"):
         Recording(path)
-
-
-def test_a_clock_in_shared_memory_follows_the_first() -> None:
-    """As that of the process of the recording's server does."""
-    elapsed = [7.0]
-    clock = Playback(BEGIN, END, at=at(60), elapsed=lambda: elapsed[0])
-    memory = mmap(-1, MEMORY_BYTES)
-    clock.share(memory)
-    other = Playback(BEGIN, END, elapsed=lambda: elapsed[0], memory=memory)
-    assert other.now() == at(60)
-    clock.seek(at(100) + timedelta(microseconds=1))
-    assert other.now() == at(100) + timedelta(microseconds=1)
-    clock.speed = 10
-    clock.play()
-    elapsed[0] += 5
-    assert (other.now(), other.speed, other.is_playing) == (clock.now(), 10, True)
-    assert other.now() == at(150) + timedelta(microseconds=1)
-    clock.pause()
-    elapsed[0] += 500
-    assert other.now() == at(150) + timedelta(microseconds=1)
-    clock.seek(END + timedelta(days=1))
-    assert other.now() == END
 
 
 COMPLETE = DOCUMENTS[MANIFEST] | {

@@ -39,7 +39,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _folded(recording: Recording, seconds: float) -> ProgressSnapshot:
     fold = ProgressFold(patterns=PATTERNS)
     lines, _ = recording.log.arriving((0, 0), recording.now_ns(at(seconds)))
-    fold.add(each.logged for each in lines)
+    fold.add(line.entry for line in lines)
     return fold.snapshot()
 
 

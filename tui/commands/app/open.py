@@ -11,8 +11,8 @@ import click
 
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import Recording
+from api_client.replay import Replay
 from tui.commands.support.options import CommandSettings, examples
-from tui.commands.support.recorded import served_in_process
 from tui.commands.support.run_options import parse_moment
 from tui.commands.support.session import dashboard_settings, remark_on
 from tui.commands.support.terminal import need_terminal, opening_notice
@@ -52,12 +52,12 @@ def open_file(
         clock = _playback(recordings, typed_at, speed)
         loaded = settings_of(settings, paths)
         job_id = recordings[0].job.id if len(recordings) == 1 else None
-        with served_in_process(recordings, clock) as remote:
-            from tui.app import run_dashboard
-            from tui.readers.recorded_runs import OpenRecordings
+        replay = Replay(recordings, clock)
+        from tui.app import run_dashboard
+        from tui.readers.recorded_runs import OpenRecordings
 
-            with OpenRecordings(recordings, clock) as opened:
-                run_dashboard(remote(), job_id=job_id, settings=loaded, recorded=opened)
+        with OpenRecordings(recordings, replay) as opened:
+            run_dashboard(replay.remote, job_id=job_id, settings=loaded, recorded=opened)
 
 
 def _refuse_twice(recordings: Sequence[Recording]) -> None:

@@ -317,7 +317,7 @@ def _log_line(line_number: int, text: str) -> LogLine:
 
 def lines_of_recording(recording: Recording) -> list[LogLine]:
     """Return the lines of a recording, in the order in which they arrived."""
-    return [line for entry in recording.log.entries() if isinstance(line := entry.logged, LogLine)]
+    return [entry for entry in recording.log.entries() if isinstance(entry, LogLine)]
 
 
 def show_lines(

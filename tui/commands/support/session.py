@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from api_client.client import TrainingClient
-from api_client.clock import Clock
 from api_client.events import RequestEvent
 from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
 from api_client.remotes.resolution import ListedRemote, RemoteListing
@@ -28,6 +27,7 @@ from tui.text.times import local_time
 
 if TYPE_CHECKING:
     from api_client.recordings.reading import Recording
+    from api_client.replay import Replay
     from tui.settings.loading import Loaded
     from tui.settings.model import Configuration
 
@@ -167,14 +167,13 @@ def _run_on_recording(
     recording: Recording, settings: CommandSettings, action: ClientAction
 ) -> ExitCode | None:
     """Run ``action`` as of the last moment of a recording."""
-    # The server is not for every command.
+    # Most commands read no recording.
     from api_client.recordings.playback import Playback
-    from tui.commands.support.recorded import served_recordings
+    from api_client.replay import Replay
 
     remark_on(recording, settings.output)
-    clock = Playback(recording.begin, recording.until)
-    with served_recordings([recording], clock) as remote:
-        return run_with(remote, settings, action, clock=clock)
+    replay = Replay([recording], Playback(recording.begin, recording.until))
+    return run_with(replay.remote, settings, action, replay=replay)
 
 
 def remark_on(recording: Recording, output: Output) -> None:
@@ -212,13 +211,13 @@ def client_command(
 
 
 def run_with(
-    remote: Remote, settings: CommandSettings, action: ClientAction, *, clock: Clock | None = None
+    remote: Remote, settings: CommandSettings, action: ClientAction, *, replay: Replay | None = None
 ) -> ExitCode | None:
     output, forbidden_by = settings.output, read_only_by(settings.readonly)
 
     async def session() -> ExitCode | None:
         async with TrainingClient(
-            remote, clock=clock, on_event=_wait_reporter(output), read_only_by=forbidden_by
+            remote, replay=replay, on_event=_wait_reporter(output), read_only_by=forbidden_by
         ) as client:
             return await action(client, output)
 

@@ -9,16 +9,16 @@ import pytest
 from fleet_worlds import EPOCH, World
 
 from api_client.client import TrainingClient
+from api_client.clock import epoch_ms
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.recordings import RecordedJobs, serve_recordings
-from api_client.errors import Unauthorized
+from api_client.errors import ReadOnlyError
 from api_client.models import JobMetrics, LogRecord
 from api_client.recordings.metrics import rows_of
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, EVENTS, FORMAT, JOB, MANIFEST, Recording
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.writing import RecordingWriter
-from support.remotes import remote_of
+from api_client.replay import Replay
 
 ALL = LogQuery(0, 2**62, "asc", 10**6)
 END_S = 900.0
@@ -44,23 +44,29 @@ def recording(still_world: World, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.mark.proves("docs/recordings.md", "What was known at a point in time")
-def test_at_five_moments_it_shows_what_was_answered_then(still_world: World, recording: Recording) -> None:
-    clock = Playback(recording.begin, recording.until)
-    recorded, job_id = RecordedJobs([recording], clock), recording.job.id
+async def test_at_five_moments_it_shows_what_was_answered_then(
+    still_world: World, recording: Recording
+) -> None:
+    replay = Replay([recording], Playback(recording.begin, recording.until))
+    client, ids = TrainingClient(replay.remote, replay=replay), (recording.project.id, recording.job.id)
     for seconds in (60.0, 250.0, 431.0, 777.0, END_S):
-        world = still_world.after(seconds)
+        world, job_id = still_world.after(seconds), recording.job.id
         fleet = world.fleet
-        clock.seek(world.now)
-        live, now = fleet.job(job_id), recorded.job(job_id)
-        assert (now.current_status, now.error_message) == (live.current_status, live.error_message)
-        assert recorded.events(job_id) == fleet.events(job_id)
-        saved = [[one.checkpoint_id for one in each.checkpoints(job_id)] for each in (recorded, fleet)]
-        assert saved[0] == saved[1]
+        replay.clock.seek(world.now)
+        live, job = fleet.job(job_id), await client.jobs.get(*ids)
+        assert (job.current_status, job.error_message) == (live.current_status, live.error_message)
+        assert (await client.jobs.queue_context(job_id)).events == fleet.events(job_id)
+        saved = [checkpoint.checkpoint_id for checkpoint in await client.checkpoints.list(*ids)]
+        assert saved == [checkpoint.checkpoint_id for checkpoint in fleet.checkpoints(job_id)]
+        now_ms = world.now_ns // 10**6 + 1
+        bounds = {"start_ms": now_ms - 300_000, "end_ms": now_ms, "limit": 200}
         for direction in ("asc", "desc"):
-            page = LogQuery(world.now_ns - 300 * 10**9, world.now_ns + 1, direction, 200)
-            assert _lines(recorded.logs(job_id, page)) == _lines(fleet.logs(job_id, page))
-        asked = {"start_s": EPOCH.timestamp(), "end_s": None, "step_s": 30}
-        assert _values(recorded.metrics(job_id, **asked)) == _values(fleet.metrics(job_id, **asked))
+            query = LogQuery(bounds["start_ms"] * 10**6, now_ms * 10**6, direction, 200)
+            page = await client.logs.page(*ids, direction=direction, **bounds)
+            assert _lines(page) == _lines(fleet.logs(job_id, query))
+        metrics = await client.metrics.get(*ids, start_ms=epoch_ms(EPOCH), step_s=30)
+        live_metrics = fleet.metrics(job_id, start_s=EPOCH.timestamp(), end_s=None, step_s=30)
+        assert _values(metrics) == _values(live_metrics)
 
 
 def _lines(records: list[LogRecord]) -> list[tuple[str, str, str | None]]:
@@ -75,12 +81,12 @@ def _values(found: JobMetrics) -> list[tuple[str, list[tuple[float, float | None
     ]
 
 
-async def test_its_server_changes_nothing(recording: Recording) -> None:
-    with serve_recordings([recording], Playback(recording.begin, recording.until)) as served:
-        async with TrainingClient(remote_of(served)) as client:
-            for change in (client.jobs.stop("p", recording.job.id), client.projects.upsert("another")):
-                with pytest.raises(Unauthorized, match="this is a recording"):
-                    await change
+async def test_changes_of_a_recording_are_refused(recording: Recording) -> None:
+    replay = Replay([recording], Playback(recording.begin, recording.until))
+    client = TrainingClient(replay.remote, replay=replay)
+    for change in (client.jobs.stop("p", recording.job.id), client.projects.upsert("another")):
+        with pytest.raises(ReadOnlyError, match="read-only by the recording"):
+            await change
 
 
 def test_the_clock_plays_pauses_seeks_and_ends() -> None:
