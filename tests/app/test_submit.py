@@ -84,7 +84,7 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await until(pilot, lambda: "recent" in text_of(app))
 
 
-@pytest.mark.proves("docs/commands.md", "Create a starter project")
+@pytest.mark.proves("docs/commands.md", "Submit a job")
 async def test_starter_project_is_written_and_its_config_reviewed(here: Path) -> None:
     (here / "lab").mkdir()
     (here / "lab" / "run.sh").write_text("mine", encoding="utf-8")

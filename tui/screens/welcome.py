@@ -32,15 +32,11 @@ class WelcomeChoice(StrEnum):
 
 
 CHOICES = (
-    (
-        WelcomeChoice.DEMO,
-        "Watch the demo",
-        "A team's training runs, simulated except one, on this machine. No account or GPU needed.",
-    ),
+    (WelcomeChoice.DEMO, "Watch the demo", "Simulated runs and a real one. No account or GPU."),
     (
         WelcomeChoice.EMULATOR,
         "Start the local emulator",
-        "An empty Baseten Training on this machine that runs real jobs. Your data stays in its folder.",
+        "Runs real jobs on this machine; it starts empty.",
     ),
     (WelcomeChoice.LOGIN, "Connect to Baseten", "Paste your API key: it is checked and stored."),
 )
