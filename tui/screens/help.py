@@ -23,7 +23,7 @@ from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
 LESS_COMMON = "Less common"
-WIDE = 150
+WIDE = 166
 """From this width on, the sections are in two columns."""
 MOVING = (
     ("↑ ↓  j k", "Move one line."),
@@ -67,7 +67,7 @@ class HelpScreen(ModalScreen[None]):
             yield Static(Text.assemble(("Keyboard shortcuts", "bold"), "  / finds · esc closes"), id="title")
             yield Input(placeholder="key or words", id="find", compact=True)
             with VerticalScroll(id="keys"):
-                yield Static(id="shortcuts")
+                yield Static(self._shortcuts(""), id="shortcuts")
 
     def _shortcuts(self, query: str) -> Group | Table:
         """Return the sections with the keys that have the query, or with words that all have."""
@@ -101,8 +101,9 @@ class HelpScreen(ModalScreen[None]):
     @on(Input.Changed)
     @on(events.Resize)
     def _show_shortcuts(self) -> None:
-        query = self.query_one("#find", Input).value
-        self.query_one("#shortcuts", Static).update(self._shortcuts(query))
+        if self.is_mounted:
+            query = self.query_one("#find", Input).value
+            self.query_one("#shortcuts", Static).update(self._shortcuts(query))
 
     @on(Input.Submitted)
     def _found(self) -> None:

@@ -29,7 +29,7 @@ from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.job.page import JobPage
 from tui.screens.messages import OpenPage
 from tui.system.saved_files import own_path
-from tui.system.starters import STARTER_PROJECTS, FilesInTheWay, StarterProject, write_starters
+from tui.system.starters import FilesInTheWay, StarterProject, write_starters
 from tui.tables.column import Column, Heading
 from tui.text.sanitize import clip, sanitize, sanitize_beginning
 from tui.text.units import bytes_iec
@@ -67,31 +67,14 @@ class OverrideInputs(Vertical):
         return overrides_of({field.name: self.query_one(f"#{field.name}", Input).value for field in FIELDS})
 
 
-Choice = ConfigChoice | StarterProject
-
-
-def _choice_key(choice: Choice) -> str:
-    return str(choice.path) if isinstance(choice, ConfigChoice) else choice.name
-
-
-def _choice_name(choice: Choice) -> str:
-    return _short(choice.path) if isinstance(choice, ConfigChoice) else choice.name
-
-
-def _choice_note(choice: Choice) -> str:
-    if isinstance(choice, ConfigChoice):
-        return "recent" if choice.recent else ""
-    return f"{choice.machine} · {choice.summary}"
-
-
-CHOICE_COLUMNS: tuple[Column[Choice], ...] = (
-    Column("name", "", lambda row: [(sanitize(_choice_name(row)), "plain")], width=24, flex=1),
-    Column("note", "", lambda row: [(_choice_note(row), "muted")], width=6, flex=2, keep=1),
+CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
+    Column("name", "", lambda row: [(sanitize(row.name), "plain")], width=24, flex=1),
+    Column("note", "", lambda row: [(row.note, "muted")], width=6, flex=2, keep=1),
 )
 
 
-def _choice_headings(rows: Sequence[Choice]) -> list[Heading]:
-    configs = sum(isinstance(row, ConfigChoice) for row in rows)
+def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
+    configs = sum(row.starter is None for row in rows)
     titles = ((0, "config files", configs), (configs, "new project from a starter", len(rows) - configs))
     return [(first, [(title, "heading")]) for first, title, number in titles if number]
 
@@ -178,7 +161,7 @@ class SubmitScreen(AppScreen):
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(placeholder=PATH_HINT, id="path", compact=True, suggester=PathSuggester())
-            yield RowTable(CHOICE_COLUMNS, _choice_key, id="choices")
+            yield RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
             yield WrappedText(NO_MATCH, id="no-match")
         with Horizontal(id="reviewing"):
             yield TextPanel(id="job")
@@ -220,19 +203,18 @@ class SubmitScreen(AppScreen):
         if choices is None:
             return
         typed = self.query_one("#path", Input).value.strip().lower()
-        every: tuple[Choice, ...] = (*choices, *STARTER_PROJECTS)
-        shown = [choice for choice in every if typed in _choice_name(choice).lower()]
+        shown = [choice for choice in choices if typed in choice.name.lower()]
         self._choices.set_rows(shown)
         self.query_one("#no-match").display = not shown
 
     @property
-    def _choices(self) -> RowTable[Choice]:
+    def _choices(self) -> RowTable[ConfigChoice]:
         return self.query_one("#choices", RowTable)
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
         spans = [[("‹ ", "muted"), ("New job", "key")], [(f"on {self._place}", "muted")]]
         if snapshot.config is not None and snapshot.stage != "choosing":
-            spans.append([(sanitize(_short(snapshot.config)), "plain")])
+            spans.append([(sanitize(ConfigChoice(snapshot.config).name), "plain")])
         if snapshot.stage == "loading":
             spans.append([("loading…", "muted")])
         self.query_one("#header", StatusLine).set_facts(spans)
@@ -261,8 +243,8 @@ class SubmitScreen(AppScreen):
     @on(RowTable.Selected, "#choices")
     def _chosen(self) -> None:
         choice = self._choices.cursor_row
-        if isinstance(choice, StarterProject):
-            self.app.push_screen(StarterScreen(choice), self._starter_written)
+        if choice is not None and choice.starter is not None:
+            self.app.push_screen(StarterScreen(choice.starter), self._starter_written)
         elif choice is not None:
             self._load(choice.path)
 
@@ -349,13 +331,6 @@ class SubmitScreen(AppScreen):
             self.leave()
         else:
             self.notify(SUBMITTING)
-
-
-def _short(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 def _fact_lines(facts: list[tuple[str, str]]) -> list[Line]:
