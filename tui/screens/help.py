@@ -101,7 +101,7 @@ class HelpScreen(ModalScreen[None]):
     @on(Input.Changed)
     @on(events.Resize)
     def _show_shortcuts(self) -> None:
-        if self.is_mounted:
+        if self.query("#shortcuts"):  # not yet, or no longer
             query = self.query_one("#find", Input).value
             self.query_one("#shortcuts", Static).update(self._shortcuts(query))
 

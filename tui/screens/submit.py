@@ -68,7 +68,7 @@ class OverrideInputs(Vertical):
 
 
 CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
-    Column("name", "", lambda row: [(sanitize(row.name), "plain")], width=24, flex=1),
+    Column("name", "", lambda row: [(sanitize(row.name), "plain")], width=24, flex=1, most=48),
     Column("note", "", lambda row: [(row.note, "muted")], width=6, flex=2, keep=1),
 )
 
