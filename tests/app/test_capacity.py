@@ -55,7 +55,7 @@ async def test_limits_use_and_the_queue_at_a_glance_and_the_way_to_a_job(
         screen = text_of(app)
         assert "2 waiting for 24 GPUs" in screen
         assert "16/16" in screen and "=cmd()" in screen  # the team's
-        assert "█!" in screen  # full, not told by colour alone
+        assert "━!" in screen  # full, not told by colour alone
         assert screen.index("1. pending") < screen.index("first-one") < screen.index("late-one")
         assert screen.index("late-one") < screen.index("big-one")
         await pressed(pilot, "E")

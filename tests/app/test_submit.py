@@ -19,7 +19,7 @@ from tui.feeds.submission import find_configs, remember_config
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.submit import SubmitScreen, completed_path
+from tui.screens.submit import StarterScreen, SubmitScreen, completed_path
 
 CONFIG = """
 from truss_train import definitions
@@ -82,6 +82,32 @@ async def test_choose_review_change_submit_and_watch(here: Path) -> None:
             await to_screen(pilot, HomeScreen, "escape")
             await to_screen(pilot, SubmitScreen, "n")
             await until(pilot, lambda: "recent" in text_of(app))
+
+
+@pytest.mark.proves("docs/commands.md", "Submit a job")
+async def test_starter_project_is_written_and_its_config_reviewed(here: Path) -> None:
+    (here / "lab").mkdir()
+    (here / "lab" / "run.sh").write_text("mine", encoding="utf-8")
+    with FakeBaseten() as server:
+        app = BtTuiApp(resolve_remote(environ=server.environ()))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "job1" in text_of(app))
+            await to_screen(pilot, SubmitScreen, "n")
+            await until(pilot, lambda: "new project" in text_of(app) and "recent" not in text_of(app))
+            await pilot.press(*"quickstart", "enter")
+            await until(pilot, lambda: isinstance(app.screen, StarterScreen))
+            app.screen.query_one("#folder", Input).value = "lab"
+            await pilot.press("enter")
+            await until(pilot, lambda: "not overwritten: lab/run.sh" in text_of(app))
+            assert (here / "lab" / "run.sh").read_text() == "mine"
+            app.screen.query_one("#folder", Input).value = "lab/first"
+            await pilot.press("enter")
+            await until(pilot, lambda: "lab/first/config.py" in text_of(app) and "^s" in text_of(app))
+            assert sorted(path.name for path in (here / "lab" / "first").iterdir()) == [
+                "config.py",
+                "run.sh",
+                "train.py",
+            ]
 
 
 async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_run(here: Path) -> None:

@@ -52,10 +52,20 @@ def test_csv_and_table(cli: RunCli, baseten: FakeBaseten) -> None:
     rows = cli(f"{SUMMARIZE} -o csv").csv
     assert [rows[0]["File Path"], rows[1]["File Path"]] == ["'=cmd|x", "a␤b"]
     assert (rows[2]["Size (bytes)"], rows[3]["Permissions"]) == ("3004101", "-rw-r--r--")
-    table = cli(f"{SUMMARIZE} -o cli-table")
+    table = cli(f"{SUMMARIZE} --files -o cli-table")
     assert ("\x1b" in table.out, len(table.out.splitlines())) == (False, 7)
     assert "6 files and directories, 2.87 MiB" in table.err
     assert "as of 2026-03-04 00:00:00" in table.err
+
+
+def test_table_summarizes_directories_unless_files_are_wanted(cli: RunCli, baseten: FakeBaseten) -> None:
+    baseten.on("GET", SUMMARY, summary())
+    table = cli(SUMMARIZE)
+    heading, hub = (line.split() for line in table.out.splitlines())
+    assert (heading, hub[-2:]) == (["SIZE", "SHARE", "FILES", "DIRECTORY"], ["2", "hub"])
+    assert "4 files and directories, 2.87 MiB" in table.err
+    for options in ("--files", "--sort size"):
+        assert "hub/b.bin" in cli(f"{SUMMARIZE} {options}").out
 
 
 def test_no_cache_and_an_empty_one(cli: RunCli, baseten: FakeBaseten) -> None:

@@ -16,8 +16,8 @@ UPDATE = "capacity update --gpu-type H100 --capacity 24 --team"
 def busy(baseten: FakeBaseten) -> FakeBaseten:
     serve_capacity(baseten)
     baseten.jobs = [
-        job("late", "PENDING", created_at=iso(NOW - 60), priority=0, node_count=4),
-        job("first", "PENDING", created_at=iso(NOW - 30), priority=5),
+        job("late", "PENDING", created_at=iso(NOW - 70), priority=0, node_count=4),
+        job("first", "PENDING", created_at=iso(NOW - 65), priority=5),
         job("holds", "RUNNING", created_at=iso(NOW - 7200), node_count=2, name="big"),
         job("over", "COMPLETED"),
     ]

@@ -39,6 +39,7 @@ def test_what_is_billed_is_not_estimated_again(cli: RunCli, account: FakeBaseten
         billed("runs", "120.00", 240), billed("ended", 84.5, 240), billed("gone", 7, 14, is_deleted=True)
     )
     result = cli("cost", "-o", "json")
+    assert [each["id"] for each in result.json] == ["runs", "ended", "waits"], "the most expensive first"
     costs = {each["id"]: each for each in result.json}
     assert costs.keys() == {"runs", "ended", "waits"}
     shown = ("gpu_hours", "billed_usd", "billed_minutes", "estimated_usd")
@@ -86,10 +87,11 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
 @pytest.mark.proves("docs/commands.md", "`compare`")
 def test_the_jobs_of_a_project_and_of_a_time(cli: RunCli, account: FakeBaseten) -> None:
     account.send_bill(billed("runs", 120, 240))
-    header, runs, ended = cli("cost", "--project", "llama-sft").out.splitlines()[:3]
+    header, runs, ended, *_, total = cli("cost", "--project", "llama-sft").out.splitlines()
     assert header.endswith("GPU·H  BILLED  MINUTES  NOT BILLED YET")
     assert "$120" in runs and "240" in runs and "≤ $60" in runs
     assert "–" in ended
+    assert total.startswith("total: $120 for 240 min billed, and ≤ $")
     recent = cli("cost --since 2d -o json").json
     assert {each["id"] for each in recent} == {"runs", "waits"}
     assert cli("cost ended --since 2d").code == 2

@@ -56,6 +56,13 @@ def test_top_exports_progress_findings_and_cost_of_all_jobs(cli: RunCli, fleet: 
     assert [row["id"] for row in cli("top -o csv").csv] == [row["id"] for row in rows]
 
 
+@pytest.mark.proves("docs/commands.md", "`status`")
+def test_status_counts_jobs_that_need_attention_if_asked(cli: RunCli, fleet: FakeBaseten) -> None:
+    assert cli("status --health").out == "✗ 1 needs attention · ● 2 running ◌ 1 pending\n"
+    assert cli("status --health -o json").json["alarmed"] == ["broken"]
+    assert "alarmed" not in cli("status -o json").json
+
+
 def test_top_redraws_on_a_terminal_without_scrolling(
     fleet: FakeBaseten, clean_environ: dict[str, str]
 ) -> None:

@@ -30,6 +30,9 @@ from support.sick_runs import sick_run
 from support.waiting import until
 from tui.actions import JOB_TABS
 from tui.app import BtTuiApp
+from tui.forms.deployment import ALL_QUESTIONS
+from tui.screens.deploy.screen import DeployScreen
+from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 
 SIZES = ((80, 24), (120, 36), (200, 50))
@@ -45,20 +48,31 @@ JOBS = {
 }
 """Words that only one job of the demo world has."""
 FIND = {name: ("slash", *words, "enter") for name, words in JOBS.items()}
-PAGES: dict[str, tuple[tuple[str, ...], str]] = {
-    "home": ((), "running"),
+Step = tuple[tuple[str, ...], str]
+"""Keys, and a word that is on the screen once what they do is complete."""
+PAGES: dict[str, tuple[Step, ...]] = {
+    "home": (((), "running"),),
     **{
-        f"{name}-{tab}": ((*find, "enter", str(number)), "Details")
+        f"{name}-{tab}": (((*find, "enter", str(number)), "Details"),)
         for name, find in FIND.items()
         for number, tab in enumerate(JOB_TABS, 1)
     },
-    "why": ((*FIND["sick"], "enter", "exclamation_mark"), "Only node-2"),
-    "why-failed": ((*FIND["failed"], "enter", "exclamation_mark"), "first error"),
-    "compare": (("slash", *"llama-8b-lora", "enter", "space", "down", "space", "c"), "Compare"),
-    "deploy": ((*FIND["ended"], "d"), "vLLM"),
-    "files": ((*FIND["ended"], "enter", "4", "enter"), "safetensors"),
+    "why": (((*FIND["sick"], "enter", "exclamation_mark"), "Only node-2"),),
+    "why-failed": (((*FIND["failed"], "enter", "exclamation_mark"), "first error"),),
+    "compare": ((("slash", *"llama-8b-lora", "enter", "space", "down", "space", "c"), "Compare"),),
+    **{
+        f"deploy-{question}": (((*FIND["ended"], "d"), "step"),)
+        for question in ("review", *sorted(ALL_QUESTIONS - {"secrets"}))
+    },
+    "files": (((*FIND["ended"], "enter", "4", "enter"), "safetensors"),),
+    "new-job": ((("n",), "new project"),),
+    "new-job-review": ((("n",), "new project"), (("enter",), "Overrides")),
+    "capacity": ((("Q",), "waiting"),),
+    "cache": (((*FIND["rl"], "C"), "huggingface"),),
+    "palette": ((("colon",), "Search jobs"),),
+    "help": ((("question_mark",), "Keyboard"),),
 }
-"""The keys that lead to each page from Home, and a word that is on it once it has been read."""
+"""The steps that lead to each page from Home."""
 TEXTS = re.compile(
     r'<text (?P<attributes>class="[^"]*") x="(?P<x>[^"]*)" y="(?P<y>[^"]*)" textLength[^>]*>'
     r"(?P<content>.*?)</text>",
@@ -121,10 +135,13 @@ async def take_demo(folder: Path, themes: Sequence[str], words: Sequence[str]) -
         async with app.run_test(size=SIZES[-1]) as pilot:
             await until(pilot, lambda: sick(text_of(app)) == SICK_RUNS)
             for page, names in wanted.items():
-                keys, word = PAGES[page]
                 await pilot.resize_terminal(*SIZES[-1])
-                await pilot.press(*keys)
-                await until(pilot, lambda word=word: word in text_of(app))  # type: ignore[misc]
+                for keys, word in PAGES[page]:
+                    await pilot.press(*keys)
+                    await until(pilot, lambda word=word: word in text_of(app))  # type: ignore[misc]
+                if isinstance(app.screen, DeployScreen):
+                    question = page.removeprefix("deploy-")
+                    app.screen._feed.show(replace(app.screen._feed.form, at=question))
                 await until(pilot, lambda: not any(word in text_of(app) for word in UNREAD))
                 await take_page(pilot, folder, names)
                 await go_home(pilot)
@@ -134,8 +151,19 @@ async def go_home(pilot: Pilot[Any]) -> None:
     while (
         not isinstance(pilot.app.screen, HomeScreen) or pilot.app.screen.query_text or pilot.app.screen.marked
     ):
-        await pilot.press("escape")
+        await pilot.press("y" if isinstance(pilot.app.screen, ConfirmScreen) else "escape")
         await settle(pilot)
+
+
+async def take_welcome(folder: Path, themes: Sequence[str], words: Sequence[str]) -> None:
+    """Take what is shown without a remote."""
+    why = "no remote is configured: BASETEN_API_KEY is not set, ~/.trussrc not found"
+    for page, keys in (("welcome", ()), ("welcome-key", ("G", "enter"))):
+        if names := names_of(page, themes, words):
+            app = BtTuiApp(None, why_no_remote=why)
+            async with app.run_test(size=SIZES[0]) as pilot:
+                await pilot.press(*keys)
+                await take_page(pilot, folder, names)
 
 
 async def take_many_nodes(folder: Path, themes: Sequence[str], words: Sequence[str]) -> None:
@@ -156,6 +184,7 @@ async def main(folder: Path, words: Sequence[str]) -> None:
     for themes in COLORS:
         if themes == COLORS[-1]:
             os.environ["NO_COLOR"] = "1"
+        await take_welcome(folder, themes, words)
         await take_demo(folder, themes, words)
         await take_many_nodes(folder, themes, words)
 

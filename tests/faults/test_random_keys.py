@@ -49,7 +49,9 @@ from tui.screens.dialogs import (
     StopScreen,
 )
 from tui.screens.home.screen import HomeScreen
+from tui.screens.submit import StarterScreen
 from tui.screens.welcome import WelcomeScreen
+from tui.system.starters import STARTER_PROJECTS
 
 MINUTES = float(os.environ.get("RANDOM_KEYS_MINUTES", "0"))
 PATIENCE_S = 60.0
@@ -118,6 +120,7 @@ DIALOGS: dict[str, Go] = {
     "folder": pushed(partial(DownloadFolderScreen, "it", "1 KiB", Path("down"), lambda _folder: "")),
     "export": pushed(partial(ExportScreen, "jobs", [TABLE], Path("jobs.csv"))),
     "conflict": pushed(partial(FileConflictScreen, "down", ["a", "b"])),
+    "starter": pushed(partial(StarterScreen, STARTER_PROJECTS[0])),
     "welcome": pushed(partial(WelcomeScreen, "")),
     "palette": keys("colon"),
     "help": keys("question_mark"),

@@ -108,7 +108,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ),
         ("sort", "S", "sort", "Sort by the next column (or click a heading).", FOOTER),
         ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
-        ("new_job", "n", "new", "Submit a new job from a config file.", FOOTER | DANGEROUS),
+        ("new_job", "n", "new", "Submit a new job from a config or a starter project.", FOOTER | DANGEROUS),
         ("toggle_projects", "p", "projects", "Show or hide the project list.", RARE),
         ("open_cache", "C", "cache", "Browse the cache of the selected project or job."),
         ("deploy", "d", "deploy", "Deploy checkpoints of the selected job.", DANGEROUS),

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, cast
 
-from rich.text import Text
 from textual import on, work
 from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
@@ -27,8 +26,8 @@ from textual.command import (
     Provider,
     SimpleProvider,
 )
+from textual.content import Content
 from textual.css.query import NoMatches
-from textual.markup import escape
 from textual.system_commands import SystemCommandsProvider
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
@@ -52,12 +51,16 @@ BELOW_ACTIONS = 0.999
 """Score factor that ranks an equally good action first."""
 
 
+NAME_CELLS = 34
+"""Width of the names and keys, so that what follows is aligned."""
+
+
 class ActionProvider(SystemCommandsProvider):
     """Finds actions by their names, or by words of their descriptions; lists those of the screen first."""
 
     async def discover(self) -> Hits:
         for name, about, run, _ in self.app.get_system_commands(self.screen):
-            yield DiscoveryHit(name, run, help=about)
+            yield DiscoveryHit(_row(Content(name), about), run, text=name)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -67,7 +70,7 @@ class ActionProvider(SystemCommandsProvider):
             if query_words and all(word in about.casefold() for word in query_words):
                 score = max(score, DESCRIPTION_SCORE)
             if score > 0:
-                yield Hit(score, matcher.highlight(name), run, help=about)
+                yield Hit(score, _row(matcher.highlight(name), about), run, text=name)
 
 
 class PaletteProvider(Provider):
@@ -78,7 +81,7 @@ class PaletteProvider(Provider):
         for item in islice(jobs, MAX_OFFERED_JOBS):
             title = f"{item.kind} {item.name}"[:LONGEST_WRAPPED]
             # Actions have a score of 0.
-            yield Hit(1.0, Text(title), item.choose, text=title, help=escape(item.about[:LONGEST_WRAPPED]))
+            yield Hit(1.0, _row(Content(title), item.about), item.choose, text=title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -91,22 +94,21 @@ class PaletteProvider(Provider):
                 score = max(score, matcher.fuzzy_search.match(query, item.id)[0])
             if not score:
                 continue
-            shown = Text(title)
-            shown.stylize("dim", 0, len(item.kind))
+            shown = Content(title).stylize("dim", 0, len(item.kind))
             for offset in offsets:
-                shown.stylize("underline", offset, offset + 1)
-            yield Hit(
-                score * BELOW_ACTIONS,
-                shown,
-                item.choose,
-                text=title,
-                help=escape(item.about[:LONGEST_WRAPPED]),
-            )
+                shown = shown.stylize("underline", offset, offset + 1)
+            yield Hit(score * BELOW_ACTIONS, _row(shown, item.about), item.choose, text=title)
 
     def _objects(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]
         for screen in reversed(screens):
             yield from screen.palette_items()
+
+
+def _row(name: Content, about: str) -> Content:
+    """Return the line of an entry: its name, and what it does or is about."""
+    gap = " " * max(2, NAME_CELLS - name.cell_length)
+    return Content.assemble(name, gap, (about[:LONGEST_WRAPPED], "dim"))
 
 
 MARK = "● "

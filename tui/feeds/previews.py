@@ -119,7 +119,9 @@ class PreviewFeed:
         if run.progress is not None and watched.log.is_read:
             curve = even_means(headline_series(run.progress)[1], CURVE_POINTS)
         use = _trace(watcher.health_metrics.snapshot)
-        return JobPreview(run.progress, use, run.findings, curve, watched.log.last_lines)
+        return JobPreview(
+            run.progress, use, run.findings, curve, watched.log.last_lines, log_read=watched.log.is_read
+        )
 
     async def end_of(self, job: TrainingJob) -> JobPreview:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""

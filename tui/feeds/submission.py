@@ -27,6 +27,7 @@ from api_client.submission.submitting import SubmissionProgress, submit
 from tui.readers.session import Session
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.system.saved_files import own_path
+from tui.system.starters import STARTER_PROJECTS, StarterProject
 from tui.text.failures import creation_doubt
 
 REMEMBERED = 20
@@ -39,10 +40,25 @@ FILE_NAME = "recent-configs.json"
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """A config file; ``recent`` if it was submitted from here before."""
+    """A config file; ``recent`` if it was submitted from here before. Or a project to begin."""
 
     path: Path
-    recent: bool
+    recent: bool = False
+    starter: StarterProject | None = None
+
+    @property
+    def name(self) -> str:
+        here = Path.cwd()
+        return str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
+
+    @property
+    def note(self) -> str:
+        if self.starter is not None:
+            return f"{self.starter.machine} · {self.starter.summary}"
+        return "recent" if self.recent else ""
+
+
+STARTERS = tuple(ConfigChoice(Path(starter.name), starter=starter) for starter in STARTER_PROJECTS)
 
 
 class RecentConfigs(State):
@@ -155,7 +171,8 @@ class SubmissionFeed:
 
     async def find_configs_nearby(self) -> None:
         """Find configs to choose from, without running any."""
-        self._change(choices=await asyncio.to_thread(find_configs, Path.cwd(), self._memory))
+        configs = await asyncio.to_thread(find_configs, Path.cwd(), self._memory)
+        self._change(choices=(*configs, *STARTERS))
 
     async def load(self, config: Path) -> None:
         """Run the config, then review the result."""

@@ -26,14 +26,20 @@ class Option:
 
     value: str
     label: str
-    hint: str = ""
+    facts: tuple[str, ...] = ()
+    """What tells it from the others, at the same place in all options of a question; may be empty."""
     disabled_reason: str = ""
     """Why it is shown but cannot be chosen; empty if it can."""
     warning: str = ""
     """A word or two against choosing it."""
 
     def __post_init__(self) -> None:
-        _sanitize(self, "label", "hint", "disabled_reason", "warning")
+        _sanitize(self, "label", "disabled_reason", "warning")
+        object.__setattr__(self, "facts", tuple(map(sanitize_multiline, self.facts)))
+
+    @property
+    def hint(self) -> str:
+        return " · ".join(filter(None, self.facts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,9 +88,9 @@ def _job(draft: DeployDraft) -> Question:
 def _job_option(job: TrainingJob, facts: Facts) -> Option:
     view = status_view(job.current_status)
     created = f"{age((facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
-    hint = " · ".join(part for part in (job.project_name, f"{view.sign} {view.word}", created) if part)
+    facts_of_job = (job.project_name or "", f"{view.sign} {view.word}", created)
     reason = "has not run" if job.current_status in UNSTARTED_STATUSES else ""
-    return Option(job.id, f"{job.name} ({job.id})" if job.name else job.id, hint, reason)
+    return Option(job.id, f"{job.name} ({job.id})" if job.name else job.id, facts_of_job, reason)
 
 
 def _checkpoints(draft: DeployDraft) -> Question:
@@ -164,9 +164,9 @@ def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
     rank = (checkpoint.lora_adapter_config or {}).get("r") if kind == "lora" else None
     created, judged = checkpoint.created_at, facts.judged.get(name)
     losses = (judged.evaluation, judged.loss) if judged else ()
-    parts = (
-        "★ best" if judged and judged.is_best else "",
-        *(f"{loss.name} {number(loss.value)}" for loss in losses if loss is not None),
+    facts_of_checkpoint = (
+        "★" if judged and judged.is_best else "",
+        *(f"{loss.name} {number(loss.value)}" if loss is not None else "" for loss in losses),
         f"{kind} r={rank}" if rank is not None else checkpoint.checkpoint_type or "unknown type",
         bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes is not None else "",
         f"{age((facts.now - created).total_seconds())} ago" if created else "",
@@ -174,7 +174,7 @@ def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
     return Option(
         name,
         ". (the checkpoint folder itself)" if name == "." else name,
-        " · ".join(filter(None, parts)),
+        facts_of_checkpoint,
         facts.unfit[name],
         judged.fault.mark if judged and judged.fault else "",
     )
@@ -211,7 +211,7 @@ def _base_model(draft: DeployDraft) -> Question:
 def _lora_rank(draft: DeployDraft) -> Question:
     """Ask for the largest rank to serve. The adapters' ranks decide the default and the minimum."""
     ranks, advice = adapter_ranks(draft.chosen), draft.rank_advice
-    use = "Only saved in the config; the platform reads the adapter's rank"
+    use = "The platform reads it from the adapter; the config only records it"
     return Question(
         id="lora_rank",
         title="LoRA rank",
@@ -268,10 +268,10 @@ def _gpu(draft: DeployDraft) -> Question:
 def _gpu_option(gpu: str, instance: ListedInstance, draft: DeployDraft) -> Option:
     memory = instance.gpu_memory_bytes
     size = bytes_iec(memory) if memory else ""
-    parts = (price_an_hour(instance), size, _room(memory, draft.stored_bytes), instance.name)
+    facts = (price_an_hour(instance), size, _room(memory, draft.stored_bytes), instance.name)
     reason = "" if has_name_in_configs(gpu) else "config files have no name for this GPU type"
     label = f"{instance.gpu_count} × {gpu.rpartition(':')[0]}"
-    return Option(gpu, label, " · ".join(filter(None, parts)), reason)
+    return Option(gpu, label, facts, reason)
 
 
 def price_an_hour(instance: ListedInstance) -> str:
@@ -299,7 +299,7 @@ def _hf_secret(draft: DeployDraft) -> Question:
     warning = "gated base model: needs a token" if draft.gated_model else ""
     options = (
         *_secret_options(draft),
-        Option(NO_SECRET, "no token", "public weights only", warning=warning),
+        Option(NO_SECRET, "no token", ("public weights only",), warning=warning),
     )
     return Question(
         id="hf_secret",

@@ -143,12 +143,15 @@ def review_question(draft: DeployDraft, asked: tuple[Question, ...], refusal: st
     ``refusal`` says why it cannot be deployed as it is.
     """
     options = (
-        Option(DEPLOY, "Deploy", "asks to confirm", refusal),
-        Option(DRY_RUN, "Dry run", "shows the Truss config only", refusal),
-        *(Option(f"{SAVE}{name}", *SAVES[name]) for name in ("python", *_engine_configs(draft))),
-        Option(SHOW, "Show as Python, JSON and command line"),
+        Option(DEPLOY, "Deploy", ("asks to confirm",), refusal),
+        Option(DRY_RUN, "Dry run", ("shows the Truss config only",), refusal),
         *(
-            Option(f"{CHANGE}{question.id}", question.title, _described(draft, question))
+            Option(f"{SAVE}{name}", SAVES[name][0], SAVES[name][1:])
+            for name in ("python", *_engine_configs(draft))
+        ),
+        Option(SHOW, "Show the config", ("as Python, JSON and command line",)),
+        *(
+            Option(f"{CHANGE}{question.id}", question.title, (_described(draft, question),))
             for question in asked
             if not (question.id == "job_id" and question.id in draft.given)
         ),

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.reactive import var
 
 from tui.actions import Scope
-from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation, queued_gpu_count
+from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.job.page import JobPage
@@ -74,10 +74,9 @@ class CapacityScreen(AppScreen):
         view = self.snapshot
         refresh = self.key_for("screen.refresh")
         self._show_header()
-        account_figures = {_figures(row) for row in view.rows if not row.team}
-        rows = [row for row in view.rows if not row.team or _figures(row) not in account_figures]
-        self._gpus.set_rows([CapacityLine(row, queued_gpu_count(view, row)) for row in rows])
-        self._gpus.styles.height = len(rows) + 1
+        lines = [CapacityLine(row, queued_gpu_count(view, row)) for row in view.shown_rows]
+        self._gpus.set_rows(lines)
+        self._gpus.styles.height = len(lines) + 1
         if not view.rows and self._gpus.has_focus:
             self.set_focus(self._jobs)
         stale = self.query_one("#stale", WrappedText)
@@ -139,11 +138,6 @@ class CapacityScreen(AppScreen):
         tables = [capacity_table(self.snapshot.rows), queue_table(self.snapshot)]
         filled = [table for table in tables if table.rows]
         self.post_message(ExportRequested("capacity and queue", filled, ("capacity",)))
-
-
-def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
-    """Return what tells a team's row from the one of all teams; the only team's is the same."""
-    return (row.gpu_type, row.on_demand, row.spot, row.limit)
 
 
 @dataclass(frozen=True, eq=False)

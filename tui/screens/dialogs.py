@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -67,96 +68,110 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
         return super().dismiss(result)
 
 
-class ConfirmScreen(Dialog[bool]):
-    """A confirmation dialog that names its object; the result is True only after an explicit yes."""
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[Answer]):
+    """An answer, its keys, and the label of its button, the first key of which is shown; "" for no button."""
 
-    AUTO_FOCUS = "#no"  # the safe choice, so that an accidental Enter does no harm
-    ABOUT_ID = "consequence"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "yes", show=False),
-        Binding("n,escape,q", "answer(False)", "no", show=False),
-        Binding("left,right,tab", "app.focus_next", "other", show=False),
-    ]
-
-    def __init__(self, question: str, consequence: str, yes: str, no: str = "Cancel") -> None:
-        buttons = (
-            Button(f"{yes} (y)", variant="error", id="yes", compact=True),
-            Button(f"{no} (n)", id="no", compact=True),
-        )
-        super().__init__(question, consequence, buttons)
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
-
-    def action_answer(self, answer: bool) -> None:
-        self.dismiss(answer)
+    id: str
+    keys: str
+    label: str
+    answer: Answer
 
 
-StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'keep', 'as before'] | GuardRules"
-"""When to stop: now, later, on conditions, or not."""
+class ChoiceScreen(Dialog[Answer], Generic[Answer]):
+    """A question with a few answers, each with keys and a button.
 
-
-class StopScreen(Dialog[StopAnswer]):
-    """Asks when to stop a running job; ``waits`` is True if it is stopped later already.
-
-    Then escape changes nothing, so that opening the question does not cancel the stop.
+    The ``safest`` answer has the focus, so that an accidental Enter does no harm; one is ``dangerous``.
     """
 
-    AUTO_FOCUS = ""
-    ABOUT_ID = "consequence"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-normal")]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer('now')", "stop now", show=False),
-        Binding("c", "answer('after checkpoint')", "after checkpoint", show=False),
-        Binding("w", "when", "on conditions", show=False),
-        Binding("n", "answer('keep')", "keep running", show=False),
-        Binding("escape,q", "answer('as before')", "back", show=False),
         Binding("left", "app.focus_previous", "other", show=False),
         Binding("right,tab", "app.focus_next", "other", show=False),
     ]
 
     def __init__(
-        self, question: str, consequence: str, *, waits: bool, read: Callable[[str], GuardRules]
+        self, question: str, about: str, choices: Sequence[Choice[Answer]], *, safest: str, dangerous: str
     ) -> None:
-        buttons = [Button("Stop now (y)", variant="error", id="now", compact=True)]
-        if not waits:
-            buttons.append(Button("After checkpoint (c)", id="after", compact=True))
-            buttons.append(Button("When… (w)", id="when", compact=True))
-        buttons.append(Button("Keep (n)", id="keep", compact=True))
-        if waits:
-            buttons.append(Button("Back (esc)", id="back", compact=True))
-        super().__init__(question, consequence, buttons)
-        self._read = read
-        self._safest = buttons[-1]
-        self._answers: dict[str | None, StopAnswer] = {
-            "now": "now",
-            "after": "after checkpoint",
-            "keep": "keep",
-        }
+        buttons = [
+            Button(
+                f"{choice.label} ({choice.keys.partition(',')[0].replace('escape', 'esc')})",
+                variant="error" if choice.id == dangerous else "default",
+                id=choice.id,
+                compact=True,
+            )
+            for choice in choices
+            if choice.label
+        ]
+        super().__init__(question, about, buttons)
+        self._answers = {choice.id: choice.answer for choice in choices}
+        self._safest = safest
+        for choice in choices:
+            self._bindings.bind(choice.keys, f"choose('{choice.id}')", show=False)
 
     def on_mount(self) -> None:
-        self.set_focus(self._safest)
+        self.set_focus(self.query_one(f"#{self._safest}"))
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "when":
-            self.action_when()
-        else:
-            self.dismiss(self._answers.get(event.button.id, "as before"))
+        self.action_choose(event.button.id or self._safest)
 
-    def action_answer(self, answer: StopAnswer) -> None:
-        self.dismiss(answer)
+    def action_choose(self, choice_id: str) -> None:
+        self.dismiss(self._answers[choice_id])
 
-    def action_when(self) -> None:
-        """Ask for the conditions above this question; without an answer, this one stays."""
+
+class ConfirmScreen(ChoiceScreen[bool]):
+    """A confirmation dialog that names its object; the result is True only after an explicit yes."""
+
+    ABOUT_ID = "consequence"
+
+    def __init__(self, question: str, consequence: str, yes: str, no: str = "Cancel") -> None:
+        choices = (Choice("yes", "y", yes, True), Choice("no", "n,escape,q", no, False))
+        super().__init__(question, consequence, choices, safest="no", dangerous="yes")
+
+
+StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'when', 'keep', 'as before'] | GuardRules"
+"""When to stop: now, later, on conditions, or not."""
+
+
+class StopScreen(ChoiceScreen[StopAnswer]):
+    """Asks when to stop a running job; ``waits`` is True if it is stopped later already.
+
+    Then escape changes nothing, so that opening the question does not cancel the stop.
+    """
+
+    ABOUT_ID = "consequence"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-normal")]
+
+    def __init__(
+        self, question: str, consequence: str, *, waits: bool, read: Callable[[str], GuardRules]
+    ) -> None:
+        later: tuple[Choice[StopAnswer], ...] = (
+            Choice("after", "c", "After checkpoint", "after checkpoint"),
+            Choice("when", "w", "When…", "when"),
+        )
+        choices: tuple[Choice[StopAnswer], ...] = (
+            Choice("now", "y", "Stop now", "now"),
+            *(() if waits else later),
+            Choice("keep", "n", "Keep", "keep"),
+            Choice("back", "escape,q", "Back" if waits else "", "as before"),
+        )
+        super().__init__(question, consequence, choices, safest="back" if waits else "keep", dangerous="now")
+        self._read = read
+
+    def action_choose(self, choice_id: str) -> None:
+        """Dismiss, or ask for the conditions above this question; without an answer, this one stays."""
+        if choice_id != "when":
+            super().action_choose(choice_id)
+            return
 
         def answer(rules: GuardRules | None) -> None:
             if rules is not None:
-                self.call_later(self.action_answer, rules)  # once the other is closed
+                self.call_later(self._take_rules, rules)  # once the other is closed
 
-        if any(button.id == "when" for button in self._buttons):
-            self.app.push_screen(StopRulesScreen(self._question, self._read), answer)
+        self.app.push_screen(StopRulesScreen(self._question, self._read), answer)
+
+    def _take_rules(self, rules: GuardRules) -> None:
+        self.dismiss(rules)
 
 
 class PathDialog(Dialog[Answer]):
@@ -285,18 +300,8 @@ ExistingChoice = Literal["skip", "overwrite", "rename"]
 NAMES_SHOWN = 4
 
 
-class FileConflictScreen(Dialog[ExistingChoice]):
+class FileConflictScreen(ChoiceScreen[ExistingChoice | None]):
     """Asks what to do with existing files of different content: skip, overwrite, or keep both."""
-
-    AUTO_FOCUS = "#skip"  # the safe choice, so that an accidental Enter does no harm
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,n", "choose('')", "cancel", show=False),
-        Binding("s", "choose('skip')", "skip", show=False),
-        Binding("o", "choose('overwrite')", "overwrite", show=False),
-        Binding("b", "choose('rename')", "both", show=False),
-        Binding("left", "app.focus_previous", "previous", show=False),
-        Binding("right", "app.focus_next", "next", show=False),
-    ]
 
     def __init__(self, folder: str, names: Sequence[str]) -> None:
         number = len(names)
@@ -304,22 +309,15 @@ class FileConflictScreen(Dialog[ExistingChoice]):
         if number > NAMES_SHOWN:
             shown.append(f"and {number - NAMES_SHOWN:,} more")
         what = counted(number, "file already exists", "files already exist")
-        buttons = (
-            Button("Skip (s)", id="skip", compact=True),
-            Button("Keep both (b)", id="rename", compact=True),
-            Button("Overwrite (o)", variant="error", id="overwrite", compact=True),
-            Button("Cancel (esc)", id="cancel", compact=True),
+        choices: tuple[Choice[ExistingChoice | None], ...] = (
+            Choice("skip", "s", "Skip", "skip"),
+            Choice("rename", "b", "Keep both", "rename"),
+            Choice("overwrite", "o", "Overwrite", "overwrite"),
+            Choice("cancel", "escape,q,n", "Cancel", None),
         )
         about = f"In {sanitize(folder)}:\n" + "\n".join(shown)
-        super().__init__(f"{what} with different content", about, buttons)
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.action_choose(event.button.id or "")
-
-    def action_choose(self, choice: str) -> None:
-        choices: dict[str, ExistingChoice] = {"skip": "skip", "overwrite": "overwrite", "rename": "rename"}
-        self.dismiss(choices.get(choice))
+        question = f"{what} with different content"
+        super().__init__(question, about, choices, safest="skip", dangerous="overwrite")
 
 
 class ChoiceList(OptionList):

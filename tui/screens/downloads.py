@@ -29,7 +29,7 @@ from tui.screens.base import AppScreen, Page, PageServices
 from tui.tables.column import Column, Span
 from tui.text.names import clip_middle
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, counted, duration, percent, share_bar
+from tui.text.units import bytes_iec, counted, duration, percent, thin_bar
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -45,7 +45,8 @@ def _state(view: tuple[str, str, str]) -> list[Span]:
 def _progress(fraction: float | None) -> list[Span]:
     if fraction is None:
         return []
-    return [(share_bar(fraction, BAR_CELLS), "running"), (f" {percent(fraction):>4}", "plain")]
+    done, rest = thin_bar(fraction, BAR_CELLS)
+    return [(done, "running"), (rest, "faint"), (f" {percent(fraction):>4}", "plain")]
 
 
 def _of(done_bytes: int, size_bytes: int | None, *, whole: bool) -> str:

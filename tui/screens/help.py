@@ -23,6 +23,8 @@ from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
 LESS_COMMON = "Less common"
+WIDE = 166
+"""From this width on, the sections are in two columns."""
 MOVING = (
     ("↑ ↓  j k", "Move one line."),
     ("^d ^u", "Move half a page; ^f ^b or page down and up move a whole one."),
@@ -37,6 +39,7 @@ class HelpScreen(ModalScreen[None]):
 
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "#keys"
+    HORIZONTAL_BREAKPOINTS = [(0, "-normal"), (WIDE, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "close", show=False),
         Binding("q,question_mark", "app.pop_screen", "close", show=False),
@@ -66,20 +69,22 @@ class HelpScreen(ModalScreen[None]):
             with VerticalScroll(id="keys"):
                 yield Static(self._shortcuts(""), id="shortcuts")
 
-    def _shortcuts(self, query: str) -> Group:
+    def _shortcuts(self, query: str) -> Group | Table:
         """Return the sections with the keys that have the query, or with words that all have."""
         sections: dict[str, list[tuple[str, str]]] = {HEADINGS[scope]: [] for scope in self._scopes}
         sections |= {"Navigation": [*MOVING], "Problems": [*PROBLEMS], LESS_COMMON: []}
         for action in actions_of(*self._scopes):
             title = LESS_COMMON if ActionFlag.RARE in action.flags else HEADINGS[action.scope]
             sections[title].append(self._row(action))
-        parts: list[Text | Table] = []
+        groups: list[tuple[int, Group]] = []
         for title, rows in sections.items():
             matching = [row for row in rows if _matches(row, query.strip())]
             if matching:
                 heading = Text(title, tone_styles(self.app)["muted"] + Style(bold=True))
-                parts += [Text(), heading, self._table(matching)]
-        return Group(*parts) if parts else Group(Text(), Text("No matching shortcuts."))
+                groups.append((len(matching) + 2, Group(Text(), heading, self._table(matching))))
+        if not groups:
+            return Group(Text(), Text("No matching shortcuts."))
+        return _side_by_side(groups) if self.size.width >= WIDE else Group(*(group for _, group in groups))
 
     def _row(self, action: Action) -> tuple[str, str]:
         return key_signs(keys_of(action, self._changes)), action.sentence(read_only=self._read_only)
@@ -94,8 +99,11 @@ class HelpScreen(ModalScreen[None]):
         return table
 
     @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
-        self.query_one("#shortcuts", Static).update(self._shortcuts(event.value))
+    @on(events.Resize)
+    def _show_shortcuts(self) -> None:
+        if self.query("#shortcuts"):  # not yet, or no longer
+            query = self.query_one("#find", Input).value
+            self.query_one("#shortcuts", Static).update(self._shortcuts(query))
 
     @on(Input.Submitted)
     def _found(self) -> None:
@@ -131,6 +139,20 @@ class HelpScreen(ModalScreen[None]):
 
     def action_scroll(self, lines: int) -> None:
         self.query_one("#keys", VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def _side_by_side(groups: Sequence[tuple[int, Group]]) -> Table:
+    """Return the groups, each with its number of lines, in two columns of about the same height."""
+    columns: tuple[list[Group], list[Group]] = ([], [])
+    half, lines = sum(count for count, _ in groups) / 2, 0
+    for count, group in groups:
+        columns[lines + count / 2 > half].append(group)
+        lines += count
+    table = Table.grid(padding=(0, 2), expand=True)
+    for _ in columns:
+        table.add_column(ratio=1)
+    table.add_row(*(Group(*column) for column in columns))
+    return table
 
 
 def _matches(row: tuple[str, str], query: str) -> bool:

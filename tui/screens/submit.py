@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +19,18 @@ from textual.suggester import Suggester, SuggestFromList
 from textual.widgets import Button, Input, Label, ProgressBar, Static
 
 from api_client.definitions import TrainingProject
+from api_client.files import why_not_written
 from api_client.submission.payload import Overrides
-from api_client.words import command_line
 from tui.actions import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.forms.submission import FIELDS, overrides_of, summary
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
-from tui.screens.dialogs import ConfirmScreen
+from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.job.page import JobPage
 from tui.screens.messages import OpenPage
 from tui.system.saved_files import own_path
-from tui.tables.column import Column
+from tui.system.starters import FilesInTheWay, StarterProject, write_starters
+from tui.tables.column import Column, Heading
 from tui.text.sanitize import clip, sanitize, sanitize_beginning
 from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
@@ -66,10 +68,17 @@ class OverrideInputs(Vertical):
 
 
 CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
-    Column("path", "config files", lambda row: [(sanitize(_short(row.path)), "plain")], width=20, flex=1),
-    Column("recent", "", lambda row: [("recent", "muted")] if row.recent else [], width=6, keep=1),
+    Column("name", "", lambda row: [(sanitize(row.name), "plain")], width=24, flex=1, most=48),
+    Column("note", "", lambda row: [(row.note, "muted")], width=6, flex=2, keep=1),
 )
-NO_CONFIGS = f"No config.py here. Type a path, or run {command_line('init')} to create one."
+
+
+def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
+    configs = sum(row.starter is None for row in rows)
+    titles = ((0, "config files", configs), (configs, "new project from a starter", len(rows) - configs))
+    return [(first, [(title, "heading")]) for first, title, number in titles if number]
+
+
 NO_MATCH = "No file of the list matches. Enter runs the file of this path."
 PATH_HINT = "path to a config.py; → completes it, enter loads it (runs its Python code)"
 STAGES = ("choosing", "reviewing", "submitting")
@@ -77,6 +86,31 @@ SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "mu
 SUBMISSION = "submission"
 SUBMITTING = "Submitting; the job opens when it is created."
 PHASES = {"archiving": "Packing files", "uploading": "Uploading", "creating": "Creating the job"}
+
+
+class StarterScreen(PathDialog[Path]):
+    """Asks for the folder of a new project, and writes it; the result is its config, None if canceled."""
+
+    def __init__(self, starter: StarterProject) -> None:
+        about = (
+            f"{starter.summary}.\nFor {starter.machine}. Its config opens for review; nothing is submitted."
+        )
+        field = Input(starter.name, id="folder", compact=True)
+        super().__init__(f"New project from {starter.name}: in which folder?", about, field, "Create")
+        self._starter = starter
+
+    def take(self, typed: str) -> None:
+        try:
+            folder = own_path(typed.strip() or ".")
+            write_starters({folder: self._starter})
+        except FilesInTheWay as problem:
+            self.show_problem(sanitize(str(problem)))
+        except OSError as error:
+            self.show_problem(f"not written: {why_not_written(error)}")
+        except ValueError as error:
+            self.show_problem(f"Not a valid folder: {sanitize(str(error))}")
+        else:
+            self.dismiss(folder / "config.py")
 
 
 class PathSuggester(Suggester):
@@ -127,8 +161,8 @@ class SubmitScreen(AppScreen):
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(placeholder=PATH_HINT, id="path", compact=True, suggester=PathSuggester())
-            yield RowTable(CHOICE_COLUMNS, lambda row: str(row.path), id="configs")
-            yield WrappedText(id="no-configs")
+            yield RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
+            yield WrappedText(NO_MATCH, id="no-match")
         with Horizontal(id="reviewing"):
             yield TextPanel(id="job")
             with Vertical(id="change"):
@@ -140,6 +174,7 @@ class SubmitScreen(AppScreen):
             yield ProgressBar(id="bar", show_eta=False)
 
     def on_mount(self) -> None:
+        self._choices.headings_of = _choice_headings
         self.watch_snapshot(self.snapshot)
         run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
@@ -168,16 +203,18 @@ class SubmitScreen(AppScreen):
         if choices is None:
             return
         typed = self.query_one("#path", Input).value.strip().lower()
-        shown = [one for one in choices if typed in _short(one.path).lower()]
-        self.query_one("#configs", RowTable).set_rows(shown)
-        none = self.query_one("#no-configs", WrappedText)
-        none.display = not shown
-        none.update(NO_MATCH if choices else NO_CONFIGS)
+        shown = [choice for choice in choices if typed in choice.name.lower()]
+        self._choices.set_rows(shown)
+        self.query_one("#no-match").display = not shown
+
+    @property
+    def _choices(self) -> RowTable[ConfigChoice]:
+        return self.query_one("#choices", RowTable)
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
         spans = [[("‹ ", "muted"), ("New job", "key")], [(f"on {self._place}", "muted")]]
         if snapshot.config is not None and snapshot.stage != "choosing":
-            spans.append([(sanitize(_short(snapshot.config)), "plain")])
+            spans.append([(sanitize(ConfigChoice(snapshot.config).name), "plain")])
         if snapshot.stage == "loading":
             spans.append([("loading…", "muted")])
         self.query_one("#header", StatusLine).set_facts(spans)
@@ -203,23 +240,31 @@ class SubmitScreen(AppScreen):
 
     # User actions
 
-    @on(RowTable.Selected, "#configs")
-    def _config_chosen(self, message: RowTable.Selected) -> None:
-        self._load(Path(message.key))
+    @on(RowTable.Selected, "#choices")
+    def _chosen(self) -> None:
+        choice = self._choices.cursor_row
+        if choice is not None and choice.starter is not None:
+            self.app.push_screen(StarterScreen(choice.starter), self._starter_written)
+        elif choice is not None:
+            self._load(choice.path)
+
+    def _starter_written(self, config: Path | None) -> None:
+        if config is not None:
+            self._load(config)
 
     @on(Input.Submitted, "#path")
     def _path_typed(self, event: Input.Submitted) -> None:
         """Load the file of this name, else the chosen one of those whose path contains the text."""
-        chosen, typed = self.query_one("#configs", RowTable).cursor_key, event.value.strip()
-        if chosen is not None and not (typed and own_path(typed).is_file()):
-            self._load(Path(chosen))
-        elif typed:
+        typed = event.value.strip()
+        if typed and (own_path(typed).is_file() or self._choices.cursor_row is None):
             self._load(Path(typed))
+        else:
+            self._chosen()
 
     def on_key(self, event: events.Key) -> None:
         if event.key in ("down", "up") and self.focused is self.query_one("#path"):
             event.stop()
-            self.set_focus(self.query_one("#configs", RowTable))
+            self.set_focus(self._choices)
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
     async def _load(self, config: Path) -> None:
@@ -286,13 +331,6 @@ class SubmitScreen(AppScreen):
             self.leave()
         else:
             self.notify(SUBMITTING)
-
-
-def _short(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 def _fact_lines(facts: list[tuple[str, str]]) -> list[Line]:

@@ -1,22 +1,26 @@
-"""The screen shown if no remote is configured: offers the demo, the emulator, or how to log in."""
+"""The screen shown if no remote is configured: offers the demo, the emulator, or to connect with a key."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from api_client.errors import ApiClientError
 from tui.actions import Scope
 from tui.actions.keymap import bindings_of
 from tui.screens.dialogs import ChoiceList
+from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.widgets.text_panel import WrappedText
 
 
 class WelcomeChoice(StrEnum):
@@ -28,35 +32,27 @@ class WelcomeChoice(StrEnum):
 
 
 CHOICES = (
-    (
-        WelcomeChoice.DEMO,
-        "Watch the demo",
-        "A team's training runs, simulated except one, on this machine. No account or GPU needed.",
-    ),
+    (WelcomeChoice.DEMO, "Watch the demo", "Simulated runs and a real one. No account or GPU."),
     (
         WelcomeChoice.EMULATOR,
         "Start the local emulator",
-        "An empty Baseten Training on this machine that runs real jobs. Your data stays in its folder.",
+        "Runs real jobs on this machine; it starts empty.",
     ),
-    (WelcomeChoice.LOGIN, "Connect to Baseten", "How to use your API key."),
+    (WelcomeChoice.LOGIN, "Connect to Baseten", "Paste your API key: it is checked and stored."),
 )
 
-HOW_TO_LOG_IN = """\
-1  Create an API key in Baseten: Settings → API keys.
+CONNECT = """\
+Create an API key in Baseten (Settings → API keys), and paste it here.
 
-2  Either save it in ~/.trussrc, which the truss CLI also uses:
-
-     bt-tui login
-
-   or put it in the environment:
-
-     export BASETEN_API_KEY=…
-
-3  Start bt-tui again. With several remotes: bt-tui --remote NAME"""
+It is checked with {address}, then stored in {path} [{name}], which the truss CLI also uses and only you \
+can read. To keep it out of files, start bt-tui with BASETEN_API_KEY in the environment."""
 
 
 class WelcomeScreen(Screen[None]):
-    """Offers three choices; the app exits with the choice and the command acts on it."""
+    """Offers three choices; the app exits with the choice and the command acts on it.
+
+    Before it exits to connect, the key has been checked and stored.
+    """
 
     CSS_PATH = "welcome.tcss"
     AUTO_FOCUS = "#choices"
@@ -71,25 +67,70 @@ class WelcomeScreen(Screen[None]):
         with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
             yield Static(Text("A dashboard for Baseten Training in your terminal."), id="claim")
-            yield ChoiceList(
-                *(
-                    Option(Text.assemble((label, "bold"), "\n", (about, "dim")), id=choice)
-                    for choice, label, about in CHOICES
-                ),
-                id="choices",
-            )
+            yield ChoiceList(*_options(), id="choices")
             yield Static(Text(self._reason), id="reason")
-            yield Static(Text(HOW_TO_LOG_IN), id="login")
+            with Vertical(id="login"):
+                yield WrappedText(id="about")
+                yield Input(placeholder="API key", password=True, id="key", compact=True)
+                yield WrappedText(id="outcome")
+                yield Static(Text("enter connects · esc goes back"), id="other")
         yield Footer(show_command_palette=False, compact=True)
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         choice = WelcomeChoice(event.option.id or WelcomeChoice.LOGIN)
         if choice is WelcomeChoice.LOGIN:
-            self.query_one("#box").toggle_class("-login")
-            self.call_after_refresh(self.query_one("#login").scroll_visible, top=True, animate=False)
+            self._show_login()
         else:
             self.app.exit(choice)
 
+    def _show_login(self) -> None:
+        from tui.readers.login import credentials_path, remote_without_key  # not for the first picture
+
+        try:
+            remote = remote_without_key()
+            about = CONNECT.format(address=remote.app_url, path=credentials_path(), name=remote.name)
+        except ApiClientError as error:
+            about = f"✗ {error}"
+        self.query_one("#about", WrappedText).update(sanitize_multiline(about))
+        self.query_one("#box").add_class("-login")
+        self.set_focus(self.query_one("#key"))
+
+    def _report(self, outcome: str) -> None:
+        self.query_one("#outcome", WrappedText).update(sanitize(outcome))
+
+    @on(Input.Changed, "#key")
+    def _key_changed(self, event: Input.Changed) -> None:
+        if event.value:
+            self._report("")
+
+    @on(Input.Submitted, "#key")
+    @work(exclusive=True, exit_on_error=False)
+    async def _connect(self, event: Input.Submitted) -> None:
+        from tui.readers.login import log_in
+
+        key = event.value.strip()
+        event.input.clear()
+        if not key:
+            return
+        self._report("Checking the key…")
+        try:
+            await log_in(key)
+        except ApiClientError as error:
+            self._report(f"✗ {error}")
+        else:
+            self.app.exit(WelcomeChoice.LOGIN)
+
     def action_back(self) -> None:
+        self.workers.cancel_all()
+        self.query_one("#key", Input).clear()
         self.query_one("#box").remove_class("-login")
+        self.set_focus(self.query_one("#choices"))
+
+
+def _options() -> Iterator[Option | None]:
+    """Return the choices with lines between them."""
+    for choice, label, about in CHOICES:
+        if choice is not CHOICES[0][0]:
+            yield None
+        yield Option(Text.assemble((label, "bold"), "\n", (about, "dim")), id=choice)

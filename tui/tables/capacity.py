@@ -10,7 +10,7 @@ from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuAllocation
 from tui.analysis.status import status_view
 from tui.tables.column import Column, Span, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
-from tui.text.units import age, percent, share_bar
+from tui.text.units import age, percent, thin_bar
 
 BAR_CELLS = 12
 CROWDED = 0.9
@@ -32,12 +32,13 @@ def _tone(row: CapacityRow) -> str:
 
 def _bar(line: CapacityLine) -> list[Span]:
     sign = "!" if line.row.share >= 1 else " "
-    return [(share_bar(line.row.share, BAR_CELLS), _tone(line.row)), (sign, "bad")]
+    used, free = thin_bar(line.row.share, BAR_CELLS)
+    return [(used, _tone(line.row)), (free, "faint"), (sign, "bad")]
 
 
 def _share(line: CapacityLine) -> list[Span]:
     row = line.row
-    shown = f"{share_bar(row.share, BAR_CELLS)} {percent(row.share)}"
+    shown = f"{''.join(thin_bar(row.share, BAR_CELLS))} {percent(row.share)}"
     return [(shown, "caution" if row.share >= 1 else "plain")]
 
 

@@ -177,20 +177,6 @@ def number(value: float | None, digits: int = 3) -> str:
     return significant(value, digits) if size < 1000 else count(value)
 
 
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-_EMPTY = "·"
-
-
-def share_bar(fraction: float, cells: int, *, empty: str = _EMPTY) -> str:
-    """Draw a share, 0 to 1, in ``cells`` cells; any share above zero shows at least a sliver."""
-    eighths = round(max(0.0, min(1.0, fraction)) * cells * 8)
-    if fraction > 0:
-        eighths = max(1, eighths)
-    full, part = divmod(eighths, 8)
-    bar = _EIGHTHS[8] * full + (_EIGHTHS[part] if part else "")
-    return bar + empty * (cells - len(bar))
-
-
 def thin_bar(fraction: float, cells: int) -> tuple[str, str]:
     """Return the two parts of a bar as thin as a line: what is done, and the rest."""
     halves = round(max(0.0, min(1.0, fraction)) * cells * 2)

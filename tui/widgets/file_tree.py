@@ -23,7 +23,7 @@ from tui.analysis.file_tree.rows import BY_NAME, Order, SortKey, VisibleRows, fi
 from tui.analysis.file_tree.tree import ROOT, FileEntry, FileTree
 from tui.tables.column import Column, Span
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import age, bytes_iec, count, percent, share_bar
+from tui.text.units import age, bytes_iec, count, percent, thin_bar
 from tui.widgets.background import run_in_background
 from tui.widgets.row_table import RowTable
 
@@ -328,7 +328,7 @@ class FileTreeView(RowTable[int]):
         return [(bytes_iec(self._drawn.size_bytes(node)), "plain")]
 
     def _share_cell(self, node: int) -> list[Span]:
-        bar = share_bar(self._drawn.share_of_parent(node), SHARE_CELLS, empty=" ")
+        bar, _ = thin_bar(self._drawn.share_of_parent(node), SHARE_CELLS)
         return [(bar, "accent" if self._drawn.tree.is_directory(node) else "running")]
 
     def _percent_cell(self, node: int) -> list[Span]:

@@ -83,6 +83,16 @@ class CapacityView:
     jobs_known: bool = False
     jobs_error: str = ""
 
+    @property
+    def shown_rows(self) -> list[CapacityRow]:
+        """The rows without those of a team that repeat the organization's, as those of the only team do."""
+        of_all = {_figures(row) for row in self.rows if not row.team}
+        return [row for row in self.rows if not row.team or _figures(row) not in of_all]
+
+
+def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
+    return (row.gpu_type, row.on_demand, row.spot, row.limit)
+
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
     own = [_row(one) for one in capacity.gpu_capacities]

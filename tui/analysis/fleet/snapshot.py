@@ -95,6 +95,8 @@ class JobPreview:
     curve: tuple[float | None, ...] = ()
     last_lines: tuple[str, ...] = ()
     """The newest lines of the log."""
+    log_read: bool = False
+    """True once the whole log has been read."""
 
 
 NO_PREVIEW = JobPreview()

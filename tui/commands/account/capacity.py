@@ -122,8 +122,8 @@ async def _holders(
 
 def _tables(output: Output, seen: CapacityView) -> str:
     figures = "baseline limit on_demand spot free share"
-    own = [CapacityLine(row) for row in seen.rows if not row.team]
-    teams = [CapacityLine(row) for row in seen.rows if row.team]
+    own = [CapacityLine(row) for row in seen.shown_rows if not row.team]
+    teams = [CapacityLine(row) for row in seen.shown_rows if row.team]
     queue = chosen(QUEUE, "status gpus type age priority id name project")
     tables = (
         rows_of(chosen(GPUS, f"gpu {figures}"), own, output),

@@ -10,25 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import click
 from pydantic import SecretStr
 
-from api_client.addresses import parse_base_url
 from api_client.client import TrainingClient
-from api_client.errors import ApiClientError, BadRequest, InvalidAnswer, NotFound, Unauthorized
-from api_client.remotes import DEFAULT_APP_URL, Environment, Remote, check_key, resolve_remote, rest_url
+from api_client.errors import ApiClientError, BadRequest, NotFound, Unauthorized
+from api_client.remotes import Environment, Remote, check_key, resolve_remote
 from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
 from api_client.remotes.resolution import ListedRemote, list_remotes
-from api_client.remotes.trussrc import (
-    check_section_name,
-    read_sections,
-    remove_section,
-    set_section,
-    trussrc_path,
-)
+from api_client.remotes.trussrc import read_sections, remove_section, trussrc_path
 from api_client.words import command_line
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
@@ -37,6 +30,7 @@ from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import remote_name, run_with, with_own_emulator
 from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import can_ask, piped_text
+from tui.readers.login import key_owner, remote_without_key, store_key
 from tui.tables.column import Column, Span, text_column
 from tui.text.times import DATE_AND_MINUTE, local_time
 
@@ -129,8 +123,6 @@ def _key_words(remote: Remote) -> str:
     return f"OAuth login, until {until}" if until else "OAuth login"
 
 
-SECRET_FIELDS = ("oauth_access_token", "oauth_refresh_token", "oauth_expires_at")
-
 KEY_ON_COMMAND_LINE = (
     "a key on the command line stays in the shell history and the process list; use the prompt, or pipe it "
     "in with --api-key-stdin. If it was a real key, revoke it"
@@ -173,22 +165,16 @@ def login(
     its other sections and all comments are kept. --remote names the section (default: baseten). The truss
     CLI reads the same file.
     """
-    name = settings.remote_name or "baseten"
-    check_section_name(name)
-    path = trussrc_path(os.environ)
-    section = read_sections(path).get(name, {})
-    url = remote_url or section.get("remote_url", "").strip() or DEFAULT_APP_URL
-    app_url = str(parse_base_url(url, source="the remote's URL"))
-    api_url = rest_url(url, source="the remote's URL")
-    key = SecretStr(_key_from_stdin() if api_key_stdin else _asked_key(name, app_url))
-    remote = Remote(name=name, app_url=app_url, api_url=api_url, key=key, key_origin="this login")
+    remote = remote_without_key(settings.remote_name or "baseten", remote_url)
+    key = _key_from_stdin() if api_key_stdin else _asked_key(remote.name, remote.app_url)
+    remote = replace(remote, key=SecretStr(key))
 
     async def verify_and_keep(client: TrainingClient, output: Output) -> None:
-        who = await _verified(client)
+        owner = await key_owner(client)
         if team is not None:
             await _check_team(client, team)
-        _keep(path, remote, team)
-        output.remark(f"logged in to {remote.app_url}{who}; key stored in {path} [{name}]")
+        path = store_key(remote, team)
+        output.remark(f"logged in to {remote.app_url}{owner}; key stored in {path} [{remote.name}]")
         if Environment(os.environ).holds_a_remote:
             output.remark("BASETEN_* variables with another key take precedence: unset them or use --remote")
 
@@ -211,20 +197,6 @@ def _asked_key(name: str, app_url: str) -> str:
     return text
 
 
-async def _verified(client: TrainingClient) -> str:
-    """Return the readable owner of the key. Raises RequestError if the server rejects the key."""
-    try:
-        user = await client.account.me()
-    except (NotFound, BadRequest, InvalidAnswer, Unauthorized) as error:
-        # A workspace key has no user, so a 403 does not mean that it is invalid.
-        if isinstance(error, Unauthorized) and error.is_key_invalid:
-            raise
-        await client.projects.list()
-        return ""
-    who = user.email or user.name
-    return (f" as {who}" if who else "") + (f" ({user.workspace_name})" if user.workspace_name else "")
-
-
 async def _check_team(client: TrainingClient, team: str) -> None:
     """Raise CommandFailed if the key cannot see the team; accept any team if the server lists none."""
     try:
@@ -233,21 +205,6 @@ async def _check_team(client: TrainingClient, team: str) -> None:
         return
     if names and team not in names:
         raise CommandFailed(f"no team {team!r} (known: {', '.join(names)})", ExitCode.NOT_FOUND)
-
-
-def _keep(path: Path, remote: Remote, team: str | None) -> None:
-    assert remote.key is not None
-    values = {
-        "remote_provider": "baseten",
-        "remote_url": remote.app_url,
-        "auth_type": "api_key",
-        "api_key": remote.key.get_secret_value(),
-    }
-    if team is not None:
-        values["team"] = team
-    set_section(path, remote.name, values, without=SECRET_FIELDS)
-    # Remove the keyring entry of an earlier login: it is stale and could only cause errors.
-    delete_entry(TRUSS_SERVICE, remote.name, os.environ)
 
 
 @examples("bt-tui logout", "bt-tui logout --remote staging")

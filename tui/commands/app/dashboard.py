@@ -32,7 +32,8 @@ from tui.settings.loading import Loaded
 def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab: str | None = None) -> None:
     """Open the dashboard on the chosen remote, or the welcome screen if there is none.
 
-    The user's choice on the welcome screen (demo, local emulator) starts here once the screen has closed.
+    The user's choice on the welcome screen (demo, local emulator, their remote) starts here once the screen
+    has closed.
     """
     with opening_notice():
         loaded = dashboard_settings(settings)
@@ -58,8 +59,10 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
         from tui.commands.app.demo import run_demo  # 4% of the time to the dashboard's first picture
 
         run_demo(settings)
-    elif choice is not None:
+    elif choice == "emulator":
         open_dashboard(replace(settings, remote_name=LOCAL_REMOTE))
+    elif choice == "login":
+        open_dashboard(settings)
 
 
 def _remote(settings: CommandSettings, loaded: Loaded) -> Remote:

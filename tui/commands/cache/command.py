@@ -182,27 +182,26 @@ def cache() -> None:
 
 @examples(
     "bt-tui cache summarize llama-sft",
-    "bt-tui cache summarize llama-sft --sort size --order desc | head",
+    "bt-tui cache summarize llama-sft --files --sort size --order desc | head",
     "bt-tui cache summarize llama-sft --by-directory 3",
     "bt-tui cache summarize llama-sft -o json | jq .total_size_human_readable",
 )
-@cache.command(short_help="List the files of a project's cache.")
+@cache.command(short_help="Show what takes up space in a project's cache.")
 @click.argument("project", metavar="[PROJECT]", required=False)
 @click.option("--project", "named_project", metavar="PROJECT", help="Same as the argument.")
 @click.option(
     "--sort",
     type=click.Choice((*_KEYS, BY_PATH)),
-    default="filepath",
-    show_default=True,
-    help="Sort key; path: filepath, ascending.",
+    help="Sort key of the files (default: filepath); path: filepath, ascending.",
 )
 @order_option
+@click.option("--files", "lists_files", is_flag=True, help="List every file and directory.")
 @click.option(
     "--by-directory",
     "depth",
     type=click.IntRange(1, 100),
     metavar="DEPTH",
-    help="Only directories down to this depth, with totals, largest first.",
+    help="Only directories down to this depth (default: 2), with totals, largest first.",
 )
 @listing_format_option
 @client_command
@@ -211,14 +210,17 @@ async def summarize(
     output: Output,
     project: str | None,
     named_project: str | None,
-    sort: str,
+    sort: str | None,
     order: str,
+    lists_files: bool,
     depth: int | None,
     output_format: str,
 ) -> None:
-    """List the cache of a project (id or name), as reported by its most recent job.
+    """Show what takes up space in the cache of a project (id or name), as reported by its most recent job.
 
-    The size of a directory includes everything in it. If the project has no cache, the exit code is 7 and
+    The table is of the largest directories; --files or --sort lists every file, as JSON and CSV do without
+    --by-directory. The size of a directory includes everything in it. If the project has no cache, the exit
+    code is 7 and
     the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
     selected = selected_project(project, named_project)
@@ -232,18 +234,16 @@ async def summarize(
         if output_format in (CSV, JSON):
             _print(output, CacheListing(), owner.id, output_format, 0)
         raise CommandFailed(f"project {owner.name} has no cache", ExitCode.NOT_FOUND)
-    output.remark(_headline(listing, owner.name))
-    if depth is not None:
-        _print_directories(output, listing, owner.id, depth, output_format)
-        return
     files = listing.file_summaries
     total_bytes = sum(file.size_bytes for file in files)
+    output.remark(_headline(listing, owner.name, total_bytes))
+    lists_files = lists_files or sort is not None or output_format in (CSV, JSON)
+    if depth is not None or not lists_files:
+        _print_directories(output, listing, owner.id, depth or 2, output_format)
+        return
     _total_directories(listing)
-    files[:] = ordered(files, _KEYS[sort], descending=order == DESCENDING)
+    files[:] = ordered(files, _KEYS[sort or "filepath"], descending=order == DESCENDING)
     _print(output, listing, owner.id, output_format, total_bytes)
-    if output_format not in (CSV, JSON):
-        entries = counted(len(files), "file or directory", "files and directories")
-        output.remark(f"{entries}, {bytes_iec(total_bytes)}")
 
 
 def _print(
@@ -259,6 +259,8 @@ def _print(
         )
 
 
-def _headline(listing: CacheListing, name: str) -> str:
-    state = "" if listing.file_summaries else " is empty"
-    return f"the cache of {name}{state} as of {local_stamp(listing.timestamp) or 'an unknown time'}"
+def _headline(listing: CacheListing, name: str, total_bytes: int) -> str:
+    moment = local_stamp(listing.timestamp) or "an unknown time"
+    entries = counted(len(listing.file_summaries), "file or directory", "files and directories")
+    content = f"has {entries}, {bytes_iec(total_bytes)}" if listing.file_summaries else "is empty"
+    return f"the cache of {name} {content}, as of {moment}"

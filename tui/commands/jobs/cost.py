@@ -13,7 +13,6 @@ from api_client.client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total_billed
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
-from tui.commands.jobs.listing import running_first
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.lookups import job_named, project_id_of
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
@@ -38,6 +37,10 @@ class JobCost:
         """An estimate of what is not billed yet; without a bill, of everything."""
         return self.cost.usd if self.cost.billed is None else self.cost.unbilled_usd
 
+    @property
+    def known_usd(self) -> float:
+        return (self.cost.billed.usd if self.cost.billed is not None else 0) + (self.estimated_usd or 0)
+
 
 @examples(
     "bt-tui cost",
@@ -58,7 +61,7 @@ async def cost(
     since: str | None,
     output_format: str,
 ) -> None:
-    """Show what jobs have cost: dollars and minutes that are billed, and an estimate of the rest.
+    """Show what jobs have cost, most first: dollars and minutes that are billed, and an estimate of the rest.
 
     Only organization admins can read the bill; others get the estimate of everything: list price × nodes ×
     running time. The bill is updated hourly, so what ran since is estimated, too. Nothing is counted twice;
@@ -74,9 +77,13 @@ async def cost(
     )
     oldest = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest, now)
-    rows = await _costs(client, jobs, bill, now)
+    rows = sorted(await _costs(client, jobs, bill, now), key=lambda row: row.known_usd, reverse=True)
     print_list(output, output_format, rows, LISTED, COLUMNS)
-    output.remark(_total(rows, bill))
+    total = _total(rows, bill)
+    if output_format == TABLE:
+        output.data(f"\n{total}\n")
+    else:
+        output.remark(total)
     if bill.deleted.minutes and not (job_ids or project):
         output.remark(
             f"since {bill.since:%Y-%m-%d} also billed for deleted jobs: {billed_text(bill.deleted)}"
@@ -86,11 +93,11 @@ async def cost(
 async def _recent_jobs(client: TrainingClient, project: str | None, since: datetime) -> list[TrainingJob]:
     project_id = await project_id_of(client, project)
     all_jobs = await client.jobs.search(project_id=project_id)
-    return running_first(
+    return [
         job
         for job in all_jobs
         if not job.is_finished or (job.created_at is not None and job.created_at >= since)
-    )
+    ]
 
 
 async def _costs(
@@ -129,7 +136,7 @@ def _total(rows: Sequence[JobCost], bill: Bill) -> str:
 def _estimate(row: JobCost) -> str:
     if row.estimated_usd is None:
         return UNKNOWN
-    return f"{row.cost.sign if row.estimated_usd else '≈'} {money(row.estimated_usd)}"
+    return f"{row.cost.sign} {money(row.estimated_usd)}" if row.estimated_usd else ""
 
 
 def _billed(row: JobCost, shown: Callable[[Billed], str]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
 from api_client.errors import ConfigurationError
-from api_client.files import USUAL_FILE_MODE, write_file
 from api_client.remotes import RemoteNotConfigured, resolve_remote
 from api_client.words import command_line
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
@@ -19,37 +18,8 @@ from tui.commands.support.options import JSON, TABLE, CommandSettings, examples,
 from tui.commands.support.output import cannot_write
 from tui.commands.support.session import remote_name
 from tui.commands.support.tables import table_of
+from tui.system.starters import STARTER_PROJECTS, FilesInTheWay, StarterProject, write_starters
 from tui.tables.column import Column, text_column
-
-TEMPLATES = Path(__file__).parents[2] / "templates"
-
-
-@dataclass(frozen=True, slots=True)
-class StarterProject:
-    """A template: ``machine`` describes the hardware of its job."""
-
-    name: str
-    machine: str
-    summary: str
-
-
-STARTER_PROJECTS = (
-    StarterProject(
-        "cpu-quickstart",
-        "CPU",
-        "a tiny network in plain Python, with loss, cache and checkpoints; runs anywhere in seconds",
-    ),
-    StarterProject(
-        "multinode-torchrun",
-        "2 × H100:8",
-        "data-parallel PyTorch over two nodes with torchrun, resuming from loaded checkpoints",
-    ),
-    StarterProject(
-        "lora-finetune",
-        "H100:1",
-        "LoRA fine-tuning of a Hugging Face model, with cached downloads and deployable adapters",
-    ),
-)
 
 
 def _starter_project(name: str) -> StarterProject:
@@ -60,28 +30,12 @@ def _starter_project(name: str) -> StarterProject:
 
 
 def _write(projects_by_folder: Mapping[Path, StarterProject], *, force: bool) -> list[Path]:
-    """Write each template into its folder, creating missing ones; return the files in order.
-
-    Existing files are not overwritten without ``force``; if there are any, nothing is written. Raises
-    CommandFailed.
-    """
-    contents = {
-        folder / source.relative_to(TEMPLATES / project.name): source
-        for folder, project in projects_by_folder.items()
-        for source in sorted((TEMPLATES / project.name).rglob("*"))
-        if source.is_file() and source.parent.name != "__pycache__"
-    }
-    in_the_way = [str(path) for path in contents if path.exists() or path.is_symlink()]
-    if in_the_way and not force:
-        message = f"not overwritten: {', '.join(in_the_way)} (use --force, or another folder)"
-        raise CommandFailed(message, ExitCode.USAGE)
     try:
-        for path, source in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, source.read_bytes(), mode=0o777 if path.suffix == ".sh" else USUAL_FILE_MODE)
+        return write_starters(projects_by_folder, force=force)
+    except FilesInTheWay as problem:
+        raise CommandFailed(f"{problem} (use --force, or another folder)", ExitCode.USAGE) from problem
     except OSError as error:
-        raise cannot_write(path, error) from error
-    return list(contents)
+        raise cannot_write(error.filename, error) from error
 
 
 DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,39 +26,55 @@ from tui.text.sanitize import sanitize
 from tui.text.units import count, duration, number, percent
 
 if TYPE_CHECKING:
+    from tui.analysis.fleet.snapshot import JobRow
     from tui.analysis.progress.snapshot import ProgressSnapshot
 
 
 @examples(
-    "set -g status-right '#(bt-tui status)'        in tmux.conf",
+    "set -g status-right '#(bt-tui status --health)'        in tmux.conf",
+    "bt-tui status                                          at once, for a prompt",
     "bt-tui status abc1234",
 )
 @click.command()
 @click.argument("job_id", metavar="[JOB_ID]", required=False)
 @click.option(
+    "--health",
+    "checks",
+    is_flag=True,
+    help="Count the jobs that need attention, too: reads the logs of running jobs, which takes seconds.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(0.1, 60),
-    default=2.0,
-    show_default=True,
-    help="Give up after this many seconds.",
+    help="Give up after this many seconds (default: 2); with --health, print what is known (default: 30).",
 )
 @format_option(TEXT, JSON)
 @client_command
 async def status(
-    client: TrainingClient, output: Output, job_id: str | None, timeout: float, output_format: str
+    client: TrainingClient,
+    output: Output,
+    job_id: str | None,
+    checks: bool,
+    timeout: float | None,
+    output_format: str,
 ) -> None:
     """Print one line: how many jobs run and wait, or the status and progress of one job.
 
-    The progress is that of the newest page of the log. Problems are not judged: use "bt-tui health".
+    The progress is that of the newest page of the log. Problems are counted only with --health; those of
+    one job are listed by "bt-tui health".
     """
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout or 2.0):
             if job_id is not None:
                 record, text = await _of_job(client, await job_named(client, job_id))
             else:
                 record, text = _of_jobs(await active_jobs(client))
     except TimeoutError:
-        raise CommandFailed(f"no answer within {timeout:g} s", ExitCode.UNREACHABLE) from None
+        raise CommandFailed(f"no answer within {timeout or 2.0:g} s", ExitCode.UNREACHABLE) from None
+    if checks and job_id is None:
+        alarmed, words = await _alarmed_jobs(client, timeout or 30.0)
+        record["alarmed"] = alarmed
+        text = f"{words} · {text}"
     output.answer(output_format, record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
@@ -69,6 +85,21 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
     """
     is_in_status_line = environ.get("TMUX", "").endswith(",-1")
     return text.replace("#", "##") if is_in_status_line else text
+
+
+async def _alarmed_jobs(client: TrainingClient, timeout_s: float) -> tuple[list[str], str]:
+    """Return the ids of the jobs that need attention, as far as they are known in time, and their number."""
+    from tui.analysis.fleet.snapshot import attention  # not for a prompt, which is to be fast
+    from tui.commands.jobs.top import is_checked, watched_fleet
+    from tui.readers.session import Session
+
+    rows: Sequence[JobRow] = ()
+    async with watched_fleet(Session(client.remote, clock=client.clock)) as next_snapshot:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not (rows and is_checked(rows)):
+                    rows = (await next_snapshot()).jobs
+    return [row.id for row in rows if row.alarmed], attention(rows) or "no problems"
 
 
 def _of_jobs(jobs: list[TrainingJob]) -> tuple[dict[str, Any], str]:

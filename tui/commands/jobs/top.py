@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -47,34 +48,20 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
     Jobs that ended more than a day ago are left out of the table. On a terminal it is redrawn until ctrl-c;
     elsewhere, and in JSON and CSV, it is printed once, when all running jobs have been checked.
     """
-    from tui.feeds.fleet import FleetFeed
-
     project_id = await project_id_of(client, project_name)
-    await client.projects.list()  # raises what the feed would repeat
-    snapshots: list[FleetSnapshot] = []
-    changed = asyncio.Event()
-
-    def publish(snapshot: FleetSnapshot) -> None:
-        snapshots[:] = [snapshot]
-        changed.set()
-
-    session = Session(client.remote, clock=client.clock)
     redraws = output_format == TABLE and output.is_terminal
     deadline_s = client.clock.monotonic() + PATIENCE_S
-    async with session.client, asyncio.TaskGroup() as tasks:
-        feed = tasks.create_task(FleetFeed(session, publish, run_settings()).run())
+    session = Session(client.remote, clock=client.clock)
+    async with watched_fleet(session) as next_snapshot:
         while True:
-            await changed.wait()
-            changed.clear()
-            snapshot = snapshots[0]
+            snapshot = await next_snapshot()
             rows = [row for row in snapshot.jobs if project_id in (None, row.project_id)]
             if redraws:
                 output.clear_screen()
                 _print(output, snapshot, rows, session.place, shutil.get_terminal_size().lines)
                 await client.clock.sleep(REDRAW_S)
-            elif all(row.judged or not row.running for row in rows) or client.clock.monotonic() > deadline_s:
+            elif is_checked(rows) or client.clock.monotonic() > deadline_s:
                 break
-        feed.cancel()
     if output_format == TABLE:
         _print(output, snapshot, rows, session.place, None)
         return
@@ -83,6 +70,31 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
         output.data(csv_text([table]))
     else:
         output.json([dict(zip(table.columns, values, strict=True)) for values in table.rows])
+
+
+@asynccontextmanager
+async def watched_fleet(session: Session) -> AsyncIterator[Callable[[], Awaitable[FleetSnapshot]]]:
+    """Watch all jobs as Home does; yields a function that waits for the next snapshot."""
+    from tui.feeds.fleet import FleetFeed
+
+    await session.client.projects.list()  # raises what the feed would repeat
+    snapshots: asyncio.Queue[FleetSnapshot] = asyncio.Queue()
+
+    async def newest() -> FleetSnapshot:
+        snapshot = await snapshots.get()
+        while not snapshots.empty():
+            snapshot = snapshots.get_nowait()
+        return snapshot
+
+    async with session.client, asyncio.TaskGroup() as tasks:
+        feed = tasks.create_task(FleetFeed(session, snapshots.put_nowait, run_settings()).run())
+        yield newest
+        feed.cancel()
+
+
+def is_checked(rows: Iterable[JobRow]) -> bool:
+    """Return True if the whole log of each running job has been read and judged."""
+    return all(row.preview.log_read or not row.running for row in rows)
 
 
 def _print(

@@ -52,6 +52,7 @@ OFFICIAL: Mapping[str, Spelling] = {
     "get_checkpoint_urls": Spelling("checkpoints urls"),
     "isession": Spelling("sessions --messages"),
     "ssh setup": Spelling("ssh-config --install"),
+    "train cache summarize": Spelling("cache summarize --files"),
     "train capacity describe": Spelling("capacity view"),
     "train capacity update": Spelling("capacity update", lambda changed: {"team_gpu_capacity": changed}),
     "train checkpoint deploy": Spelling("deploy_checkpoints"),

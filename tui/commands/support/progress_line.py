@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.output import Output
 from tui.text.sanitize import cell_width, clip, sanitize
-from tui.text.units import bytes_iec, counted, duration, percent, share_bar
+from tui.text.units import bytes_iec, counted, duration, percent, thin_bar
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -66,7 +66,8 @@ def progress_text(label: str, done_bytes: int, total_bytes: int, note: str, cell
     fraction = min(1.0, done_bytes / total_bytes)
     amount = f"{percent(fraction)}  {bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}{note}"
     room = cells - cell_width(f"{label}    {amount}")
-    return f"{label}  {share_bar(fraction, max(MIN_BAR_CELLS, min(BAR_CELLS, room)))}  {amount}"
+    bar = "".join(thin_bar(fraction, max(MIN_BAR_CELLS, min(BAR_CELLS, room))))
+    return f"{label}  {bar}  {amount}"
 
 
 def lines_note(part: float | None, line_count: int) -> str:

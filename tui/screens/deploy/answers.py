@@ -5,8 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 from textual import on
@@ -70,7 +72,7 @@ class CheckboxList(ChoiceList):
 
     def _row(self, option: Option) -> ListOption:
         sign = " " if option.disabled_reason else "☑" if option.value in self._marked else "☐"
-        text = Text.assemble(f"{sign} ", option_text(option))
+        text = Text.assemble(f"{sign} ", option_text(option, column_widths(self._options_shown)))
         return ListOption(text, id=option.value, disabled=bool(option.disabled_reason))
 
     def action_mark(self) -> None:
@@ -194,7 +196,14 @@ def _list_of(question: Question) -> ChoiceList:
 def _rows(question: Question) -> list[ListOption]:
     answers = [option for option in question.options if option.value.startswith(CHANGE)]
     actions = [option for option in question.options if not option.value.startswith(CHANGE)]
-    return [*map(_answer_row, answers), *map(_list_option, actions)]
+    widths = column_widths(actions)
+    return [
+        *map(_answer_row, answers),
+        *(
+            ListOption(option_text(option, widths), id=option.value, disabled=bool(option.disabled_reason))
+            for option in actions
+        ),
+    ]
 
 
 def _replace_prompts(page: OptionList, options: Sequence[ListOption]) -> bool:
@@ -214,18 +223,24 @@ def _answer_row(option: Option) -> ListOption:
     return ListOption(row, id=option.value)
 
 
-def _list_option(option: Option) -> ListOption:
-    return ListOption(option_text(option), id=option.value, disabled=bool(option.disabled_reason))
+def column_widths(options: Sequence[Option]) -> list[int]:
+    """Return the widths that align the labels of these options, and each of their facts."""
+    columns = zip_longest(*((option.label, *option.facts) for option in options), fillvalue="")
+    return [max(map(cell_len, column)) for column in columns]
 
 
-def option_text(option: Option) -> Text:
-    """Return label and hint; the whole reason if disabled, as the cursor cannot move there to read on."""
+def option_text(option: Option, widths: Sequence[int]) -> Text:
+    """Return label and facts; the whole reason if disabled, as the cursor cannot move there to read on."""
     text = Text(option.label)
     if option.disabled_reason:
         lines = textwrap.wrap(option.disabled_reason, REASON_CELLS, break_on_hyphens=False)
         text.append("".join(f"\n    {line}" for line in lines), "italic")
     elif option.hint:
-        text.append(f"  {option.hint}", "dim")
+        text.pad_right(widths[0] - text.cell_len)
+        facts = zip(option.facts, widths[1:], strict=False)
+        text.append(
+            "".join(f"  {set_cell_size(fact, width)}" for fact, width in facts if width).rstrip(), "dim"
+        )
     if option.warning:
         text.append(f"\n    ▲ {option.warning}", "bold")
     return text

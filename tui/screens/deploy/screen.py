@@ -130,7 +130,7 @@ class DeployScreen(AppScreen):
         self.query_one("#steps", WrappedText).update(self._question_list(form))
         self.query_one("#question", WrappedText).update(question.text)
         remark = self.query_one("#remark", WrappedText)
-        remark.display = bool(question.remark)
+        remark.display = bool(question.remark) and question.kind != "pairs"  # there, it is the field's hint
         remark.update(question.remark)
         self.set_class(question.id == REVIEW, "-review")
         self.unhinted = frozenset({"next"} if question.kind != "pairs" else ())  # enter does it

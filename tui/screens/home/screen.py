@@ -13,7 +13,6 @@ from textual.reactive import var
 from textual.widgets import Input
 
 from api_client.models import TrainingJob
-from api_client.words import command_line
 from tui.actions import Scope, actions_of
 from tui.analysis.comparison import MAX_COMPARED_RUNS
 from tui.analysis.connection import LISTS, Connection, ConnectionState
@@ -55,9 +54,7 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import FACT, StatusLine
 from tui.widgets.text_panel import WrappedText
 
-NO_JOBS = (
-    f"No training jobs here yet.\n\n{{key}} submits one; {command_line('init')} creates a starter config."
-)
+NO_JOBS = "No training jobs here yet.\n\n{key} submits one, or creates a starter project."
 FILTER_HINT = "words, is:alarmed status:running gpu:h100 user:ada age<2d"
 
 PREVIEW_LINES, LEAST_PREVIEW_LINES = 9, 4

@@ -1,0 +1,71 @@
+"""The starter projects: templates of a config, a script and a program, which are copied into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from api_client.files import USUAL_FILE_MODE, write_file
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class StarterProject:
+    """A template: ``machine`` describes the hardware of its job."""
+
+    name: str
+    machine: str
+    summary: str
+
+
+STARTER_PROJECTS = (
+    StarterProject(
+        "cpu-quickstart",
+        "CPU",
+        "a tiny network in plain Python, with loss, cache and checkpoints; runs anywhere in seconds",
+    ),
+    StarterProject(
+        "multinode-torchrun",
+        "2 × H100:8",
+        "data-parallel PyTorch over two nodes with torchrun, resuming from loaded checkpoints",
+    ),
+    StarterProject(
+        "lora-finetune",
+        "H100:1",
+        "LoRA fine-tuning of a Hugging Face model, with cached downloads and deployable adapters",
+    ),
+)
+
+
+class FilesInTheWay(Exception):
+    """Files of these paths exist; nothing has been written."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        super().__init__(f"not overwritten: {', '.join(map(str, paths))}")
+
+
+def write_starters(projects_by_folder: Mapping[Path, StarterProject], *, force: bool = False) -> list[Path]:
+    """Write each template into its folder, creating missing ones; return the files in order.
+
+    Existing files are not overwritten without ``force``: FilesInTheWay is raised. Raises OSError with the
+    name of the file that cannot be written.
+    """
+    contents = {
+        folder / source.relative_to(TEMPLATES / project.name): source
+        for folder, project in projects_by_folder.items()
+        for source in sorted((TEMPLATES / project.name).rglob("*"))
+        if source.is_file() and source.parent.name != "__pycache__"
+    }
+    in_the_way = [path for path in contents if path.exists() or path.is_symlink()]
+    if in_the_way and not force:
+        raise FilesInTheWay(in_the_way)
+    for path, source in contents.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, source.read_bytes(), mode=0o777 if path.suffix == ".sh" else USUAL_FILE_MODE)
+        except OSError as error:
+            error.filename = str(path)
+            raise
+    return list(contents)
