@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import tempfile
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.submitting import Submission
 from tui.analysis.checkpoints.facts import CheckpointFacts, checkpoint_facts, facts_of_run, newest_sound
+from tui.analysis.run.resumed import next_name
 from tui.commands.jobs.download import download_code
 from tui.commands.jobs.push import (
     JobDraft,
@@ -262,14 +262,6 @@ def _texts(code: Path) -> list[Path]:
     """Return the files that may be scripts."""
     files = [path for path in sorted(code.rglob("*")) if path.is_file() and not path.is_symlink()]
     return [path for path in files if path.suffix not in (".md", ".rst") and path.stat().st_size <= 1_000_000]
-
-
-def next_name(job: TrainingJob) -> str:
-    """Return ``llama-r2`` for ``llama``, and ``llama-r3`` for that."""
-    base, number = job.name or job.id, 1
-    if match := re.fullmatch(r"(.+)-r(\d{1,4})", base):
-        base, number = match[1], int(match[2])
-    return f"{base}-r{number + 1}"
 
 
 def continued(
