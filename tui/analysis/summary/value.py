@@ -300,7 +300,7 @@ def _problem(run: RunSnapshot, finding: HealthFinding) -> ExplainedProblem:
     return ExplainedProblem(
         kind=str(finding.kind),
         severity=finding.severity,
-        text=bounded(finding.text, 320),
+        text=bounded(finding.sentence, 320),
         node=bounded(finding.node, 80) if finding.node else None,
         since=iso_time(since.replace(microsecond=0)) if since is not None else None,
         for_s=None if finding.has_duration_in_text else _age(since, run.end_or_now),
