@@ -154,7 +154,7 @@ def test_a_saw_is_told_of_in_its_first_tooth_at_most(level, kind):
 def test_growth_beyond_where_it_ever_fell_back_from_is_told():
     tooth = saw(HOUR_S, 0.3, 0.5)
     level = lambda at: tooth(at) if at < 4 * HOUR_S else 0.3 + (at - 4 * HOUR_S) / HOUR_S * 0.1  # noqa: E731
-    looks = [(at, found) for at, found in watched({"node-0": {"disk": level}}, 8) if at > HOUR_S * 1.1]
+    looks = [(at, found) for at, found in watched({"node-0": {"disk": level}}, 9) if at > HOUR_S * 1.1]
     first = next(at for at, found in looks if found)
     assert 0.5 < level(first) < 0.85, "beyond its tops, and long before it is full"
     assert all(found[0].kind == KINDS["disk-filling"] for at, found in looks if at >= first)

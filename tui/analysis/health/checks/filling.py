@@ -81,7 +81,7 @@ def forecast(
             since -= part_s
         # A cache, a copy of the data, or the first tooth of a saw may end before.
         is_near = used >= 0.9 * size or full_in_s <= 10 * MINUTE_S
-        matters = held or is_near or at - since >= 1.5 * HOUR_S
+        matters = held or is_near or at - since >= 2 * HOUR_S
         within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
         if matters and full_in_s <= min(within_s, run.left_s):
             return Forecast(rate, full_in_s, max(since, times[0]))
@@ -147,7 +147,7 @@ DISK = Check(
     StorageLimits,
     filling_disks,
     needs="usage that has grown in each quarter of the window (or of four times that window), will be full"
-    " before the run ends, and is above 90%, full within 10 minutes, or has grown for 90 minutes; or usage"
+    " before the run ends, and is above 90%, full within 10 minutes, or has grown for two hours; or usage"
     " above `disk_share`.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth up to its highest level"
     " so far.",
@@ -210,7 +210,7 @@ MEMORY = Check(
     GrowthLimits,
     leaking_memory,
     needs="memory of a GPU or node that has grown in each quarter of the window, that will be full before the"
-    " run ends, and that is above 90% of its limit, full within 10 minutes, or has grown for 90 minutes.",
+    " run ends, and that is above 90% of its limit, full within 10 minutes, or has grown for two hours.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",

@@ -61,7 +61,8 @@ def find(run: Watched, limits: Limits) -> Findings:
         worked_from = first_time(use, WORKING)
         # A node whose GPUs never worked, but its CPUs do, serves the others; so does one that works rarely.
         serves = worked_from == math.inf and (node.cpu_now or 0.0) > busiest_cpu
-        is_rare = (mean_between(use, worked_from, since) or WORKING) < WORKING
+        begin = min(worked_from, run.training_since or worked_from)
+        is_rare = worked_from < since and (mean_between(use, begin, since) or 0.0) < WORKING
         if not serves and not is_rare and at - since >= _turn_s(run, limits):
             yield _idle_gpus(run, limits, since, at, node.name)
 

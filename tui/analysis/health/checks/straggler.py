@@ -185,7 +185,7 @@ def _lags(run: Watched, limits: Limits, at: float | None) -> dict[str, Lag]:
         return {}
     step_s = run.progress.step_interval_s or 0.0
     # In less, nodes that take turns within a step look different by chance.
-    part_s = max(limits.straggler_window_s / _HALVES, 2 * step_s)
+    part_s = max(limits.straggler_window_s / _HALVES, (6 if run.is_reinforcement else 2) * step_s)
     halves = {node.name: means_of_parts([node.mean_utilization], at, part_s, _HALVES) for node in nodes}
     halves = {name: means for name, means in halves.items() if len(means) == _HALVES}
     busiest = max(map(max, halves.values()), default=0.0)
