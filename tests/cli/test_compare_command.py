@@ -1,5 +1,7 @@
 """bt-tui compare against a server that we did not write."""
 
+import re
+
 import pytest
 
 from support.cli import RunCli
@@ -52,6 +54,30 @@ def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli: RunCli, t
     relative = cli("compare one two -o csv --curves --x relative").csv
     times = [row["time"] for row in relative if row["series"] == "b"]
     assert [float(time) for time in times[:3]] == [0.0, 10.0, 20.0]  # from each run's first line
+
+
+@pytest.mark.proves("docs/guard.md", "Resume")
+def test_curves_of_a_resumed_run_begin_with_those_of_the_run_before(
+    cli: RunCli, baseten: FakeBaseten
+) -> None:
+    finished_run(baseten, "first", name="a", hours=4, losses=[3.0, 2.0, 1.5, 1.4], status="PREEMPTED")
+    finished_run(baseten, "then", name="a-r2", hours=1, losses=[1.6, 1.3, 1.2])
+    for line in baseten.logs["then"]:
+        line["message"] = re.sub(r"step (\d)", lambda match: f"step {int(match[1]) + 2}", line["message"])
+    curves = cli("compare first then -o csv --curves").csv
+    shown = {
+        name: [
+            (row["step"], row["value"]) for row in curves if (row["chart"], row["series"]) == ("loss", name)
+        ]
+        for name in ("a", "a-r2")
+    }
+    whole = [("1", "3.0"), ("2", "2.0"), ("3", "1.6"), ("4", "1.3"), ("5", "1.2")]
+    assert shown["a-r2"] == whole, "steps that were lost are left out, as after a restart"
+    assert shown["a"][-1] == ("4", "1.4")
+    alone = cli("progress then --metric loss -o csv").csv
+    assert [row["step"] for row in alone] == ["3", "4", "5"]
+    joined = cli("progress then --metric loss -o csv --with-earlier").csv
+    assert [float(row["value"]) for row in joined] == [3.0, 2.0, 1.5, 1.4, 1.6, 1.3, 1.2]
 
 
 def test_a_job_that_is_gone_or_has_no_progress_stops_no_other(cli: RunCli, two: FakeBaseten) -> None:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
@@ -30,9 +31,10 @@ REQUIRED = {"checkpoint": "c", "model_name": "m", "gpu": "H100:1"}
 
 
 @asynccontextmanager
-async def agent(environ: Mapping[str, str], *options: str) -> AsyncIterator[Any]:
+async def agent(environ: Mapping[str, str], *options: str, folder: Path = ROOT) -> AsyncIterator[Any]:
     program = ["-m", "tui", "mcp", *options]
-    server = mcp.StdioServerParameters(command=sys.executable, args=program, env=dict(environ), cwd=str(ROOT))
+    env = {**environ, "PYTHONPATH": str(ROOT)}
+    server = mcp.StdioServerParameters(command=sys.executable, args=program, env=env, cwd=str(folder))
     async with mcp.Client(server) as client:
         yield client
 
@@ -114,6 +116,29 @@ async def test_allowed_changes_are_tools_named_by_what_they_do(
         (stopped,) = await call(client, "stop_job", job_id="runs")
     assert stopped["current_status"] == "TRAINING_JOB_STOPPED"
     assert _changes(baseten) == ["/v1/training_projects/proj1/jobs/runs/stop"]
+
+
+@pytest.mark.proves("docs/agents.md", "As tools")
+async def test_agent_deploys_a_checkpoint(clean_environ: dict[str, str], tmp_path: Path) -> None:
+    with EmulatorChild(world="demo") as emulator:
+        environ = clean_environ | emulator.remote_environ()
+        async with agent(environ, "--allow-changes", folder=tmp_path) as client:
+            jobs = await call(client, "list_jobs", status="completed")
+            (job_id,) = [row.split(",")[0] for row in jobs.splitlines() if ",qwen3-8b-sft," in row]
+            listed = (await call(client, "list_checkpoints", job_id=job_id))["checkpoints"]
+            checkpoint = next(each for each in listed if each["sync_status"] == "COMPLETE")
+            deployed = await call(
+                client,
+                "deploy_checkpoint",
+                job_id=job_id,
+                checkpoint=checkpoint["checkpoint_id"],
+                model_name="by-agent",
+                gpu="H100:1",
+            )
+        path = f"/v1/models/{deployed['model_id']}/deployments/{deployed['deployment_id']}"
+        async with httpx.AsyncClient(headers={"Authorization": f"Api-Key {emulator.key}"}) as http:
+            answer = await http.get(emulator.url + path)
+    assert (answer.status_code, answer.json()["id"]) == (200, deployed["deployment_id"])
 
 
 async def test_client_refuses_changes_whatever_a_tool_would_do(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from api_client.models import TrainingJob
 from support.archives import packed
 from support.cli import RunCli
 from support.deploying_server import listed_checkpoint
-from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
+from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, line
 from support.fake_object_store import FakeObjectStore
-from tui.commands.jobs.resume import next_name
+from tui.analysis.run.resumed import next_name
 from tui.commands.support.exit_codes import ExitCode
 
 CONFIG = """
@@ -146,6 +147,27 @@ def test_dry_run_shows_what_would_be_sent(cli: RunCli, baseten: FakeBaseten, ser
 
 
 @pytest.mark.usefixtures("no_waits")
+@pytest.mark.proves("docs/guard.md", "Resume")
+def test_checkpoint_from_before_the_loss_broke_is_proposed(
+    cli: RunCli, baseten: FakeBaseten, serve: Any
+) -> None:
+    serve(created_at="2026-10-31T20:00:00Z", updated_at="2026-11-03T00:00:00Z")
+    begin = datetime(2026, 10, 31, 20, tzinfo=UTC)
+    baseten.logs["job1"] = [
+        line(
+            str({"loss": 2.0 if count < 60 else "nan", "grad_norm": 0.5}),
+            at_ms=round((begin + timedelta(minutes=10 * count)).timestamp() * 1000),
+        )
+        for count in range(200)
+    ]
+    result = cli(*DRY)
+    assert "load_checkpoint_config: checkpoint-1 of job job1" in result.err
+    assert "not from checkpoint-2, written 18h 00m after the loss became NaN" in result.err
+    assert "but from checkpoint-1, 6h 00m before it" in result.err
+    assert "load_checkpoint_config: checkpoint-2" in cli(*DRY, "--from", "checkpoint-2").err
+
+
+@pytest.mark.usefixtures("no_waits")
 def test_code_that_never_reads_the_checkpoint_is_refused(
     cli: RunCli, baseten: FakeBaseten, serve: Any
 ) -> None:
@@ -163,7 +185,7 @@ def test_code_that_never_reads_the_checkpoint_is_refused(
     [
         ((), {"status": "RUNNING"}, ExitCode.USAGE, "has not ended"),
         (("--from", "checkpoint-3"), {}, ExitCode.NOT_FOUND, "it has: checkpoint-1, checkpoint-2"),
-        (("--from", "best"), {}, ExitCode.NOT_FOUND, "the best checkpoint of job job1 is unknown"),
+        (("--from", "best"), {}, ExitCode.NOT_FOUND, "job job1 has no best checkpoint: "),
         (("--config", "../../etc/passwd"), {}, ExitCode.NOT_FOUND, "has no file"),
     ],
 )

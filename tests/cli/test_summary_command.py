@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.cli import RunCli
+from support.deploying_server import listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, job
-from support.fake_runs import STEADY, finished_run, live_run
+from support.fake_runs import STEADY, finished_run, iso, live_run, serve_capacity
 from tui.analysis.summary.rendering import LIMIT_BYTES
 
 BROKEN = [*STEADY, *["nan"] * 60]
@@ -38,6 +40,40 @@ def test_completed_run_whose_loss_was_nan_is_not_called_sound(cli: RunCli, baset
     assert broken["verdict"] == "ended with 1 critical"
     assert [problem["kind"] for problem in broken["problems"]] == ["loss-not-finite"]
     assert (sound["verdict"], sound["problems"]) == ("ended", [])
+
+
+@pytest.mark.proves("docs/commands.md", "`summary`")
+def test_stopped_run_that_hung_before_is_summarized_with_the_hang(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "hung", losses=STEADY, status="STOPPED")
+    finished_run(baseten, "fine", losses=STEADY, hours=1, status="STOPPED")
+    (problem,) = cli("summary hung -o json").json["problems"]
+    assert (problem["kind"], problem["severity"]) == ("stalled", "critical")
+    assert problem["text"].startswith("no step and no log line for 59m")
+    assert cli("summary fine -o json").json["problems"] == []
+
+
+def test_amounts_are_numbers_beside_their_words(cli: RunCli, baseten: FakeBaseten) -> None:
+    live_run(baseten, "runs")
+    saved = [
+        listed_checkpoint(f"checkpoint-{step}", created_at=iso(time.time() - 10 * (360 - step)))
+        for step in (100, 200, 300)
+    ]
+    baseten.on("GET", ".*/checkpoints", Answer({"checkpoints": saved}))
+    shown = cli("summary runs -o json").json
+    best, cost = shown["best_checkpoint"], shown["cost"]
+    assert (best["score_value"], best["score_at_step"]) == (1.505, 300)
+    assert best["score"] == "loss 1.50 at step 300"
+    assert cost["unsaved_s"] == pytest.approx(600, abs=30)
+    assert cost["next_checkpoint_due_s"] == pytest.approx(400, abs=30)
+    assert cost["unsaved_work"].startswith("Unsaved work: 10m")
+
+
+def test_waiting_run_says_where_it_is_in_the_queue_of_now(cli: RunCli, baseten: FakeBaseten) -> None:
+    ages = {"first": 900, "second": 600, "third": 300}
+    baseten.jobs = [job(name, "PENDING", created_at=iso(time.time() - age)) for name, age in ages.items()]
+    serve_capacity(baseten)
+    activity = cli("summary second -o json").json["activity"]
+    assert activity.endswith("now 2 of 3 in line for H100, 40 of 64 in use")
 
 
 def test_suggested_commands_repeat_the_remote_and_are_understood(
@@ -110,3 +146,13 @@ def test_recording_is_summarized_without_suggesting_commands(
     shown = cli("summary --file run.btrun -o json").json
     assert (shown["job_id"], shown["next"]) == ("over", [])
     assert cli("summary --file run.btrun --follow").code == 2
+
+
+@pytest.mark.proves("docs/commands.md", "`why`")
+def test_completed_run_whose_loss_was_nan_is_explained(cli: RunCli, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "nan", losses=[2.0, 1.5, *["nan"] * 60], status="COMPLETED")
+    finished_run(baseten, "fine", losses=[2.0, 1.5, 1.2], status="COMPLETED")
+    (explained,) = cli("why nan -o json").json["explanations"]
+    assert (explained["kind"], "began at step 3" in explained["facts"]) == ("loss-not-finite", True)
+    fine = cli("why fine")
+    assert "nothing to explain: the job is completed" in fine.err

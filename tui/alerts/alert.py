@@ -67,8 +67,7 @@ class Alert:
         if self.message or self.job is None:
             return clip(sanitize(self.message), 500)
         if self.finding is not None:
-            text, node = sanitize(self.finding.text), sanitize(self.finding.node or "")
-            text = clip(f"{node}: {text}" if node and node not in text else text, TEXT_CELLS)
+            text = clip(sanitize(self.finding.sentence), TEXT_CELLS)
             return f"over: {text}" if self.event == "finding-ended" else text
         word = status_view(self.job.current_status).word
         reason = sanitize(self.job.error_message or "")
@@ -78,10 +77,7 @@ class Alert:
     @property
     def short(self) -> str:
         """The event, shortened for a toast over a screen that shows the rest."""
-        if self.finding is None:
-            return self.text
-        text, node = sanitize(self.finding.short), sanitize(self.finding.node or "")
-        return f"{node}: {text}" if node and node not in text else text
+        return self.text if self.finding is None else sanitize(self.finding.headline)
 
     def record(self) -> dict[str, Any]:
         """Return the alert as a JSON object, for programs, webhooks and files."""

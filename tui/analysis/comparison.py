@@ -17,6 +17,7 @@ from tui.analysis.export import ExportTable, Value, records
 from tui.analysis.progress.holes import is_read_between, unread_steps
 from tui.analysis.progress.metrics import grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
+from tui.analysis.run.resumed import joined, predecessor
 from tui.analysis.series import EMPTY, Series
 from tui.analysis.status import status_view
 from tui.text.sanitize import sanitize
@@ -230,8 +231,10 @@ def curves_table(runs: Sequence[ComparedRun], axis: Axis) -> ExportTable:
 def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Series, ...]:
     """Return one line per run that has the measure, named as in ``labels``.
 
-    ``times`` are steps, seconds since the run began, or epoch seconds.
+    ``times`` are steps, seconds since the run began, or epoch seconds. The line of a resumed run begins with
+    that of the run that it resumed, if that is compared, too.
     """
+    runs = [_continued(run, runs) for run in runs]
     speeds = _speeds(runs)[0] if measure == "throughput" else ()
     lines = []
     for index, (run, name) in enumerate(zip(runs, labels(runs), strict=True)):
@@ -243,11 +246,20 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
                 curve = speeds[index] if speeds else run.progress.eval_loss_series
             series = over_steps(curve, run.progress) if axis == "step" else curve
         if axis == "elapsed" and len(series):
-            begin = began_at(run)
+            begin = min(began_at(run), series.times[0])
             series = Series("", tuple(time - begin for time in series.times), series.values)
         if len(series):
             lines.append(Series(name, series.times, series.values))
     return tuple(lines)
+
+
+def _continued(one: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
+    """Return a run with the curves of those that it resumed in front."""
+    earlier = predecessor(one.job, [run.job for run in runs])
+    if earlier is None or one.run is None:
+        return one
+    before = _continued(next(run for run in runs if run.job is earlier), runs)
+    return replace(one, run=replace(one.run, progress=joined(before.progress, one.progress)))
 
 
 def throughput_unit(runs: Sequence[ComparedRun]) -> str:

@@ -9,9 +9,9 @@ from contextlib import aclosing
 from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
-from api_client.models import TrainingJob
+from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
 from api_client.models.logs import LogGap, LogLine
-from tui.analysis.health.judge import lasting
+from tui.analysis.fleet.capacity import queue_position
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.summary.rendering import fitted
 from tui.analysis.summary.value import MAX_EXPLAINED, MAX_LINES, Summary, state_of, summarize
@@ -102,8 +102,6 @@ class SummaryReader:
         await watcher.read_kept_losses()
         watcher.update(log_read=True)
         await watcher.check()
-        if job.is_finished:
-            watcher.update(findings=lasting(watcher.snapshot, watcher.settings.rules))
         await watcher.check_checkpoints()
         return watcher.snapshot
 
@@ -117,6 +115,19 @@ class SummaryReader:
                 await fold_in_slices(self._watcher.progress, entries)
                 self._on_lines(self._line_count)
 
+    async def _read_queue(self) -> str:
+        """Return where a waiting job is in the queue of now: what is known of it ends at its submission."""
+        if self.job.current_status not in WAITING_STATUSES:
+            return ""
+        client = self._client
+        try:
+            jobs, capacity = await together(
+                client.jobs.search(statuses=sorted(RUNNABLE_STATUSES)), client.capacity.get()
+            )
+        except RequestError:
+            return ""
+        return queue_position(self.job, jobs, capacity, client.clock.now())
+
     async def _summary(self, run: RunSnapshot) -> Summary:
         findings = explained_findings(run)[:MAX_EXPLAINED]
         explanations = [await read_explanation(self._client, run, finding) for finding in findings]
@@ -127,6 +138,7 @@ class SummaryReader:
                 list(self._newest),
                 gap_count=self._gap_count,
                 unread=[f"the {part}" for part in self._unread],
+                queue=await self._read_queue(),
                 command=self._client.remote.command_line,
             )
         )

@@ -106,7 +106,7 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
         seen(4500, health_metrics=metrics(series()), health_metrics_at=moment(4500))),
     "gpu_memory_share": (0.95, "gpu-memory", measured(series(gpu_memory=77 * GIB))),
     "disk_share": (0.99, "disk-filling", measured(series(disk=0.97))),
-    "growth_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),
+    "growth_window_s": (1200.0, "memory-leak", measured(LATE_LEAK)),
     "full_within_s": (600.0, "memory-leak", seen(health_metrics=LEAK)),
     "checkpoint_factor": (2.0, "checkpoint-overdue", saving(3)),
     "slowdown_share": (0.85, "slowdown", slowing(12.2, 7200, 14_000)),

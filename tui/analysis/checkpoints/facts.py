@@ -135,6 +135,12 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
     )
 
 
+def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
+    """Return the newest stored checkpoint that has no known fault."""
+    sound = (fact for fact in facts if fact.fault is None and fact.sync != "uploading")
+    return max(sound, key=lambda fact: time_key(fact.checkpoint.created_at), default=None)
+
+
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
     """Return each fault with the checkpoints that have it, naming only the first few (not sanitized)."""
     names: dict[str, list[str]] = {}

@@ -140,6 +140,20 @@ def gpu_allocations(
     return tuple(placed), tuple(holding)
 
 
+def queue_position(
+    job: TrainingJob, jobs: Iterable[TrainingJob], capacity: TrainingCapacity, now: datetime
+) -> str:
+    """Return ``now 2 of 3 in line for H100, 60 of 64 in use``, as far as it is known."""
+    waiting, _ = gpu_allocations(jobs, now)
+    own = next((one for one in waiting if one.job.id == job.id), None)
+    if own is None:
+        return ""
+    count = sum(one.gpu_type == own.gpu_type for one in waiting)
+    rows = [row for row in fold_capacity(capacity) if not row.team and row.gpu_type == own.gpu_type]
+    use = "".join(f", {row.in_use} of {row.limit} in use" for row in rows)
+    return f"now {own.place} of {count} in line for {own.gpu_type}{use}"
+
+
 def _holder(job: TrainingJob, now: datetime) -> GpuAllocation:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     waits = job.current_status in WAITING_STATUSES

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Generic
 
 from tui.analysis.health.rules import LimitsT, NoLimits, limit
-from tui.analysis.health.watched import ASIDE_S, HOUR_S, IDLE, MINUTE_S, WORKING, Watched
+from tui.analysis.health.watched import ASIDE_S, IDLE, WORKING, Watched
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
+from tui.text.units import HOUR_S, MINUTE_S
 
 __all__ = [
     "ASIDE_S",

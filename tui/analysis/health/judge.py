@@ -38,7 +38,7 @@ def judged(
 ) -> RunSnapshot:
     """Return the run with its ``health`` findings and the rules they are based on."""
     previous = tuple(previous)
-    findings = health(run, rules, previous)
+    findings = _at_its_end(run, rules) if run.job.is_finished else health(run, rules, previous)
     if not run.log_read:
         findings = without_halts(findings)
     parts = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
@@ -51,10 +51,17 @@ def judged(
     return replace(run, checked_sources=checked, compares_nodes=compares, findings=findings)
 
 
-def lasting(run: RunSnapshot, rules: HealthRules = DEFAULT_RULES) -> tuple[HealthFinding, ...]:
-    """Return the findings of an ended run that say that its result is of no use: those of its loss."""
-    as_running = run.job.model_copy(update={"current_status": JobStatus.RUNNING})
-    return tuple(finding for finding in health(replace(run, job=as_running), rules) if finding.kind.loss)
+def _at_its_end(run: RunSnapshot, rules: HealthRules) -> tuple[HealthFinding, ...]:
+    """Return what an ended run ended with: a broken loss, or a halt, unless it completed."""
+    if not run.log_read:
+        return ()
+    running = replace(run, job=run.job.model_copy(update={"current_status": JobStatus.RUNNING}))
+    broken = [finding for finding in health(running, rules) if finding.kind.loss]
+    if run.job.current_status == JobStatus.COMPLETED or run.job.updated_at is None:
+        return tuple(broken)
+    at_end = replace(running, at=run.job.updated_at, clock_ahead_s=0.0)
+    halted = [finding for finding in health(at_end, rules) if finding.kind.halts]
+    return _worst_first([*broken, *halted])
 
 
 def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:

@@ -19,9 +19,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
 from tui.analysis.series import Series
-
-MINUTE_S = 60.0
-HOUR_S = 3600.0
+from tui.text.units import MINUTE_S
 
 IDLE, WORKING = 0.05, 0.2
 """GPU utilization below which nothing works, and from which something does."""
@@ -151,17 +149,20 @@ class Watched:
     @cached_property
     def is_reinforcement(self) -> bool:
         """True if the log names rewards or an adversary anywhere: work and losses vary by design."""
-        names = self.progress.metrics
-        return self.progress.moving_target or any(_REINFORCEMENT.search(name) for name in names)
+        return self.progress.moving_target or any(map(_REINFORCEMENT.search, self.progress.metrics))
 
     @cached_property
     def work_per_step(self) -> list[Series]:
         """Measures in the log of a step's size: the length of its sequences, its batch."""
         named = [series for name, series in self.progress.metrics.items() if _WORK.search(name)]
-        sizes = [curve for curve in named if not all(b > a for a, b in pairwise(curve.values[-8:]))]
-        return [self.progress.input_length_series, *sizes]
+        return [self.progress.input_length_series, *named]
 
     # Steps and pauses
+
+    @property
+    def makes_progress(self) -> bool:
+        """True if something is logged and the run has not stalled."""
+        return self.progress.last_line_at_ns is not None and not self.has("stalled")
 
     @property
     def last_step_s(self) -> float | None:
@@ -189,7 +190,7 @@ class Watched:
         if not self._is_at_round_step and not self._is_at_end_of_epoch:
             return learned_s
         is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)
-        return max(ASIDE_S / (1 if is_first else 2), learned_s)
+        return max(ASIDE_S if is_first else ASIDE_S / 2, learned_s)
 
     @property
     def _is_first_phase(self) -> bool:

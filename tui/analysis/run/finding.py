@@ -95,6 +95,19 @@ class HealthFinding:
         object.__setattr__(self, "short", shortened(short, SHORT_CHARACTERS))
 
     @property
+    def sentence(self) -> str:
+        """The text, with the node in front if it does not name it."""
+        return self._with_node(self.text)
+
+    @property
+    def headline(self) -> str:
+        """The short form, with the node in front if it does not name it."""
+        return self._with_node(self.short)
+
+    def _with_node(self, text: str) -> str:
+        return f"{self.node}: {text}" if self.node and self.node not in text else text
+
+    @property
     def has_duration_in_text(self) -> bool:
         """True if ``text`` states the duration itself, so that ``since`` need not be shown next to it."""
         return self.kind.states_duration

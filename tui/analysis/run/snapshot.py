@@ -91,7 +91,7 @@ class RunSnapshot:
     @property
     def lost_usd(self) -> float:
         """What the costliest problem has cost so far; an estimate, 0 if it is not known."""
-        return lost_usd(costliest(self.findings), self.usd_per_hour, self.server_now)
+        return lost_usd(costliest(self.findings), self.usd_per_hour, self.end_or_now)
 
     @property
     def status(self) -> StatusView:
@@ -111,6 +111,11 @@ class RunSnapshot:
             line_at = min(self.progress.last_line_at_ns / NS_PER_S, self.at.timestamp())
             newest = line_at if newest is None else max(newest, line_at)
         return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
+
+    @property
+    def end_or_now(self) -> datetime:
+        """The end of a run that has ended, else the current time by the server's clock."""
+        return (self.job.updated_at if self.job.is_finished else None) or self.server_now
 
     @property
     def node_count(self) -> int:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from api_client.models import WAITING_STATUSES, JobStatus
-from tui.analysis.checkpoints.facts import CheckpointFacts
+from tui.analysis.checkpoints.facts import CheckpointFacts, newest_sound
 from tui.analysis.health.checks import checkpoint_overdue, gpu_idle
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_stuck
 from tui.text.sanitize import sanitize
-from tui.text.times import time_key
 
 _LONGEST_NAME = 80
 _FAILED = (JobStatus.FAILED, JobStatus.DEPLOY_FAILED)
@@ -93,7 +92,7 @@ def _after_the_end(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
         yield ("why", job), "all evidence of the failure", False
         yield ("logs", job, "--min-level", "error"), "all errors", False
         yield ("download", job), "its code, to correct and push again", False
-    best = next((fact for fact in checkpoints if fact.is_best), _newest_sound(checkpoints))
+    best = next((fact for fact in checkpoints if fact.is_best), newest_sound(checkpoints))
     if status == JobStatus.COMPLETED and best is not None:
         yield ("checkpoints", "show", best.name, "--job-id", job), "what is in the checkpoint", False
         deploy = ("deploy_checkpoints", "--job-id", job, "--checkpoint", best.name)
@@ -105,18 +104,10 @@ def _after_the_end(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
 
 
 def _resuming(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Iterator[Suggestion]:
-    newest = _newest_sound(checkpoints)
+    newest = newest_sound(checkpoints)
     if newest is not None:
         if run.job.is_finished:
-            yield (
-                ("resume", run.job.id, "--dry-run", "--yes"),
-                "what continuing from its newest checkpoint sends; runs its config.py on this machine",
-                False,
-            )
+            resume = ("resume", run.job.id, "--from", newest.name, "--dry-run", "--yes")
+            yield resume, "what continuing from it sends; runs the job's config.py on this machine", False
         snippet = ("checkpoints", "snippet", newest.name, "--job-id", run.job.id)
         yield snippet, "code that resumes training from it", False
-
-
-def _newest_sound(checkpoints: Sequence[CheckpointFacts]) -> CheckpointFacts | None:
-    sound = (fact for fact in checkpoints if fact.fault is None and fact.sync != "uploading")
-    return max(sound, key=lambda fact: time_key(fact.checkpoint.created_at), default=None)

@@ -97,9 +97,8 @@ def _title(summary: Summary) -> str:
 
 
 def _headline(problem: ExplainedProblem) -> str:
-    node = f"{problem.node}: " if problem.node and problem.node not in problem.text else ""
     lasted = f" (for {_of(duration, problem.for_s)})" if problem.for_s is not None else ""
-    what = f": {node}{problem.text}{lasted}" if problem.text != problem.kind else ""
+    what = f": {problem.text}{lasted}" if problem.text != problem.kind else ""
     return f"{SIGNS[problem.severity]} {problem.kind}{what}"
 
 

@@ -103,7 +103,10 @@ class ExplainedProblem:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """``usd_so_far`` is the bill and an estimate of the rest, at most if it includes the queue."""
+    """``usd_so_far`` is the bill and an estimate of the rest, at most if it includes the queue.
+
+    ``unsaved_work`` says in words what a stop now would lose.
+    """
 
     usd_so_far: Figure
     is_upper_bound: bool
@@ -111,17 +114,26 @@ class Spending:
     gpu_hours: Figure
     usd_per_hour: Figure
     usd_at_end: Range | None
+    unsaved_s: Figure
+    unsaved_usd: Figure
+    next_checkpoint_due_s: Figure
     unsaved_work: str
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A checkpoint; ``where`` is stored, uploading, or log if only the log mentions it."""
+    """A checkpoint; ``where`` is stored, uploading, or log if only the log mentions it.
+
+    ``score`` and ``fault`` are words; ``score_value`` is the loss that checkpoints are ranked by.
+    """
 
     name: str
     age_s: Figure
     where: str
+    score_value: Figure = None
+    score_at_step: Figure = None
     score: str = ""
+    after_fault_s: Figure = None
     fault: str = ""
 
 
@@ -199,12 +211,14 @@ def summarize(
     *,
     gap_count: int = 0,
     unread: Sequence[str] = (),
+    queue: str = "",
     command: Command,
 ) -> Summary:
     """Summarize a judged run.
 
     ``explanations`` are those of its worst findings, ``lines`` the newest of its log, ``unread`` the parts
-    that could not be read. ``command`` returns a command line that reaches the same server.
+    that could not be read, ``queue`` where a waiting job is in it. ``command`` returns a command line that
+    reaches the same server.
     """
     job, at = run.job, run.at
     gaps = (f"{counted(gap_count, 'part')} of the log",) if gap_count else ()
@@ -223,7 +237,7 @@ def summarize(
         status=bounded(run.status.word, 60),
         has_ended=job.is_finished,
         running_s=figure(run.elapsed_s) if run.running_time.since is not None else None,
-        activity=bounded(_activity(run), 320),
+        activity=bounded("; ".join(filter(None, (_activity(run), queue))), 320),
         verdict=_verdict(run),
         message=bounded(job.error_message, 300),
         problems=tuple(problems[:_MAX_PROBLEMS]),
@@ -286,12 +300,12 @@ def _problem(run: RunSnapshot, finding: HealthFinding) -> ExplainedProblem:
     return ExplainedProblem(
         kind=str(finding.kind),
         severity=finding.severity,
-        text=bounded(finding.text, 320),
+        text=bounded(finding.sentence, 320),
         node=bounded(finding.node, 80) if finding.node else None,
         since=iso_time(since.replace(microsecond=0)) if since is not None else None,
-        for_s=None if finding.has_duration_in_text else _age(since, run.server_now),
+        for_s=None if finding.has_duration_in_text else _age(since, run.end_or_now),
         costs=_COSTS[str(finding.kind)],
-        lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.server_now) or None),
+        lost_usd=figure(lost_usd(finding, run.usd_per_hour, run.end_or_now) or None),
     )
 
 
@@ -383,6 +397,8 @@ def _spending(run: RunSnapshot) -> Spending:
         running_since=run.running_time.since,
         price_per_minute=price,
     )
+    if not is_of_use:
+        unsaved = None
     return Spending(
         usd_so_far=figure(cost.spent_usd),
         is_upper_bound=not cost.measured,
@@ -390,7 +406,10 @@ def _spending(run: RunSnapshot) -> Spending:
         gpu_hours=figure(cost.gpu_hours),
         usd_per_hour=figure(price * 60 * run.node_count) if price is not None and is_running else None,
         usd_at_end=None if likely is None or is_stuck(run) else Range(low, likely, high),
-        unsaved_work=bounded(unsaved.words, 240) if unsaved is not None and is_of_use else "",
+        unsaved_s=figure(unsaved.seconds) if unsaved is not None else None,
+        unsaved_usd=figure(unsaved.usd) if unsaved is not None else None,
+        next_checkpoint_due_s=figure(unsaved.next_due_s) if unsaved is not None else None,
+        unsaved_work=bounded(unsaved.words, 240) if unsaved is not None else "",
     )
 
 
@@ -407,7 +426,10 @@ def _saved(fact: CheckpointFacts, now: datetime) -> Saved:
         name=bounded(fact.name, 100),
         age_s=_age(fact.checkpoint.created_at, now),
         where=fact.sync,
+        score_value=figure(fact.score.value) if fact.score else None,
+        score_at_step=figure(fact.score.at_step) if fact.score else None,
         score=bounded(fact.score.words, 80) if fact.score else "",
+        after_fault_s=_age(fact.fault.since, fact.checkpoint.created_at or now) if fact.fault else None,
         fault=bounded(fact.fault.words(fact.checkpoint.created_at), 120) if fact.fault else "",
     )
 

@@ -11,7 +11,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from operator import itemgetter
 from statistics import median
 
 from api_client.models import WAITING_STATUSES, JobStatus
@@ -59,9 +58,11 @@ def explained_findings(run: RunSnapshot) -> tuple[HealthFinding | None, ...]:
 
 def explained_range(run: RunSnapshot, finding: HealthFinding | None) -> tuple[datetime, datetime]:
     """Return the time range whose lines explain the finding, or the end of the run if it is None."""
-    now = run.server_now
-    if run.job.is_finished or finding is None:
-        return run.job.earliest_time(now), (run.job.updated_at or now) + BEFORE
+    now = run.end_or_now
+    if run.job.is_finished:
+        now += BEFORE
+    if finding is None:
+        return run.job.earliest_time(run.server_now), now
     since = finding.since or now - AT_MOST
     if finding.kind.lines == "onset":
         return since - BEFORE, min(now, since + BEFORE)
@@ -188,21 +189,22 @@ def _loss_facts(run: RunSnapshot, finding: HealthFinding) -> list[str]:
     if run.checkpoints is None:
         return facts
     dated = [(save.created_at, save.checkpoint_id) for save in run.checkpoints if save.created_at is not None]
-    saved = [save for save in dated if save[0] < since]
-    if not saved:
+    saved_at, name = max((save for save in dated if save[0] < since), default=(since, ""))
+    if not name:
         return [*facts, "no checkpoint from before is listed"]
-    name = max(saved, key=itemgetter(0))[1]
-    step_words = f" (step {count(saved_step)})" if (saved_step := step_of(name)) is not None else ""
-    return [*facts, f"last checkpoint from before: {name}{step_words}"]
+    at_step = "" if step_of(name) is None else f" (step {count(step_of(name))})"
+    earlier = duration((since - saved_at).total_seconds())
+    return [*facts, f"last checkpoint from before: {name}{at_step}, {earlier} earlier"]
 
 
 def _money(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
-    if run.usd_per_hour is None or run.job.current_status != JobStatus.RUNNING:
+    if run.usd_per_hour is None or run.job.current_status in WAITING_STATUSES:
         return
-    if (lost := lost_usd(finding, run.usd_per_hour, run.server_now)) >= 1:
+    if (lost := lost_usd(finding, run.usd_per_hour, run.end_or_now)) >= 1:
         share, rate = percent(finding.wasted), money(run.usd_per_hour)
-        yield f"lost so far: ≈${lost:,.0f}, {share} of the run's {rate} an hour (estimate)"
-    else:
+        so_far = "" if run.job.is_finished else " so far"
+        yield f"lost{so_far}: ≈${lost:,.0f}, {share} of the run's {rate} an hour (estimate)"
+    elif not run.job.is_finished:
         yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 
 

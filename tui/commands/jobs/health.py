@@ -170,11 +170,10 @@ def _text(output: Output, reading: LoadedRun) -> str:
     name = f"  {sanitize(job.name)}" if job.name else ""
     lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_state(reading))}"]
     for finding in reading.run.findings:
-        node = f"{finding.node}: " if finding.node and finding.node not in finding.text else ""
         age_s = (reading.run.server_now - finding.since).total_seconds() if finding.since else 0.0
         since = f" (for {age(age_s)})" if finding.since and not finding.has_duration_in_text else ""
         kind = output.paint(f"{SIGNS[finding.severity]} {finding.kind}", TONES[finding.severity])
-        lines.append(f"  {kind}  {sanitize(node + finding.text)}{since}")
+        lines.append(f"  {kind}  {sanitize(finding.sentence)}{since}")
     if job.is_finished and job.error_message:
         lines.append(f"  {sanitize(job.error_message)}")
     return "".join(f"{line}\n" for line in lines)

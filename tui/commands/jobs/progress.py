@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
+from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogLine
 from api_client.recordings.reading import Recording, is_recording
 from tui.analysis.checkpoints.facts import LastCheckpoint, last_checkpoint
@@ -25,6 +26,7 @@ from tui.analysis.progress.lines.reader import Reader
 from tui.analysis.progress.lines.reading import ParsedMetrics, merged
 from tui.analysis.progress.metrics import curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot, loss_trend
+from tui.analysis.run.resumed import joined, predecessor
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
@@ -186,6 +188,11 @@ def _stamp(at_ns: int | None) -> str | None:
 @click.option(
     "--metric", "metrics", metavar="METRIC", multiple=True, help="Print only this curve of the log."
 )
+@click.option(
+    "--with-earlier",
+    is_flag=True,
+    help="Begin the curves with those of the runs that this one resumed: llama for llama-r2.",
+)
 @click.option("--stream", metavar="NODE", help="Use this node's log lines if several nodes print progress.")
 @click.option(
     "--file",
@@ -210,6 +217,7 @@ def progress(
     stream: str | None,
     path: Path | None,
     each_line: bool,
+    with_earlier: bool,
     output_format: str,
 ) -> ExitCode | None:
     """Show the training progress found in a job's log.
@@ -244,6 +252,8 @@ def progress(
             raise not_in_job(job.id, "stream", stream, streams)
         if progress.step is None and progress.loss is None:
             output.remark("no training progress found in the log")
+        if with_earlier:
+            progress = await _with_earlier(client, output, job, progress)
         curves = curves_of(progress)
         if metrics:
             print_curves(output, chosen_curves(progress, metrics, f"job {job.id}"), progress, output_format)
@@ -259,6 +269,18 @@ def progress(
                 print_curves(output, curves, progress, TABLE)
 
     return run_on_remote(settings, show)
+
+
+async def _with_earlier(
+    client: TrainingClient, output: Output, job: TrainingJob, progress: ProgressSnapshot
+) -> ProgressSnapshot:
+    """Return the progress with the curves of the runs that this one resumed in front."""
+    jobs = await client.jobs.list(job.project_id)
+    while (earlier := predecessor(job, jobs)) is not None:
+        reading = await read_with_line(client, earlier, output)
+        progress = joined(reading.run.progress or ProgressSnapshot(), progress)
+        job = earlier
+    return progress
 
 
 _FIELDS = tuple(name for name in ParsedMetrics._fields if name not in ("from_bar", "loss_name", "metrics"))

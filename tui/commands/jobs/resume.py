@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import tempfile
 from datetime import datetime, timedelta
@@ -19,7 +18,8 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.submitting import Submission
-from tui.analysis.checkpoints.facts import checkpoint_facts, facts_of_run
+from tui.analysis.checkpoints.facts import CheckpointFacts, checkpoint_facts, facts_of_run, newest_sound
+from tui.analysis.run.resumed import next_name
 from tui.commands.jobs.download import download_code
 from tui.commands.jobs.push import (
     JobDraft,
@@ -39,6 +39,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
 from tui.text.names import listed
 from tui.text.sanitize import sanitize
+from tui.text.units import duration
 
 LATEST, BEST = "latest", "best"
 LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
@@ -59,7 +60,7 @@ POLL_S, UPLOAD_POLLS = 10.0, 30
     metavar="[latest|best|NAME]",
     default=LATEST,
     show_default=True,
-    help="Checkpoint to continue from; best is the one with the lowest logged loss.",
+    help="Checkpoint to continue from: the latest from before the loss broke, if it did; the best by loss.",
 )
 @click.option(
     "--config", "config_name", metavar="FILE", help="The config in the job's code (default: config.py)."
@@ -179,22 +180,41 @@ async def _chosen(client: TrainingClient, output: Output, job: TrainingJob, want
     names = [checkpoint.checkpoint_id for checkpoint in stored]
     if not stored:
         raise CommandFailed(f"job {job.id} has no stored checkpoint", ExitCode.NOT_FOUND)
-    if wanted == LATEST:
-        return next(fact.name for fact in checkpoint_facts(stored) if fact.is_newest)
-    if wanted == BEST:
-        return await _best(client, job, stored)
+    if wanted in (LATEST, BEST):
+        return await _proposed(client, output, job, stored, wanted)
     if wanted not in names:
         raise not_in_job(job.id, "checkpoint", wanted, names)
     return wanted
 
 
-async def _best(client: TrainingClient, job: TrainingJob, stored: list[Checkpoint]) -> str:
+async def _proposed(
+    client: TrainingClient, output: Output, job: TrainingJob, stored: list[Checkpoint], wanted: str
+) -> str:
+    """Return the best checkpoint, or the newest one from before the loss broke."""
     evidence = await read_evidence(client, job, stored)
-    best = next((facts.name for facts in facts_of_run(evidence.run) if facts.is_best), None)
-    if best is None:
+    facts = facts_of_run(evidence.run)
+    if wanted == BEST:
+        chosen = next((fact for fact in facts if fact.is_best), None)
         why = evidence.problem or "the log reports no loss for its steps"
-        raise CommandFailed(f"the best checkpoint of job {job.id} is unknown: {why}", ExitCode.NOT_FOUND)
-    return best
+    else:
+        chosen = newest_sound(facts)
+        why = "all were written after the loss broke; --from NAME takes one of them anyway"
+        if evidence.problem:
+            output.remark(f"not checked if the loss broke: {evidence.problem}")
+    if chosen is None:
+        raise CommandFailed(f"job {job.id} has no {wanted} checkpoint: {why}", ExitCode.NOT_FOUND)
+    newest = next(fact for fact in facts if fact.is_newest)
+    if newest.fault is not None:
+        words = newest.fault.words(newest.checkpoint.created_at)
+        output.remark(f"not from {newest.name}, {words}, but from {chosen.name}{_earlier(chosen, newest)}")
+    return chosen.name
+
+
+def _earlier(chosen: CheckpointFacts, newest: CheckpointFacts) -> str:
+    """Return how long before the loss broke a checkpoint was saved."""
+    since = newest.fault.since if newest.fault is not None else None
+    saved_at = chosen.checkpoint.created_at
+    return f", {duration((since - saved_at).total_seconds())} before it" if since and saved_at else ""
 
 
 async def _unpacked(client: TrainingClient, output: Output, job: TrainingJob, folder: Path) -> Path:
@@ -242,14 +262,6 @@ def _texts(code: Path) -> list[Path]:
     """Return the files that may be scripts."""
     files = [path for path in sorted(code.rglob("*")) if path.is_file() and not path.is_symlink()]
     return [path for path in files if path.suffix not in (".md", ".rst") and path.stat().st_size <= 1_000_000]
-
-
-def next_name(job: TrainingJob) -> str:
-    """Return ``llama-r2`` for ``llama``, and ``llama-r3`` for that."""
-    base, number = job.name or job.id, 1
-    if match := re.fullmatch(r"(.+)-r(\d{1,4})", base):
-        base, number = match[1], int(match[2])
-    return f"{base}-r{number + 1}"
 
 
 def continued(

@@ -73,9 +73,7 @@ def _late(run: Watched, limits: Limits) -> Findings:
     intervals = sorted(b.at_s - a.at_s for a, b in pairwise(saved) if b.at_s > a.at_s)
     if len(intervals) < 2:
         return
-    # A single long wait does not make an interval usual.
-    usual_s = intervals[-2] if intervals[-1] > 4 * median(intervals) else intervals[-1]
-    last = saved[-1]
+    usual_s, last = intervals[-1], saved[-1]
     begin_s = max(last.at_s, run.attempt_since)
     factor = run.eased(limits.checkpoint_factor, 1.0, held=run.is_held())
     allowed_s = max(factor * usual_s, usual_s + 5 * MINUTE_S)
@@ -138,8 +136,7 @@ CHECK = Check(
     needs="no checkpoint for `checkpoint_factor` times the longest of the newest intervals, in time and in"
     " steps; or two saves that the log announces and that are not stored; or none at twice the interval of"
     " the settings.",
-    excused="a run that is slower, paused or stalled, a single long interval, and saves that follow the best"
-    " evaluation.",
+    excused="a run that is slower, paused or stalled, and saves that follow the best evaluation.",
     ends="with the next checkpoint",
     costs="nothing until the run fails, then the work since the last checkpoint",
     covered_by=frozenset({"stalled"}),

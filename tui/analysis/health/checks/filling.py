@@ -6,10 +6,9 @@ level so far counts.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from statistics import linear_regression
 from typing import NamedTuple
 
 from tui.analysis.health.check import (
@@ -27,10 +26,8 @@ from tui.analysis.health.windows import holds_since, lowest_since, means_of_part
 from tui.analysis.series import Series, latest
 from tui.text.units import BYTES_PER_MIB, bytes_iec, duration, percent
 
-_GROWTH = 0.01
-"""Growth in a window that matters, as a share of the size."""
-_SLOWER = 0.75
-"""Growth that falls to this share is coming to its end, as a cache that fills."""
+_PARTS, _STEADY = 4, 0.4
+"""Steady growth has this share of its mean in each part of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,77 +58,51 @@ def forecast(
     """
     used, at = latest(series), run.metrics.at
     points = zip(series.times, series.values, strict=True)
-    measured = [(time, value) for time, value in points if value == value and time >= run.growth_since]
-    if used is None or at is None or used < 0.5 * size or not measured:
+    pairs = [(time, value) for time, value in points if value == value and time >= run.growth_since]
+    if used is None or at is None or used < 0.5 * size or len(pairs) < _PARTS:
         return None
-    times, values = zip(*measured, strict=True)
-    series = Series(series.name, times, values)
-    highest = Series(series.name, times, tuple(accumulate(values, max)))
+    times, values = zip(*pairs, strict=True)
+    measured, highest = Series("", times, values), Series("", times, tuple(accumulate(values, max)))
+    if not held and _slows(highest, at, 8 * limits.growth_window_s):
+        return None
     # Growth in bursts shows only over a longer time.
     for window_s in (limits.growth_window_s, 4 * limits.growth_window_s):
-        if not held and (_slows(highest, at, 8 * limits.growth_window_s) or _rests(highest, at, window_s)):
+        begin, part_s, means = at - window_s, window_s / _PARTS, _means(measured, at, window_s)
+        rise = _level(highest, at) - _level(highest, begin)
+        rate = min((means[-1] - means[0]) / (window_s - part_s), rise / window_s) if means else 0.0
+        if rate * window_s <= run.eased(0.01, 0.0, held=held) * size or used < _level(highest, begin):
             continue
-        rate = _rate(series, highest, at, window_s, held=held)
-        if rate * window_s <= run.eased(_GROWTH, 0.0, held=held) * size:
+        # A burst grows in one part only; once found, growth may pause.
+        if not held and min(b - a for a, b in pairwise(means)) < _STEADY * rate * part_s:
             continue
         full_in_s = max(0.0, size - used) / rate
-        if full_in_s > run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held):
-            continue
-        since = _since(series, at - window_s, at, used, rate)
-        # A cache, a copy of the data, or the first tooth of a saw may end before: the fuller, the surer.
-        lasting_s = 10 * HOUR_S * (0.9 - used / size)
-        matters = held or full_in_s <= 10 * MINUTE_S or at - since >= lasting_s
-        if matters and full_in_s <= run.left_s:
-            return Forecast(rate, full_in_s, since)
+        since = begin
+        while _level(highest, since) - _level(highest, since - part_s) >= _STEADY * rate * part_s:
+            since -= part_s
+        # A cache, a copy of the data, or the first tooth of a saw may end before.
+        is_near = used >= 0.9 * size or full_in_s <= 10 * MINUTE_S
+        matters = held or is_near or at - since >= 2 * HOUR_S
+        within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
+        if matters and full_in_s <= min(within_s, run.left_s):
+            return Forecast(rate, full_in_s, max(since, times[0]))
     return None
 
 
-def _rate(series: Series, highest: Series, at: float, window_s: float, *, held: bool) -> float:
-    """Return the growth per second in a window, beyond the highest level before; 0 unless it is steady."""
-    begin = at - window_s
-    means = means_of_parts([series], at, window_s / 4, 4)
-    if len(means) < 4 or series.times[0] > begin + window_s / 8:
-        return 0.0
-    # A burst grows in one part only; once found, growth may pause.
-    if not held and min(b - a for a, b in pairwise(means)) <= 0.4 * (means[-1] - means[0]) / 3:
-        return 0.0
-    first = bisect_left(series.times, begin)
-    slope, level = linear_regression([time - at for time in series.times[first:]], series.values[first:])
-    if first == 0:
-        return slope
-    top = highest.values[first - 1]
-    return min(slope, (level - top) / (at - highest.times[bisect_left(highest.values, top)]))
+def _means(series: Series, until: float, span_s: float) -> list[float]:
+    """Return the means of the parts of a time span, oldest first; nothing if the series is shorter."""
+    part_s = span_s / _PARTS
+    is_long = series.times[0] <= until - span_s + part_s / 2
+    return means_of_parts([series], until, part_s, _PARTS) if is_long else []
 
 
-def _rests(highest: Series, at: float, window_s: float) -> bool:
-    """Return True if a series has not risen for longer than between its rises before."""
-    first = bisect_left(highest.times, at - window_s)
-    steps = pairwise(zip(highest.times[first:], highest.values[first:], strict=True))
-    rises = [*highest.times[first : first + 1], *(time for (_, was), (time, value) in steps if value > was)]
-    longest_s = max((b - a for a, b in pairwise(rises)), default=0.0)
-    return not rises or at - rises[-1] > 1.5 * longest_s
+def _level(highest: Series, at: float) -> float:
+    return highest.values[max(0, bisect_right(highest.times, at) - 1)]
 
 
 def _slows(highest: Series, at: float, span_s: float) -> bool:
     """Return True if growth has slowed down, by what is known of a time span."""
-    span_s = min(span_s, at - highest.times[0])
-    means = means_of_parts([highest], at, span_s / 4, 4)
-    return len(means) == 4 and means[3] - means[2] < _SLOWER * (means[1] - means[0])
-
-
-def _since(series: Series, begin: float, at: float, level: float, rate: float) -> float:
-    """Return when growth of ``rate`` per second to ``level`` began, at the beginning of the window or before.
-
-    The line through the window is extended backward as long as the values are near it, to their level before.
-    """
-    since = begin
-    tolerance = rate * (at - begin) / 2
-    for time, value in zip(reversed(series.times), reversed(series.values), strict=True):
-        if time < begin:
-            if abs(value - (level + rate * (time - at))) > tolerance:
-                return min(begin, max(time, at - (level - value) / rate))
-            since = time
-    return since
+    means = _means(highest, at, min(span_s, at - highest.times[0]))
+    return len(means) == _PARTS and means[3] - means[2] < 0.75 * (means[1] - means[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +120,7 @@ def filling(
     nearly_full = run.eased(limits.disk_share, limits.disk_share - 0.1, held=is_held)
     text, short = f"{name} is {percent(used)} full", f"{name} full"
     ahead = forecast(run, limits, utilization, 1.0, held=is_held)
-    if ahead is not None and (is_held or not _has_room(utilization, used, 4 * limits.growth_window_s)):
+    if ahead is not None:
         if ahead.full_in_s >= 1:
             text += f", will be full in {duration(ahead.full_in_s)}"
             short += f" in {duration(ahead.full_in_s)}"
@@ -160,14 +131,6 @@ def filling(
     elif used >= nearly_full:
         since = holds_since(utilization, lambda value: value >= nearly_full)
         yield run.finding("warning", text, node=node, since_s=since)
-
-
-def _has_room(utilization: Series, used: float, window_s: float) -> bool:
-    """Return True if usage grew in steps and the next one fits: old checkpoints may be pruned in time."""
-    first = bisect_left(utilization.times, utilization.times[-1] - window_s)
-    steps = [max(0.0, b - a) for a, b in pairwise(utilization.values[first:])]
-    largest = max(steps, default=0.0)
-    return largest >= 0.1 * sum(steps) and (1 - used) >= 1.75 * largest
 
 
 def filling_disks(run: Watched, limits: StorageLimits) -> Findings:
@@ -183,12 +146,11 @@ DISK = Check(
     "warning; critical if it is nearly full and will be within an hour",
     StorageLimits,
     filling_disks,
-    needs="usage that has grown in each part of the window (or of four times that window), will be full"
-    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for an hour for each"
-    " 10% below; or"
-    " usage above `disk_share`.",
-    excused="the first 15 minutes of training, growth that slows down or rests, a sawtooth up to its highest"
-    " level so far, and steps of which the next one still fits (old checkpoints may be pruned in time).",
+    needs="usage that has grown in each quarter of the window (or of four times that window), will be full"
+    " before the run ends, and is above 90%, full within 10 minutes, or has grown for two hours; or usage"
+    " above `disk_share`.",
+    excused="the first 15 minutes of training, growth that slows down, and a sawtooth up to its highest level"
+    " so far.",
     costs="nothing until it is full, then the work since the last checkpoint",
     examples=(
         Example("a disk that fills", "disk full in", disk=lambda at: 0.55 + at / 3600 * 0.18),
@@ -247,11 +209,10 @@ MEMORY = Check(
     "warning",
     GrowthLimits,
     leaking_memory,
-    needs="memory of a GPU or node that has grown in each part of the window, that will be full before the"
-    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for an hour"
-    " for each 10% below.",
-    excused="the first 15 minutes of training, growth below half of the limit or that slows down or rests,"
-    " and a sawtooth, up to its highest level since the last restart.",
+    needs="memory of a GPU or node that has grown in each quarter of the window, that will be full before the"
+    " run ends, and that is above 90% of its limit, full within 10 minutes, or has grown for two hours.",
+    excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
+    " level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",
     examples=(
         Example(

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
-    ASIDE_S,
     MINUTE_S,
     WORKING,
     Check,
     Example,
     FindingKind,
     Findings,
+    HealthFinding,
     Watched,
     limit,
 )
@@ -47,30 +47,35 @@ def find(run: Watched, limits: Limits) -> Findings:
         for node in nodes
         if (since := _idle_since(run, limits, node.mean_utilization, at)) is not None
     }
-    below = f"GPUs idle (below {percent(limits.idle_below)})"
     if idle and len(idle) == len(nodes):
-        # Once all steps are done, the newest line says what comes next.
-        word_s = (run.progress.last_line_at_ns or 0) / NS_PER_S if run.progress.is_done else 0.0
-        since = max(*idle.values(), word_s)
+        since = max(idle.values())
         if at - since >= _allowed_s(run, limits) and not _has_just_ended(run, since, at):
-            lasts = duration(at - since)
-            yield run.finding(
-                "warning", f"{below} for {lasts}", short=f"GPUs idle for {lasts}", since_s=since
-            )
+            yield _idle_gpus(run, limits, since, at)
         return
     busiest_cpu = max((node.cpu_now or 0.0 for node in nodes if node.name not in idle), default=0.0)
     for node in nodes:
         if node.name not in idle:
             yield from _idle_among_busy(run, node, limits, at)
             continue
-        since = idle[node.name]
-        # A node whose GPUs never worked, but its CPUs do, serves the others.
-        never_worked = first_time(node.mean_utilization, WORKING) == math.inf
-        serves = never_worked and (node.cpu_now or 0.0) > busiest_cpu
-        if not serves and at - since >= _turn_s(run, limits):
-            lasts = duration(at - since)
-            text, short = f"{node.name}: {below} for {lasts}", f"{node.name} GPUs idle for {lasts}"
-            yield run.finding("warning", text, short=short, node=node.name, since_s=since)
+        since, use = idle[node.name], node.mean_utilization
+        worked_from = first_time(use, WORKING)
+        # A node whose GPUs never worked, but its CPUs do, serves the others; so does one that works rarely.
+        serves = worked_from == math.inf and (node.cpu_now or 0.0) > busiest_cpu
+        begin = min(worked_from, run.training_since or worked_from)
+        is_rare = worked_from < since and (mean_between(use, begin, since) or 0.0) < WORKING
+        if not serves and not is_rare and at - since >= _turn_s(run, limits):
+            yield _idle_gpus(run, limits, since, at, node.name)
+
+
+def _idle_gpus(
+    run: Watched, limits: Limits, since: float, at: float, node: str | None = None
+) -> HealthFinding:
+    lasts = duration(at - since)
+    text = f"GPUs idle (below {percent(limits.idle_below)}) for {lasts}"
+    short = f"GPUs idle for {lasts}"
+    if node is not None:
+        text, short = f"{node}: {text}", f"{node} {short}"
+    return run.finding("warning", text, short=short, node=node, since_s=since)
 
 
 def _allowed_s(run: Watched, limits: Limits) -> float:
@@ -85,7 +90,6 @@ def _allowed_s(run: Watched, limits: Limits) -> float:
     )
     return max(
         run.pause_allowed_s(_REST),
-        ASIDE_S if progress.is_done else 0.0,
         4.0 * limits.idle_never_s if is_moving or prepares else 0.0,
     )
 
@@ -163,37 +167,26 @@ def _longest_rest_s(use: Series, until: float, training_since: float | None = No
 
 def _idle_among_busy(run: Watched, node: NodeSnapshot, limits: Limits, at: float) -> Findings:
     """Report idle GPUs next to busy ones of the same node: a dead rank, or GPUs never used."""
-    start = at - limits.idle_after_s
     gpus = dict(zip(node.gpus, node.gpu_utilization, strict=True))
-    means = {
-        gpu: mean
-        for gpu, use in gpus.items()
-        if (mean := mean_between(use, start, at)) is not None
-        and use.times[0] <= start + limits.idle_after_s / 2
-        and use.times[-1] > start
-    }
-    idle = [
-        gpu for gpu, mean in means.items() if mean < limits.idle_below / 2 and _is_dead(gpus[gpu], limits, at)
-    ]
-    busy = [mean for mean in means.values() if mean >= WORKING]
+    start = at - limits.idle_after_s
+    busy = sum((mean_between(use, start, at) or 0.0) >= WORKING for use in gpus.values())
+    idle: dict[str, float] = {}
+    for gpu, use in gpus.items():
+        since = _uninterrupted_since(use, limits.idle_below)
+        if since is not None and use.times[-1] > start:
+            worked = first_time(use, WORKING) < since
+            allowed_s = limits.idle_after_s if worked else limits.idle_never_s
+            if at - since >= max(allowed_s, _REST * _longest_rest_s(use, since)):
+                idle[gpu] = since
     if not idle or not busy:
         return
-    since = min([start, *(_uninterrupted_since(gpus[gpu], limits.idle_below) or start for gpu in idle)])
     what = f"{len(idle)} of {counted(len(gpus), 'GPU')} idle"
     text = f"{node.name}: {what}"
     if len(idle) == 1:
-        what = f"GPU {idle[0]} idle"
-        text = f"{node.name}: {what} while {counted(len(busy), 'other works', 'others work')}"
-    short = f"{node.name} {what} for {duration(at - since)}"
-    yield run.finding("warning", text, short=short, node=node.name, since_s=since)
-
-
-def _is_dead(use: Series, limits: Limits, at: float) -> bool:
-    """Return True if a GPU worked before, or never did, and doesn't just rest."""
-    start = at - limits.idle_after_s
-    worked = first_time(use, WORKING) < start
-    is_resting = limits.idle_after_s < _REST * _longest_rest_s(use, start)
-    return not is_resting and (worked or at - use.times[0] >= limits.idle_never_s)
+        what = f"GPU {next(iter(idle))} idle"
+        text = f"{node.name}: {what} while {counted(busy, 'other works', 'others work')}"
+    short = f"{node.name} {what} for {duration(at - min(idle.values()))}"
+    yield run.finding("warning", text, short=short, node=node.name, since_s=min(idle.values()))
 
 
 CHECK = Check(
@@ -215,9 +208,9 @@ CHECK = Check(
     " GPUs while others work, once they have worked; or for `idle_never_s` on GPUs that have never worked"
     " (twice as long while the log is written to, or if it announced loading or compiling shortly before"
     " its last line).",
-    excused="start-up, announced pauses as for stalls, a count of other work that moves, what the log says"
-    " after the last step, CPUs that prepare data before the first step, and GPUs that rest in turn: within"
-    " a step, as long as they have before, or, in reinforcement learning, for `idle_never_s`.",
+    excused="start-up, announced pauses as for stalls, a count of other work that moves, CPUs that prepare"
+    " data before the first step, a node that has always worked rarely, and GPUs that rest in turn: within a"
+    " step, as long as they have before, or, in reinforcement learning, for `idle_never_s`.",
     ends="with work; a single blip is none",
     costs="the idle GPUs: a node's price, by their share of its GPUs",
     examples=(

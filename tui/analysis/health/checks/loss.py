@@ -92,7 +92,6 @@ NEWEST = 5
 _HISTORY = 30  # Minimum number of earlier losses to compare with.
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
 _ERRORS = 6.0  # A level is known to so many standard errors.
-_BEGUN = 0.2  # A rise begins where this share of it is done.
 _RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
 
 
@@ -164,7 +163,7 @@ def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:
 
 def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
     """Return True if a rise is more than harder data, which jumps once and is then learned."""
-    if rise.comes_back or len(rise.risen) < NEWEST:
+    if rise.comes_back:
         return False
     if rise.now > _SURE**2 * rise.best > 0:
         return True
@@ -192,7 +191,7 @@ def rise_of(series: Series, factor: float) -> Rise | None:
     # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
     if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
         return None
-    level = best + _BEGUN * (now - best)
+    level = best + 0.2 * (now - best)  # a rise begins where a fifth of it is done
     since = holds_since(series, lambda value: value > level, forgiven=2) or series.times[-1]
     return Rise(now, best, since, values, values_between(series, since))
 
@@ -271,9 +270,6 @@ DIVERGING = Check(
 )
 
 
-_LEVEL = 3  # The level of an evaluation loss is the median of so many.
-
-
 @dataclass(frozen=True, slots=True)
 class OverfittingLimits:
     overfit_evaluations: int = limit(
@@ -287,7 +283,7 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     pairs = zip(series.times, series.values, strict=True)
     points = [(time, value) for time, value in pairs if math.isfinite(value) and time >= run.attempt_since]
     times, values = [time for time, _ in points], [value for _, value in points]
-    levels = [median(values[first : first + _LEVEL]) for first in range(len(values) - _LEVEL + 1)]
+    levels = [median(values[first : first + 3]) for first in range(len(values) - 2)]
     if run.is_reinforcement or len(levels) <= limits.overfit_evaluations:
         return
     best = min(levels)
@@ -311,8 +307,8 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
 
 def _falls(losses: Series, evaluated: Sequence[float], best: int) -> bool:
     """Return True if the training loss is lower than it was around the best evaluation."""
-    before = values_between(losses, evaluated[best], evaluated[best + _LEVEL - 1])
-    newest = values_between(losses, evaluated[-_LEVEL])
+    before = values_between(losses, evaluated[best], evaluated[best + 2])
+    newest = values_between(losses, evaluated[-3])
     return bool(before and newest) and median(before) - median(newest) > (1 - 0.99) * abs(median(before))
 
 

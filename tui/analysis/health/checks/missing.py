@@ -5,9 +5,7 @@ A node is missing if it sends neither metrics nor log lines. While it logs, only
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
@@ -19,96 +17,72 @@ STEPS = 4
 """Samples or log lines that may be missed before a node counts as silent."""
 
 
-LogState = Literal["logging", "progressing", "silent", "unknown"]
-"""A node's state by the log: ``unknown`` if silence proves nothing, ``progressing`` if others log on."""
-
-
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A node without samples since ``since`` (epoch s), for ``lasts_s``; usual is one each ``step_s``."""
+    """A node without samples since ``since`` (epoch s), for ``lasts_s``; usual is one each ``step_s``.
+
+    ``is_logging`` if it writes to the log, ``died`` if it fell silent there, too.
+    """
 
     node: str
     lasts_s: float
     since: float
     step_s: float
-    log_state: LogState
+    is_logging: bool
+    died: bool
 
 
 class Presence:
     """The nodes as of the newest data read: no node falls silent while nothing is read."""
 
     def __init__(self, run: Watched, missing_after_s: float) -> None:
-        self.run = run
         self.at = run.metrics.at or 0.0
         self.expected = run.run.job.node_count or 0
-        self.nodes = run.metrics.nodes
+        # A server may report only the leader: that is no problem.
+        self.nodes = [node for node in run.metrics.nodes if node.name != LEADER]
         self.replicas = {replica.name: replica for replica in run.progress.replicas}
         self.log_at = max(self.at, (run.progress.last_line_at_ns or 0) / NS_PER_S)
         self._after_s = missing_after_s
         self._spans = {node.name: span for node in self.nodes if (span := _span(node)) is not None}
         self.first_at = min((first for first, _, _ in self._spans.values()), default=self.at)
-
-    @property
-    def is_known(self) -> bool:
-        """False if the server reports only the leader, with or without its name: that is no problem."""
-        return bool(self.nodes) and self.nodes[0].name != LEADER
-
-    @property
-    def names_nodes(self) -> bool:
-        """True if log lines name nodes as the metrics do; replicas may have other names."""
-        return any(node.name in self.replicas for node in self.nodes)
+        # Replicas may have other names in the log than nodes in the metrics.
+        self.names_nodes = any(node.name in self.replicas for node in self.nodes)
+        logging = [name for name, replica in self.replicas.items() if self._is_logging(replica)]
+        self.all_log = not self.names_nodes and len(logging) >= max(self.expected, len(self.nodes)) > 0
+        self.logging = frozenset(logging)
 
     def silences(self) -> list[Silence]:
         """Return the nodes without samples while others have some; none if they were replaced."""
-        silent = [
-            Silence(name, self.at - last, last, step_s, self._log_state(name, last))
-            for name, (_, last, step_s) in self._spans.items()
-            if self.at - last > max(self._after_s, STEPS * step_s)
-        ]
-        is_complete = self.expected and len(self.nodes) - len(silent) >= self.expected
-        return [] if is_complete or not self.is_known else silent
+        silent = []
+        for name, (_, last, step_s) in self._spans.items():
+            if self.at - last > max(self._after_s, STEPS * step_s):
+                logs = self.all_log or name in self.logging
+                silent.append(Silence(name, self.at - last, last, step_s, logs, self._died(name, last)))
+        return [] if self.expected and len(self.nodes) - len(silent) >= self.expected else silent
 
-    def absent(self) -> int:
-        """Return how many of several nodes never sent a sample, once they had five minutes to."""
-        is_time = self.is_known and len(self.nodes) > 1 and self.at - self.first_at > 300.0
-        return max(0, self.expected - len(self.nodes)) if is_time else 0
-
-    def logging_only(self) -> list[str]:
-        """Return the replicas that log, but send no metrics, if lines name nodes as the metrics do."""
+    def absent(self) -> tuple[int, list[str]]:
+        """Return how many nodes never sent a sample and are silent, and those that only log."""
+        if len(self.nodes) < 2 or self.at - self.first_at <= 300.0:
+            return 0, []
+        count = max(0, self.expected - len(self.nodes))
         measured = {node.name for node in self.nodes}
-        return [
-            name
-            for name, replica in self.replicas.items()
-            if self.names_nodes and name not in measured and self.is_logging(replica)
-        ]
+        logging = [name for name in self.replicas if self.names_nodes and name in self.logging - measured]
+        return 0 if self.all_log else max(0, count - len(logging)), logging[:count]
 
-    def count_logging(self) -> int:
-        return sum(map(self.is_logging, self.replicas.values()))
-
-    def is_logging(self, replica: ReplicaLog) -> bool:
-        return self._quiet_s(replica) <= max(self._after_s, STEPS * replica.interval_s)
-
-    def _quiet_s(self, replica: ReplicaLog) -> float:
+    def quiet_s(self, replica: ReplicaLog) -> float:
         return self.log_at - replica.last_at_ns / NS_PER_S
 
-    def _log_state(self, name: str, metrics_until: float) -> LogState:
-        # Some nodes log only while they start, and maybe only the leader logs.
-        replicas: Iterator[ReplicaLog] = iter(self.replicas.values())
-        if self.names_nodes:
-            replicas = (replica for replica in replicas if replica.name == name)
-        own = list(replicas)
-        is_counted = self.count_logging() >= max(self.expected, len(self.nodes))
-        if (self.names_nodes and any(map(self.is_logging, own))) or (not self.names_nodes and is_counted):
-            return "logging"
-        if any(self._fell_silent(replica, metrics_until) for replica in own):
-            return "silent"
-        shows_life = self.run.progress.last_line_at_ns is not None and not self.run.has("stalled")
-        return "progressing" if shows_life else "unknown"
+    def _is_logging(self, replica: ReplicaLog) -> bool:
+        return self.quiet_s(replica) <= max(self._after_s, STEPS * replica.interval_s)
 
-    def _fell_silent(self, replica: ReplicaLog, metrics_until: float) -> bool:
-        apart_s = abs(replica.last_at_ns / NS_PER_S - metrics_until)
-        # A node that dies stops logging and sending metrics at the same time.
-        return not self.is_logging(replica) and apart_s <= max(600.0, STEPS * replica.interval_s)
+    def _died(self, name: str, metrics_until: float) -> bool:
+        """Return True if a node, or any if the log names none, stopped logging at the same time."""
+        own = [replica for replica in self.replicas.values() if replica.name == name or not self.names_nodes]
+        return any(
+            replica.name not in self.logging
+            and abs(replica.last_at_ns / NS_PER_S - metrics_until) <= max(600.0, STEPS * replica.interval_s)
+            for replica in own
+        )
 
 
 def _span(node: NodeSnapshot) -> tuple[float, float, float] | None:
@@ -133,20 +107,17 @@ def missing_nodes(run: Watched, limits: NodeLimits) -> Findings:
     nodes = Presence(run, limits.missing_after_s)
     for silence in nodes.silences():
         name, lasts = silence.node, duration(silence.lasts_s)
-        if silence.log_state == "silent":
-            replica = nodes.replicas.get(name)
-            quiet_s = silence.lasts_s if replica is None else nodes.log_at - replica.last_at_ns / NS_PER_S
-            text = f"{name} is missing: no metrics for {lasts}, no log line for {duration(quiet_s)}"
-        elif silence.log_state == "unknown":
-            text = f"{name} has sent no metrics for {lasts}, unlike the others"
-        else:
+        if silence.is_logging or (not silence.died and run.makes_progress):
             continue
+        text = f"{name} has sent no metrics for {lasts}, unlike the others"
+        if silence.died:
+            replica = nodes.replicas.get(name)
+            quiet_s = silence.lasts_s if replica is None else nodes.quiet_s(replica)
+            text = f"{name} is missing: no metrics for {lasts}, no log line for {duration(quiet_s)}"
         short = f"{name} silent for {lasts}"
         yield run.finding("critical", text, short=short, node=name, since_s=silence.since)
-    absent = nodes.absent()
-    absent -= min(absent, len(nodes.logging_only()))
-    all_log = not nodes.names_nodes and nodes.count_logging() >= nodes.expected
-    if absent and not all_log:
+    absent, _ = nodes.absent()
+    if absent:
         seen, expected = nodes.expected - absent, nodes.expected
         never = counted(absent, "node has", "nodes have")
         text = f"{never} never sent metrics: {seen} of {expected} reporting"
@@ -187,45 +158,28 @@ class MetricsLimits:
 
 
 def missing_metrics(run: Watched, limits: MetricsLimits) -> Findings:
-    at = run.metrics.at
+    at, after_s = run.metrics.at, limits.metrics_after_s
     if at is None or not run.metrics.nodes:
         return
-    missing = run.rules.limits(NodeLimits)
-    yield from _ended(run, at, limits.metrics_after_s, missing.missing_after_s)
-    nodes = Presence(run, missing.missing_after_s)
-    for silence in nodes.silences():
-        # While a run shows life, a short gap in its metrics is nobody's problem.
-        is_long = silence.lasts_s > max(limits.metrics_after_s, STEPS * silence.step_s)
-        if not is_long or silence.log_state not in ("logging", "progressing"):
-            continue
-        evidence = "; the run is still logging"
-        if silence.log_state == "logging":
-            count = max(nodes.expected, len(nodes.nodes))
-            evidence = ", still logging" if nodes.names_nodes else f"; all {count} nodes are logging"
-        text = f"{silence.node}: no metrics for {duration(silence.lasts_s)}{evidence}"
-        yield run.finding("warning", text, node=silence.node, since_s=silence.since)
-    absent = nodes.absent()
-    logging = nodes.logging_only()[:absent]
-    for name in logging:
-        text = f"{name}: no metrics since it started, still logging"
-        yield run.finding("warning", text, node=name, since_s=nodes.first_at)
-    absent -= len(logging)
-    if absent and not nodes.names_nodes and nodes.count_logging() >= nodes.expected:
-        seen = f"{nodes.expected - absent} of {counted(nodes.expected, 'node')}"
-        yield run.finding("warning", f"{seen} sent metrics, but all are logging", since_s=nodes.first_at)
-
-
-def _ended(run: Watched, at: float, after_s: float, missing_after_s: float) -> Findings:
-    """Report metrics that ended for the whole job although the server was polled just now."""
     asked_at = run.run.health_metrics_at if run.run.health_metrics is not None else run.run.metrics_at
-    # Metrics last requested longer ago than this are old only because nothing polls them.
-    if asked_at is None or (run.run.at - asked_at).total_seconds() > 90.0:
-        return
     silent_s = run.now_s - at
-    if silent_s > max(after_s, STEPS * run.metrics.step_s):
-        logs = (run.progress.last_line_at_ns or 0) / NS_PER_S > at + missing_after_s
+    # Metrics last requested longer ago than this are old only because nothing polls them.
+    is_polled = asked_at is not None and (run.run.at - asked_at).total_seconds() <= 90.0
+    if is_polled and silent_s > max(after_s, STEPS * run.metrics.step_s):
+        logs = (run.progress.last_line_at_ns or 0) / NS_PER_S > at
         text = f"no metrics for {duration(silent_s)}{', still logging' if logs else ''}"
         yield run.finding("warning", text, since_s=at)
+    nodes = Presence(run, run.rules.limits(NodeLimits).missing_after_s)
+    for silence in nodes.silences():
+        # While a run shows life, a short gap in its metrics is nobody's problem.
+        is_alive = silence.is_logging or (not silence.died and run.makes_progress)
+        if is_alive and silence.lasts_s > max(after_s, STEPS * silence.step_s):
+            evidence = ", still logging" if silence.node in nodes.logging else "; the run is still logging"
+            text = f"{silence.node}: no metrics for {duration(silence.lasts_s)}{evidence}"
+            yield run.finding("warning", text, node=silence.node, since_s=silence.since)
+    for name in nodes.absent()[1]:
+        text = f"{name}: no metrics since it started, still logging"
+        yield run.finding("warning", text, node=name, since_s=nodes.first_at)
 
 
 METRICS = Check(

@@ -48,8 +48,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     usual = sorted(speed for _, speed in earlier)[3 * len(earlier) // 4]
     is_held = run.is_held()
     slow_below = run.eased(limits.slowdown_share, 1.0, held=is_held) * usual
-    # Once found, a run that is slow in bursts remains so as long as the whole window is slow.
-    now = 1 / fmean(1 / max(speed, 1e-9) for speed in newest) if is_held else median(newest)
+    now = median(newest)
     # A speed that rises by this much within the window is coming back.
     if (now if is_held else max(newest)) >= slow_below or (not is_held and newest[-1] > 1.08 * newest[0]):
         return
@@ -96,8 +95,8 @@ def _speeds(series: Series, start: float, bin_s: float) -> list[tuple[float, flo
 
 def _mean_speed(speeds: Sequence[float]) -> float:
     """Return the speed over all of the work: slow steps in bursts count as long as they take."""
-    positive = sorted(speed for speed in speeds if speed > 0)
-    return 1 / fmean(1 / speed for speed in positive[len(positive) > 2 :]) if positive else 0.0
+    positive = [speed for speed in speeds if speed > 0]
+    return 1 / fmean(1 / speed for speed in positive) if positive else 0.0
 
 
 def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> str | None:

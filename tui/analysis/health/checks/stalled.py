@@ -71,9 +71,7 @@ def find(run: Watched, limits: Limits) -> Findings:
         severity: Severity = "critical" if sure else "warning"
         yield run.finding(severity, text, short=short, since_s=silent_since)
         return
-    pauses_s = 2.5 * (progress.step_pause_s or 0.0)
-    after_s = max(after_s, _TALKING * limits.stall_after_s)
-    allowed_s = max(after_s, 20 * usual_s, pauses_s, least_s)
+    allowed_s = max(after_s, _TALKING * limits.stall_after_s, 20 * usual_s, least_s)
     # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_at = max(step_s, progress.run_phase.newest if progress.run_phase is not None else 0.0)
     if usual_s and run.now_s - max(busy_at, run.attempt_since) > allowed_s:

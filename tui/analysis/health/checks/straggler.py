@@ -19,17 +19,14 @@ from functools import cache
 from statistics import median
 
 from tui.analysis.health.check import IDLE, WORKING, Check, Example, FindingKind, Findings, Watched, limit
-from tui.analysis.health.watched import MINUTE_S
 from tui.analysis.health.windows import first_time, means_of_parts, values_between
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.series import Series
-from tui.text.units import duration, percent
+from tui.text.units import MINUTE_S, duration, percent
 
 _HALVES = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
-_CLOSE, _CLOSE_SHARE = (
-    0.05,
-    0.9,
-)  # Others that close to each other wait for a node below this share of its use.
+_CLOSE, _CLOSE_SHARE = 0.05, 0.9
+"""Others that close to each other wait for a node below this share of its use."""
 _WAITED_FOR = 0.5  # Minimum utilization of a slow node that the idle others wait for.
 
 
@@ -54,11 +51,8 @@ class Lag:
     since: float
 
 
-BIN_S = 150.0
+_BIN_S = 150.0
 """Length of the bins in which nodes are compared; within it, samples and phases of a step average out."""
-
-_LEAST_BINS = 4
-"""Only so many bins show how two nodes work."""
 
 _ALIKE = 0.88
 """Two nodes are alike in a bin if the less busy one has this share of the other's use …"""
@@ -72,7 +66,7 @@ def bins_of(series: Series) -> Mapping[int, float]:
     sums: dict[int, tuple[float, int]] = {}
     for time, value in zip(series.times, series.values, strict=True):
         if value == value:
-            total, count = sums.get(number := math.floor(time / BIN_S), (0.0, 0))
+            total, count = sums.get(number := math.floor(time / _BIN_S), (0.0, 0))
             sums[number] = (total + value, count + 1)
     return {number: total / count for number, (total, count) in sums.items()}
 
@@ -122,8 +116,8 @@ class Groups:
         alike = [min(own[at], others[at]) >= _ALIKE * max(own[at], others[at]) for at in common]
         apart = _apart_from(alike)
         before = alike[:apart]
-        since = common[apart] * BIN_S if apart < len(common) else None
-        worked_alike = len(before) >= _LEAST_BINS and sum(before) >= _MOSTLY * len(before)
+        since = common[apart] * _BIN_S if apart < len(common) else None
+        worked_alike = len(before) >= 4 and sum(before) >= _MOSTLY * len(before)
         return Likeness(worked_alike, since)
 
 
@@ -175,11 +169,8 @@ def may_be_found(run: Watched) -> bool:
 def _is_comparable(run: Watched, limits: Limits, at: float) -> bool:
     """Return True if the nodes had worked for long enough to know their roles, and had not paused."""
     # Roles show after so many windows.
-    since, windows = run.training_since, float(3)
-    if since is None:
-        uses = (node.mean_utilization for node in run.metrics.nodes)
-        since, windows = min((first_time(use, IDLE) for use in uses), default=0.0), windows / 2
-    if min(at, run.metrics.at or 0.0) - since < windows * limits.straggler_window_s:
+    since = run.training_since if run.training_since is not None else run.works_since
+    if min(at, run.metrics.at or 0.0) - since < 3 * limits.straggler_window_s:
         return False
     if at == run.now_s and run.progress.run_phase is not None:
         return False
@@ -194,7 +185,7 @@ def _lags(run: Watched, limits: Limits, at: float | None) -> dict[str, Lag]:
         return {}
     step_s = run.progress.step_interval_s or 0.0
     # In less, nodes that take turns within a step look different by chance.
-    part_s = max(limits.straggler_window_s / _HALVES, 2 * step_s)
+    part_s = max(limits.straggler_window_s / _HALVES, (6 if run.is_reinforcement else 2) * step_s)
     halves = {node.name: means_of_parts([node.mean_utilization], at, part_s, _HALVES) for node in nodes}
     halves = {name: means for name, means in halves.items() if len(means) == _HALVES}
     busiest = max(map(max, halves.values()), default=0.0)
@@ -268,13 +259,11 @@ def _compare(own: float, others: Sequence[float], share: float) -> tuple[float, 
 def _is_role(run: Watched, groups: Groups, name: str, lags: Mapping[str, Lag]) -> bool:
     """Return True if a node does other work: it always did, or another one changed together with it."""
     lag = lags[name]
-    if lag.busier and run.is_reinforcement:
-        return True
-    if lag.busier and not groups.peers(name):
+    if lag.busier and (run.is_reinforcement or not groups.peers(name)):
         return True
     return any(
         other != name
-        and abs(other_lag.since - lag.since) <= 2 * BIN_S
+        and abs(other_lag.since - lag.since) <= 2 * _BIN_S
         and abs(other_lag.own - lag.own) <= 2 * _CLOSE
         for other, other_lag in lags.items()
     )

@@ -1,0 +1,58 @@
+"""Runs that go on as another job: a pair is linked by its names, ``llama`` and ``llama-r2``.
+
+A resumed run is one run that restarted: its curves are those of both jobs, without the steps that were lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any
+
+from api_client.models import TrainingJob
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.series import EMPTY, Series
+from tui.text.times import time_key
+
+
+def next_name(job: TrainingJob) -> str:
+    """Return ``llama-r2`` for ``llama``, and ``llama-r3`` for that."""
+    base, number = job.name or job.id, 1
+    if match := re.fullmatch(r"(.+)-r(\d{1,4})", base):
+        base, number = match[1], int(match[2])
+    return f"{base}-r{number + 1}"
+
+
+def predecessor(job: TrainingJob, jobs: Iterable[TrainingJob]) -> TrainingJob | None:
+    """Return the job that this one resumed, if it is among ``jobs``."""
+    older = [
+        other
+        for other in jobs
+        if next_name(other) == job.name
+        and (other.project_id, other.is_finished) == (job.project_id, True)
+        and time_key(other.created_at) < time_key(job.created_at)
+    ]
+    return max(older, key=lambda other: time_key(other.created_at), default=None)
+
+
+def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapshot:
+    """Return the progress of a resumed run with the curves of the run that it resumed in front."""
+    begins = after.step_series.times[:1] or after.loss_series.times[:1]
+    first = after.loss_by_step[0][0] if after.loss_by_step else 0
+    curves: dict[str, Any] = {
+        each.name: _joined(getattr(before, each.name), getattr(after, each.name))
+        for each in fields(ProgressSnapshot)
+        if each.name.endswith("_series")
+    }
+    metrics = {
+        name: _joined(before.metrics.get(name, EMPTY), after.metrics.get(name, EMPTY))
+        for name in (*before.metrics, *after.metrics)
+    }
+    losses = (*(item for item in before.loss_by_step if item[0] < first), *after.loss_by_step)
+    restarts = (*before.restarts, *begins, *after.restarts)
+    return replace(after, **curves, metrics=metrics, loss_by_step=losses, restarts=restarts)
+
+
+def _joined(before: Series, after: Series) -> Series:
+    return Series(after.name or before.name, before.times + after.times, before.values + after.values)
