@@ -53,6 +53,13 @@ class Pointed(ChartMessage):
 
 
 @dataclass
+class Hovered(ChartMessage):
+    """The pointer is at `x`, or left the raster (None)."""
+
+    x: float | None
+
+
+@dataclass
 class SeriesClicked(ChartMessage):
     """Request to show or hide a series."""
 
@@ -238,6 +245,12 @@ class LineChart(Widget):
     on_hide = on_leave
 
     def _hover(self, x: float | None) -> None:
+        if x != self._hovered:
+            self.hover(x)
+            self.post_message(Hovered(self, x))
+
+    def hover(self, x: float | None) -> None:
+        """Read the values at `x`, unless there is a cursor."""
         if x != self._hovered:
             self._hovered = x
             if self._spec.cursor is None:

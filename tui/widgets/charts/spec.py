@@ -82,17 +82,25 @@ def small_curve(values: tuple[float | None, ...], cells: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """Numbers of one series, None if missing. ``low`` and ``high`` cover the visible time range."""
+    """Numbers of one series, None if missing. ``low`` and ``high`` cover the visible time range.
+
+    ``change`` is the difference from the baseline at the cursor.
+    """
 
     value: float | None
     low: float | None
     high: float | None
+    change: float | None = None
 
 
 def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
     value_range = finite_range(series, start, end)
     low, high = value_range if value_range is not None else (None, None)
     return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)
+
+
+def signed(change: float, unit: Callable[[float], str]) -> str:
+    return f"{'−' if change < 0 else '+'}{unit(abs(change))}"
 
 
 def value_at(series: Series, x: float) -> float | None:
@@ -169,6 +177,7 @@ class ChartSpec:
         raw: False to leave out the faint samples below smoothed lines, which would cover other lines.
         band: True to draw series without emphasis as a band from lowest to highest, with their median.
         emphasis: Names of the series to highlight in a band, or if there are too many for colors.
+        baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
         shaded: True to shade the area below a single line, and bands, in a fainter color.
     """
@@ -196,6 +205,7 @@ class ChartSpec:
     selected: str | None = None
     band: bool = False
     emphasis: frozenset[str] = frozenset()
+    baseline: str = ""
     first_color: int = 0
     shaded: bool = False
 

@@ -65,6 +65,11 @@ class Window:
             self if end - start >= last - first else _placed(end - start, first + (end - start), first, last)
         )
 
+    def around(self, x: float, first: float, last: float) -> Window:
+        """Return the range with ``x`` in its middle, as far as there is data."""
+        start, end = self.bounds(first, last)
+        return self.panned(x - (start + end) / 2, first, last)
+
     def at_end(self) -> Window:
         return replace(self, end=None)
 
