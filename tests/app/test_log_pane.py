@@ -147,6 +147,23 @@ async def test_a_search_counts_goes_around_is_recalled_completed_and_forgotten()
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
+async def test_search_counts_while_typing_shows_its_old_text_again_and_names_the_missing_switch() -> None:
+    async with reading() as reader:
+        await reader.press("slash", *"worker 3")
+        assert "/worker 3 12 found" in reader.bar and "following" in reader.bar
+        await reader.press("escape")
+        assert "worker 3" not in reader.bar and "following" in reader.bar
+        await reader.press("slash", *"worker [0-9]", "enter")
+        assert "not found; for a regular expression ^r while typing" in flowing(reader.screen)
+        await reader.press("slash")
+        assert reader.pane.field.text == "worker [0-9]"
+        await reader.press("ctrl+r", "enter")
+        assert "12 of 12" in reader.bar
+        await reader.press("slash", *"waiting", "enter")  # typing replaces the old text
+        assert "/waiting 1 of 30" in reader.bar
+
+
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_a_filter_by_expression_inverted_with_context_and_case() -> None:
     async with reading(size=NARROW) as reader:
         await reader.press("ampersand", *"Worker (3|4)", "ctrl+r")

@@ -135,6 +135,16 @@ def test_marks_lie_on_the_axis_and_the_worst_is_seen() -> None:
         assert all(cell_len(row) == 60 for row in rows)
 
 
+@pytest.mark.parametrize("width", [30, 60, 120])
+@pytest.mark.parametrize("height", [5, 20])
+def test_labels_of_the_x_axis_cover_no_mark_and_have_one_line_at_every_height(width, height) -> None:
+    marks = (Mark(END - 900, "◆", "good"), Mark(END - 1200, "▲", "caution"))
+    rows = text([line("s", [0.5] * 9)], use(marks=marks), width, height)
+    axis = rows[-1]
+    assert axis.lstrip().startswith("└") and all(sign in axis for sign in "◆▲")
+    assert "└" not in "".join(rows[:-1]) and "m " in axis
+
+
 def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
     series = Series("s", (0.0, 10.0, 20.0, 30.0), (1.0, 2.0, math.nan, 4.0))
     assert [value_at(series, x) for x in (0, 4, 6, 14, 16, 29, 39, 45)] == [1, 1, 2, 2, None, 4, 4, None]

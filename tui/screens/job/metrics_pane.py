@@ -85,6 +85,7 @@ class MetricsPane(Horizontal):
         self._below_nodes: ChartData | None = None
         self._settle_timer: Timer | None = None
         self._follows_log = True
+        self._settled = self.view.window
 
     def compose(self) -> ComposeResult:
         yield NodesPane(id="nodes")
@@ -246,18 +247,23 @@ class MetricsPane(Horizontal):
 
     @property
     def log_range(self) -> tuple[float | None, float | None]:
-        """The time range (epoch seconds) of the log; a start that follows moves in steps."""
-        if self._run is None or self.view.window.span is None:
+        """The time range (epoch seconds) of the log: that of the charts once it has come to rest.
+
+        A start that follows moves in steps.
+        """
+        window = self._settled
+        if self._run is None or window.span is None:
             return None, None
-        start, end = self._builder.time_range(self._run, self.view)
-        if not self.view.window.follows:
+        start, end = self._builder.time_range(self._run, replace(self.view, window=window))
+        if not window.follows:
             return start, end
-        step = self.view.window.span / LOG_STEPS
+        step = window.span / LOG_STEPS
         return start // step * step, None
 
     def _read_window(self) -> None:
         """Request the samples of the visible time range: how far back, and for how long if not up to now."""
         window, reach = self.view.window, self._reach()
+        self._settled = window
         if window.follows or reach is None:
             self._read_span(None if window.span is None else timedelta(seconds=window.span), None)
         else:
@@ -268,7 +274,7 @@ class MetricsPane(Horizontal):
         """Move the time range to include a time (epoch seconds)."""
         reach = self._reach()
         if reach is not None:
-            self.show_window(self.view.window.showing(at_s, *reach), at_once=False)
+            self.show_window(self.view.window.showing(at_s, *reach))
 
     def show_window(self, window: Window, *, at_once: bool = True) -> None:
         if window == self.view.window:
@@ -314,10 +320,10 @@ class MetricsPane(Horizontal):
     def action_first_time(self) -> None:
         reach = self._reach()
         if reach is not None:
-            self.show_window(self.view.window.at_begin(*reach), at_once=False)
+            self.show_window(self.view.window.around(reach[0], *reach), at_once=False)
 
     def action_newest_time(self) -> None:
-        self.show_window(self.view.window.at_end())
+        self.show_window(replace(self.view.window, end=None))
 
     # Cursor
 

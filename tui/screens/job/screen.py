@@ -33,13 +33,12 @@ from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.charts.builder import METRIC
 from tui.screens.charts.time_row import TimeRow
-from tui.screens.charts.view import ChartView
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
 from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
 from tui.screens.job.log_pane import LogPane
-from tui.screens.job.metrics_pane import DEBOUNCE_S, MetricsPane
+from tui.screens.job.metrics_pane import MetricsPane
 from tui.screens.job.status_text import status_markdown
 from tui.screens.job.time_bar import TimeBar
 from tui.text.sanitize import sanitize
@@ -113,7 +112,6 @@ class JobScreen(AppScreen):
         self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
         self._recorded = recorded
         self._feed_with = feed_with
-        self._range_timer: Timer | None = None
         self._link_timer: Timer | None = None
         self._linked_ns: int | None = None
         self._feed = self._new_feed(None)
@@ -151,7 +149,7 @@ class JobScreen(AppScreen):
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
-        self.watch(self.metrics, "view", self._show_view, init=False)
+        self.watch(self.metrics, "view", self._show_time, init=False)
         for part in ("nodes", "searching"):
             self.watch(self.query_one(LogPane), part, self._show_hints, init=False)
         self.watch_tab(self.tab)
@@ -172,6 +170,7 @@ class JobScreen(AppScreen):
 
     def _read_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         self._feed.set_span(span, shown)
+        self._show_time()
 
     def _now_s(self) -> float:
         return time.time() if self._recorded is None else self._recorded.at.timestamp()
@@ -287,22 +286,9 @@ class JobScreen(AppScreen):
         """Show the time axis, and of the log the same range, or on Metrics the line of the moment."""
         self.query_one(TimeRow).shown = self.metrics.time_shown()
         log = self.query_one(LogPane)
-        if self._range_timer is None:
-            log.show_range(*self.metrics.log_range)
+        log.show_range(*self.metrics.log_range)
         if self.tab == "metrics":
             self.query_one("#moment", StatusLine).set_facts([log.moment_spans()])
-
-    def _show_view(self, before: ChartView, view: ChartView) -> None:
-        """Show another view of the charts; filter the log only once a zoom or a pan has come to rest."""
-        if view.window != before.window:
-            if self._range_timer is not None:
-                self._range_timer.stop()
-            self._range_timer = self.set_timer(DEBOUNCE_S, self._range_settled)
-        self._show_time()
-
-    def _range_settled(self) -> None:
-        self._range_timer = None
-        self._show_time()
 
     @on(TimeRow.Chosen)
     def _range_chosen(self, message: TimeRow.Chosen) -> None:
@@ -315,7 +301,6 @@ class JobScreen(AppScreen):
     @on(LogPane.TimeWanted)
     def _go_to_time(self, message: LogPane.TimeWanted) -> None:
         self.metrics.include(message.time_ns / NS_PER_S)
-        self._range_settled()
         self.query_one(LogPane).show_time(message.time_ns)
 
     @on(Moved)

@@ -19,7 +19,7 @@ from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.parts import entries
 from tui.widgets.charts.raster import draw_raster
-from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, trace
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, small_curve
 from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
 
 _SEVERITY = {"good": 0, "caution": 1, "bad": 2}
@@ -226,8 +226,9 @@ def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -
     title = f"{clip(sanitize(spec.title), max(0, room - _TRACE_MIN_CELLS - 1))} "
     title = title if title.strip() else ""
     begin = next((index for index, time_s in enumerate(first.times) if time_s >= spec.start), 0)
-    blocks = trace(first.values[begin:], room - cell_len(title), low=spec.y_min, high=spec.y_max)
-    filler = " " * (width - cell_len(title) - cell_len(blocks) - cell_len(value))
-    row: Line = [(title, "title"), (blocks, 0), (filler, "blank"), (value, "legend")]
+    cells = room - cell_len(title)
+    curve = small_curve(first.values[begin:], cells) if cells > 0 else ""
+    filler = " " * (width - cell_len(title) - cell_len(curve) - cell_len(value))
+    row: Line = [(title, "title"), (curve, 0), (filler, "blank"), (value, "legend")]
     blank: Line = [(" " * width, "blank")]
     return [row, *[blank] * (height - 1)]

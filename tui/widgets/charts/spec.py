@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite, isnan
@@ -28,36 +28,10 @@ GAP = "·"
 """Character for an unknown value."""
 
 
-def block(value: float | None, low: float = 0.0, high: float = 1.0) -> str:
-    if value is None or isnan(value):
+def block(share: float | None) -> str:
+    if share is None or isnan(share):
         return GAP
-    if high <= low:
-        return BLOCKS[len(BLOCKS) // 2]
-    share = (value - low) / (high - low)
-    return BLOCKS[min(len(BLOCKS) - 1, max(0, int(min(max(share, 0.0), 1.0) * len(BLOCKS))))]
-
-
-def trace(
-    values: Sequence[float | None], cells: int, *, low: float | None = None, high: float | None = None
-) -> str:
-    """Return at most `cells` block characters, each the mean of its share of the values.
-
-    Without `low` and `high`, the row is scaled to the range of the values. Unknown values (None, NaN) are
-    `·`. Fewer values than cells give a shorter row; no values give an empty one.
-    """
-    count = len(values)
-    if cells <= 0 or not count:
-        return ""
-    finite = [value for value in values if value is not None and isfinite(value)]
-    bottom = low if low is not None else min(finite, default=0.0)
-    top = high if high is not None else max(finite, default=1.0)
-    columns = min(cells, count)
-    row = []
-    for column in range(columns):
-        share = values[column * count // columns : (column + 1) * count // columns]
-        present = [value for value in share if value is not None and not isnan(value)]
-        row.append(block(sum(present) / len(present) if present else None, bottom, top))
-    return "".join(row)
+    return BLOCKS[min(len(BLOCKS) - 1, int(min(max(share, 0.0), 1.0) * len(BLOCKS)))]
 
 
 SETTLED_SHARE = 8
