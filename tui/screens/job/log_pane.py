@@ -419,7 +419,8 @@ class LogPane(Vertical):
         entry = self.view.model.cursor_entry
         if not isinstance(entry, LogLine):
             return []
-        return line_spans(entry, entry.message, self.columns.span_ns[1], self.options.time)
+        (when, _), (text, _) = line_spans(entry, entry.message, self.columns.span_ns[1], self.options.time)
+        return [(when, "muted"), (text, "plain")]
 
     def show_time(self, time_ns: int) -> None:
         """Go to a time; lines of it that are not kept are read again."""

@@ -299,7 +299,7 @@ class LineChart(Widget):
             return self._style("faint")
         name, _, index = shade.removeprefix(EDGE).partition(":")
         index, _, level = index.partition("-")
-        over = self._style(int(index) if index else "median").color
+        over = self._style(int(index) if index.isdecimal() else "median").color
         background = self.background_colors[1]
         if over is None:
             return Style.null()

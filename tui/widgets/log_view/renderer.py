@@ -220,7 +220,7 @@ class LogRenderer:
         geometry, room, is_ascii = self.geometry, max(0, room), row.text.isascii()
         pan = 0 if geometry.wrap else geometry.pan
         matches = geometry.pattern.spans(row.text) if geometry.pattern is not None else []
-        is_plain = geometry.has_colors and style == self._style("text")
+        is_plain = style == self._style("text")
         if is_ascii and not matches and not row.spans:
             visible = row.text[pan : pan + room]
             segments, done = [], 0

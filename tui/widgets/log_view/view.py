@@ -110,6 +110,8 @@ class LogView(Widget, can_focus=True):
         & > .log-view--thumb { color: $foreground 40%; }
         &:focus > .log-view--thumb { color: $primary; }
         &:focus > .log-view--cursor { background: $foreground 14%; }
+        &:ansi > .log-view--bar, &:ansi > .log-view--name { color: ansi_default; text-style: dim; }
+        &:ansi > .log-view--number, &:ansi > .log-view--path { color: ansi_default; }
         &:ansi > .log-view--gap { background: ansi_default; }
         &:ansi > .log-view--cursor { background: ansi_default; text-style: bold; }
         &:ansi > .log-view--selected { background: ansi_default; text-style: reverse; }
