@@ -48,7 +48,7 @@ async def test_header_nodes_tabs_time_range_and_stop() -> None:
         assert screen.tab == "logs"
         await pilot.click("#tabs", offset=(4, 0))
         assert screen.tab == "live"
-        assert "run  6 h  1 h  5 min" in await pressed(pilot, "plus", "plus", "minus")
+        assert "run  6 h  1 h  15 min  5 min  ─" in await pressed(pilot, "plus", "plus", "minus")
         assert screen.metrics.view.window.span == 6 * 3600
         hours = (6, 1, 6)
         assert screen._feed.spans == [None, *(timedelta(hours=each) for each in hours)]  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,13 @@ class Reader:
     @property
     def bar(self) -> str:
         return next(row for row in self.screen.splitlines() if row.startswith(" Log "))
+
+    @property
+    def length_s(self) -> float | None:
+        """The length of the time range of the log and the charts; None for the whole run."""
+        screen = self.pilot.app.screen
+        assert isinstance(screen, JobScreen)
+        return screen.metrics.view.window.span
 
     @property
     def rows(self) -> list[str]:
@@ -140,6 +147,23 @@ async def test_a_search_counts_goes_around_is_recalled_completed_and_forgotten()
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")
+async def test_search_counts_while_typing_shows_its_old_text_again_and_names_the_missing_switch() -> None:
+    async with reading() as reader:
+        await reader.press("slash", *"worker 3")
+        assert "/worker 3 12 found" in reader.bar and "following" in reader.bar
+        await reader.press("escape")
+        assert "worker 3" not in reader.bar and "following" in reader.bar
+        await reader.press("slash", *"worker [0-9]", "enter")
+        assert "not found; for a regular expression ^r while typing" in flowing(reader.screen)
+        await reader.press("slash")
+        assert reader.pane.field.text == "worker [0-9]"
+        await reader.press("ctrl+r", "enter")
+        assert "12 of 12" in reader.bar
+        await reader.press("slash", *"waiting", "enter")  # typing replaces the old text
+        assert "/waiting 1 of 30" in reader.bar
+
+
+@pytest.mark.proves("docs/logs.md", "The log viewer")
 async def test_a_filter_by_expression_inverted_with_context_and_case() -> None:
     async with reading(size=NARROW) as reader:
         await reader.press("ampersand", *"Worker (3|4)", "ctrl+r")
@@ -180,19 +204,23 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
         await reader.press("l")
         assert "≥ WARNING" in reader.bar
         assert all(" W " in row or " E" in row for row in reader.rows)
-        await reader.press("v", "v", "v", "v")
-        assert "last 15 min" in reader.bar
-        assert not any("worker 3" in row for row in reader.rows)
+        assert any("worker 3" in row for row in reader.rows)
+        await reader.press("v", "v", "v")
+        await until(reader.pilot, lambda: not any("worker 3" in row for row in reader.rows))
+        assert reader.length_s == 900
         await reader.press("V")
-        assert "last 1 h" in reader.bar
+        assert reader.length_s == 3600
         await reader.press("e", "h")
         assert "node-2 hidden" in reader.bar
         assert not any(" n2 " in row for row in reader.rows)
-        for left in ("≥ WARNING", "last 1 h", "node-2 hidden"):
+        for left in ("≥ WARNING", "node-2 hidden"):
             assert left in reader.bar
             await reader.press("escape")
             assert left not in reader.bar
-        assert "205 lines" in reader.bar
+        assert reader.length_s == 3600
+        await reader.press("escape")
+        assert reader.length_s is None
+        await until(reader.pilot, lambda: "205 lines" in reader.bar)
         await reader.press("l", "l", "ampersand")
         words = "waiting for node-2 or a collective that times out"
         reader.pane.query_one(Input).value = words
@@ -222,14 +250,19 @@ async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_l
         await reader.press("f")
         assert "following" in reader.bar
         assert "and another" in reader.rows[-1]
-        await reader.press("v", "v", "v", "v", "v")
+        await reader.press("v", "v", "v", "v")
+        await until(reader.pilot, lambda: not any("250 s" in row for row in reader.rows))
         before = reader.rows
         later = tuple(
             LogLine(END + step * 100 * SECOND, f"later {step}", "node-0", None) for step in range(4)
         )
-        reader.pilot.app.screen.post_message(JobScreen.LogArrived(LogPart(later)))
+        screen = reader.pilot.app.screen
+        assert isinstance(screen, JobScreen) and screen.snapshot is not None
+        screen.post_message(JobScreen.LogArrived(LogPart(later)))
         await until(reader.pilot, lambda: sum("later" in row for row in reader.rows) == 4)
         assert any("exit code 1" in row for row in before)
+        later_at = screen.snapshot.at + timedelta(minutes=5)
+        screen.post_message(JobScreen.Published(replace(screen.snapshot, at=later_at)))
         await until(reader.pilot, lambda: not any("exit code 1" in row for row in reader.rows))
 
 

@@ -143,8 +143,9 @@ async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_poi
         begin = ChartBuilder().reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
         await press(pilot, "plus")
         for key, start, end, said in (
-            ("plus", NOW - 3600, NOW, "run  6 h  1 h  5 min"),
+            ("plus", NOW - 3600, NOW, "run  6 h  1 h  15 min  5 min"),
             ("less_than_sign", NOW - 5400, NOW - 1800, "1 h to "),
+            ("plus", NOW - 2700, NOW - 1800, ""),
             ("plus", NOW - 2100, NOW - 1800, ""),
             ("g", begin, begin + 300, ""),
             ("G", NOW - 300, NOW, ""),
@@ -182,7 +183,7 @@ async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() 
         plain = await press(pilot, "v")
         smooth = await press(pilot, "M")
         assert smooth != plain and "smooth 0.6" in smooth
-        assert "log" in (await press(pilot, "M", "M", "M", "L")).splitlines()[4]
+        assert "log" in (await press(pilot, "M", "M", "M", "L")).splitlines()[5]
         assert await press(pilot, "L") == plain
         await press(pilot, "v", "v")
         text = await press(pilot, "x", "x", "x", "left")

@@ -121,19 +121,6 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
 
     rows = [
         row("status", "status", lambda run: run.job.current_status, _status),
-        row("project", "project", lambda run: run.job.project_name or None, _text),
-        row("instance", "instance", lambda run: run.job.instance_type.name or None, _text),
-        row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _text),
-        row("nodes", "nodes", lambda run: run.run.node_count if run.run else run.job.node_count, _count),
-        row("gpus", "total GPUs", _gpus, _count),
-        row("availability", "capacity", _availability, _text),
-        row("created_at", "created", lambda run: run.job.created_at, _moment),
-        row("duration_s", "duration", _duration, _seconds, "shown"),
-        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _figure, "shown"),
-        row("cost_usd", "cost, est.", lambda run: run.cost.usd, _money, "shown"),
-        row("step", "step", lambda run: run.progress.step, _count),
-        row("total_steps", "total steps", lambda run: run.progress.total_steps, _count),
-        row("epoch", "epoch", lambda run: run.progress.epoch, _figure),
         row("final_loss", "last loss", lambda run: run.progress.loss, _number, last),
         row(
             "common_step_loss",
@@ -144,12 +131,12 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         ),
         row(
             "common_step",
-            "  at step",
+            "same step",
             lambda run: common_step if run.job.id in common_losses else None,
             _count,
         ),
         row("best_loss", "best loss", _best_loss, _number, "less"),
-        row("best_loss_step", "  at step", _best_step, _count),
+        row("best_loss_step", "best loss at", _best_step, _count),
         row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _number, last),
         row("best_eval_loss", "best eval", _best_evaluation, _number, "less"),
         row(
@@ -159,9 +146,23 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
             show_speed,
             "more",
         ),
+        row("peak_learning_rate", "peak lr", _peak_learning_rate, _number),
         row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _number),
+        row("step", "step", lambda run: run.progress.step, _count),
+        row("total_steps", "total steps", lambda run: run.progress.total_steps, _count),
+        row("epoch", "epoch", lambda run: run.progress.epoch, _figure),
+        row("duration_s", "duration", _duration, _seconds, "shown"),
+        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _figure, "shown"),
+        row("cost_usd", "cost, est.", lambda run: run.cost.usd, _money, "shown"),
         row("checkpoints", "checkpoints", _checkpoint_count, _count),
         row("last_checkpoint", "newest", _last_checkpoint, _text),
+        row("project", "project", lambda run: run.job.project_name or None, _text),
+        row("instance", "instance", lambda run: run.job.instance_type.name or None, _text),
+        row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _text),
+        row("nodes", "nodes", lambda run: run.run.node_count if run.run else run.job.node_count, _count),
+        row("gpus", "total GPUs", _gpus, _count),
+        row("availability", "capacity", _availability, _text),
+        row("created_at", "created", lambda run: run.job.created_at, _moment),
         row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _count),
         row("errors", "error lines", lambda run: run.progress.errors.count or None, _count),
         row("error_message", "message", lambda run: run.job.error_message or None, _text),
@@ -369,6 +370,10 @@ def _best(progress: ProgressSnapshot, series: Series) -> float | None:
     """Return the lowest value; None if it means nothing, or a lower one may be in a gap."""
     finite = [value for value in series.values if math.isfinite(value)]
     return min(finite) if finite and progress.has_ranking_loss and not progress.gaps else None
+
+
+def _peak_learning_rate(one: ComparedRun) -> float | None:
+    return max(filter(math.isfinite, one.progress.learning_rate_series.values), default=None)
 
 
 def _best_step(one: ComparedRun) -> int | None:

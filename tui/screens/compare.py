@@ -35,8 +35,9 @@ from tui.feeds.comparison import ComparisonFeed, job_before
 from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.charts.builder import LEAST_RANGE, METRIC, ChartData
 from tui.screens.charts.filter import ChartFilter
-from tui.screens.charts.grid import ChartGrid
-from tui.screens.charts.view import ChartView, drawing_words
+from tui.screens.charts.grid import FAST_CURSOR_CELLS, ChartGrid
+from tui.screens.charts.time_row import TimeRow, TimeShown
+from tui.screens.charts.view import ChartView, next_length, with_cursor_moved
 from tui.screens.differences import DifferencesPage
 from tui.screens.messages import ExportRequested, OpenPage
 from tui.tables.column import Span
@@ -79,7 +80,9 @@ class CurveBuilder:
         self._held[measure, axis] = (made_of, kept)
         return kept
 
-    def charts(self, runs: Sequence[ComparedRun], view: ChartView, axis: Axis) -> list[ChartData]:
+    def charts(
+        self, runs: Sequence[ComparedRun], view: ChartView, axis: Axis, baseline: str
+    ) -> list[ChartData]:
         """Return charts of all measures; only the loss is shown if no run reports it."""
         found = []
         reach = self.reach(runs, axis)
@@ -104,6 +107,7 @@ class CurveBuilder:
                 smoothing=view.smoothing,
                 raw=len(lines) == 1,
                 hidden=view.hidden,
+                baseline=baseline,
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )
             finish = partial(self._finished, runs, measure, axis) if is_metric else None
@@ -127,7 +131,6 @@ def _title(measure: str, lines: Sequence[Series]) -> str:
 
 Layout = Literal["both", "charts", "table"]
 LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
-ZOOM_STEP = 1.6
 PAN_SHARE = 0.5
 
 
@@ -154,6 +157,7 @@ class CompareRunsScreen(AppScreen):
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="problem")
+        yield TimeRow(id="time")
         yield ChartFilter()
         yield ChartGrid(id="charts")
         yield Vertical(self._new_table(), id="finals")
@@ -234,7 +238,7 @@ class CompareRunsScreen(AppScreen):
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
             logs = counted(len(reading), "log")
             facts.append([(f"↻ reading {logs}: {percent(sum(parts) / len(parts))}", "accent")])
-        facts.append([(" · ".join([AXIS_LABELS[self.axis], *drawing_words(self.view)]), "plain")])
+        facts.append([(AXIS_LABELS[self.axis], "plain")])
         if not self.differing_only:
             facts.append([(f"{differing} differ", "muted")])
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
@@ -257,12 +261,15 @@ class CompareRunsScreen(AppScreen):
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":
-            self.query_one(ChartGrid).set_charts(self._maker.charts(self.runs, self.view, self.axis))
+            baseline = labels(self.runs)[self.base]
+            charts = self._maker.charts(self.runs, self.view, self.axis, baseline)
+            self.query_one(ChartGrid).set_charts(charts)
+            self.query_one(TimeRow).shown = TimeShown(self.view, *self._reach, self.axis)
 
     def _show_table(self) -> None:
-        rows = comparison_rows(self.ordered)
-        kept = [row for row in rows if row.differs] if self.differing_only else rows
-        self.query_one(RowTable).set_rows(kept)
+        rows = sorted(comparison_rows(self.ordered), key=lambda row: not row.differs)
+        differing = [row for row in rows if row.differs]
+        self.query_one(RowTable).set_rows(differing if self.differing_only else rows)
 
     def on_resize(self) -> None:
         """Update the header after the layout, which determines how many columns fit."""
@@ -276,7 +283,8 @@ class CompareRunsScreen(AppScreen):
 
     @on(Zoomed)
     def _zoomed(self, message: Zoomed) -> None:
-        self._zoom(message.factor, message.around)
+        window = self.view.window.zoomed(message.factor, message.around, *self._reach)
+        self.view = replace(self.view, window=window)
 
     @on(Panned)
     def _panned(self, message: Panned) -> None:
@@ -290,14 +298,15 @@ class CompareRunsScreen(AppScreen):
     def _switched(self, message: SeriesClicked) -> None:
         self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
 
-    def _zoom(self, factor: float, around: float | None) -> None:
-        self.view = replace(self.view, window=self.view.window.zoomed(factor, around, *self._reach))
+    @on(TimeRow.Chosen)
+    def _range_chosen(self, message: TimeRow.Chosen) -> None:
+        self.view = replace(self.view, window=message.window)
 
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what changes something that is shown."""
-        hidden = {"charts": ("only_differing",), "table": ("next_chart", "filter_charts")}
+        hidden = {"charts": ("only_differing",), "table": ("next_chart", "filter_charts", "cursor_left")}
         return action not in hidden.get(self.layout_shown, ()) and super().check_action(action, parameters)
 
     def action_x_axis(self) -> None:
@@ -327,11 +336,19 @@ class CompareRunsScreen(AppScreen):
     def action_log_scale(self) -> None:
         self.view = replace(self.view, log=not self.view.log)
 
-    def action_zoom_in(self) -> None:
-        self._zoom(1 / ZOOM_STEP, self.view.cursor)
+    def _zoom(self, by: int) -> None:
+        self.view = replace(self.view, window=next_length(self.view, by, self._reach, self.axis))
 
-    def action_zoom_out(self) -> None:
-        self._zoom(ZOOM_STEP, self.view.cursor)
+    action_zoom_in = partialmethod(_zoom, 1)
+    action_zoom_out = partialmethod(_zoom, -1)
+
+    def _move_cursor(self, cells: int) -> None:
+        self.view = with_cursor_moved(self.view, cells, self.query_one(ChartGrid).raster_cells, self._reach)
+
+    action_cursor_left = partialmethod(_move_cursor, -1)
+    action_cursor_right = partialmethod(_move_cursor, 1)
+    action_cursor_far_left = partialmethod(_move_cursor, -FAST_CURSOR_CELLS)
+    action_cursor_far_right = partialmethod(_move_cursor, FAST_CURSOR_CELLS)
 
     def _pan_share(self, share: float) -> None:
         start, end = self.view.window.bounds(*self._reach)

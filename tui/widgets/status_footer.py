@@ -185,8 +185,11 @@ class KeyHints(Widget):
 STALE_AFTER_S = 15.0
 
 
-def connection_label(connection: Connection, now: datetime) -> Span:
-    """Return the state of the connection in two or three words, with a countdown to the next retry."""
+def connection_label(connection: Connection, now: datetime, *, is_over: bool = False) -> Span:
+    """Return the state of the connection in two or three words, with a countdown to the next retry.
+
+    Nothing is live about a job that ``is_over``.
+    """
     if connection.recorded is not None:
         return f"recording {connection.recorded()}", "warn"
     match connection.link:
@@ -206,7 +209,7 @@ def connection_label(connection: Connection, now: datetime) -> Span:
             quiet = (now - since).total_seconds() if since else 0.0
             if times or quiet > STALE_AFTER_S:
                 return f"○ stale {age(quiet)}", "warn"
-            return "● live", "good"
+            return ("● connected", "muted") if is_over else ("● live", "good")
 
 
 class StatusFooter(Horizontal):
@@ -247,4 +250,5 @@ class StatusFooter(Horizontal):
         self._recording.label = (words, "bad")
 
     def watch_connection(self) -> None:
-        self._connection.label = connection_label(self.connection, datetime.now(UTC))
+        is_over = getattr(self.screen, "is_over", False)
+        self._connection.label = connection_label(self.connection, datetime.now(UTC), is_over=is_over)

@@ -51,11 +51,12 @@ SERIES = ColorScale(
 SERIES_COLORS = len(SERIES)
 
 HEAT = ColorScale(
-    dark=("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4"),
-    light=("#8A93A3", "#5B86B0", "#2F6FA3", "#1F5590", "#12386E"),
-    ansi=("ansi_magenta", "ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green"),
+    dark=("#F0A83C", "#D29A5A", "#9C9A83", "#4F8F84", "#3B7A70"),
+    light=("#A85A00", "#9A6B2A", "#7D7F66", "#5E9A8C", "#7DB3A6"),
+    ansi=("ansi_yellow", "ansi_yellow", "ansi_cyan", "ansi_cyan", "ansi_green"),
 )
 HEAT_LEVELS = len(HEAT)
+"""From news to what is usual: idle is bright, busy steps back."""
 
 
 _VARIABLE_OF_TONE = {

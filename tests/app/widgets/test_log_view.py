@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from log_lines import NS_PER_S, START_NS, line, lines
 from textual import events, on
 from textual.pilot import Pilot
@@ -14,6 +16,7 @@ from widget_text import WidgetApp, full_lines, shown
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.log_view.highlight import highlights
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.view import LogView, StatusChanged
 
@@ -96,6 +99,48 @@ async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
         assert messages(view)[-1] == "line 149"
         assert view.model.unseen == 0
         assert app.statuses == [(False, 0), (False, 50), (True, 0)]
+
+
+async def test_days_are_shown_only_where_lines_are_not_of_the_newest_day() -> None:
+    days = [
+        LogLine(START_NS + (day * 86_400 + second) * NS_PER_S, f"line {second}", None, None)
+        for day in range(2)
+        for second in range(20)
+    ]
+    for wrap in (False, True):
+        async with running(days, size=(40, 6)) as (view, pilot, _):
+            view.options = LogOptions(wrap=wrap)
+            await settled(view, pilot)
+            assert all(row[1:9].count(":") == 2 for row in shown(view))  # no day before the time
+            await pilot.press("g")
+            await settled(view, pilot)
+            assert all(row[1:15].count("-") == 1 for row in shown(view))
+            await pilot.press("G")
+            await settled(view, pilot)
+            assert all(row[1:9].count(":") == 2 for row in shown(view))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("{'loss': 0.9, 'lr': 2e-05}", [("name", "'loss':"), ("number", "0.9"), ("name", "'lr':")]),
+        ("100%|██████| 9/9 [00:01<00:00]", [("number", "100"), ("bar", "██████")]),
+        ("saved to /mnt/ckpts/step-4 in 3 s", [("path", "/mnt/ckpts/step-4"), ("number", "3")]),
+        ("INFO: loss=0.5", [("name", "INFO"), ("name", "loss="), ("number", "0.5")]),
+        ("rank6 v2.21.5+cuda, a/b", []),
+    ],
+)
+def test_names_and_bars_step_back_and_numbers_and_paths_stand_out(
+    text: str, parts: list[tuple[str, str]]
+) -> None:
+    styled = [(kind, text[start:stop]) for start, stop, kind in highlights(text)]
+    assert styled[: len(parts)] == parts and bool(styled) == bool(parts)
+
+
+@given(st.text(alphabet=st.sampled_from("a1 .=:/'\"{█#-e,INFO"), max_size=300))
+def test_highlights_are_in_order_and_within_the_text(text: str) -> None:
+    edges = [edge for start, stop, _ in highlights(text) for edge in (start, stop)]
+    assert edges == sorted(edges) and all(0 <= edge <= len(text) for edge in edges)
 
 
 async def test_the_cursor_moves_line_by_line_and_follows_again_at_the_end() -> None:

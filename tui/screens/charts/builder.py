@@ -11,7 +11,7 @@ from math import ceil, floor, inf, isfinite, log2, nan
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.progress.metrics import grouped, headline_metrics
 from tui.analysis.progress.snapshot import ProgressSnapshot, over_steps
-from tui.analysis.run.events import RunEvent
+from tui.analysis.run.finding import SIGNS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import EMPTY, Series, extent
 from tui.screens.charts.view import ChartView, StepTimeMap
@@ -130,17 +130,16 @@ class ChartBuilder:
     def charts(self, run: RunSnapshot, view: ChartView) -> list[ChartData]:
         """Return the charts of a run: usually the loss, then GPU use and memory, then the others."""
         self._used = {}
-        first, last = self.reach(run)
-        start, end = _time_range(view, first, last)
+        start, end = self.time_range(run, view)
         spec = ChartSpec(
             start=start,
             end=end,
             x_axis="relative" if view.x_axis == "step" else view.x_axis,
-            origin=first,
+            origin=self.reach(run)[0],
             end_label=_end_label(run),
             smoothing=view.smoothing,
             log=view.log,
-            marks=_marks(run.events),
+            marks=event_marks(run),
             cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             hidden=view.hidden,
             selected=view.selected,
@@ -165,6 +164,18 @@ class ChartBuilder:
         begun = run.running_since
         first = begun or created
         return min(first.timestamp() if first else last - 1, last - 1), last
+
+    def time_range(self, run: RunSnapshot, view: ChartView) -> tuple[float, float]:
+        """Return the time that is shown (epoch seconds)."""
+        first, last = self.reach(run)
+        start, end = view.window.bounds(first, last)
+        if view.window.follows:
+            span = view.window.span
+            end = _rounded_up(end, end - start if span is None or start <= first else span)
+            if span is not None and start > first:
+                # Both edges stay fixed in between, or every update would redraw everything.
+                start = end - span
+        return start, end
 
     def clock(self, run: RunSnapshot) -> StepTimeMap:
         return self._clock_of(run.progress.step_series if run.progress is not None else EMPTY)
@@ -347,16 +358,6 @@ def _banded(chart: ChartData, view: ChartView) -> ChartData:
     return replace(chart, spec=replace(chart.spec, band=True)) if many else chart
 
 
-def _time_range(view: ChartView, first: float, last: float) -> tuple[float, float]:
-    start, end = view.window.bounds(first, last)
-    if view.window.follows:
-        span = view.window.span
-        end = _rounded_up(end, end - start if span is None or start <= first else span)
-        if span is not None and start > first:
-            start = end - span  # keep both edges fixed in between, or every update would redraw everything
-    return start, end
-
-
 def _rounded_up(end: float, length: float) -> float:
     """Round up the end of a time range to a step, so that small changes of its length do not move it."""
     step = 2.0 ** floor(log2(max(length, 1.0) / _END_STEPS))
@@ -373,13 +374,19 @@ def _end_label(run: RunSnapshot) -> str:
     return "end" if run.job.is_finished else "now"
 
 
-def _marks(events: Sequence[RunEvent]) -> tuple[Mark, ...]:
-    """Return the events to mark on the axis, with their text from the server sanitized."""
-    marks = []
-    for event in events:
-        if event.kind in _SIGNS:
-            sign, tone = _SIGNS[event.kind]
-            marks.append(Mark(event.at_s, sign, tone, sanitize(event.text)))
+def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
+    """Return the events to mark on the axis, and where problems began; text from the server is sanitized."""
+    marks = [
+        Mark(event.at_s, *_SIGNS[event.kind], sanitize(event.text))
+        for event in run.events
+        if event.kind in _SIGNS
+    ]
+    for finding in run.findings:
+        if finding.since is not None and finding.severity != "info":
+            tone: Tone = "bad" if finding.severity == "critical" else "caution"
+            marks.append(
+                Mark(finding.since.timestamp(), SIGNS[finding.severity], tone, sanitize(finding.short))
+            )
     return tuple(marks)
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
+from textual import on
 from textual.containers import Container
 from textual.reactive import var
 
 from tui.screens.charts.builder import ChartData, is_flat, one_series_each, visible_part
-from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.line_chart import Hovered, LineChart
 from tui.widgets.charts.parts import is_crowd
 
 CHART_CELLS = 34
@@ -28,6 +29,9 @@ STRIP_LINES = 5
 """Minimum height of a chart with a single series."""
 CROWDED_CHART_DELAY_S = 10.0
 """Seconds between updates of a chart with more series than colors, which must be redrawn as a whole."""
+
+FAST_CURSOR_CELLS = 10
+"""Cells that the readout moves with shift."""
 
 Layout = Literal["grid", "one", "lines"]
 LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
@@ -80,6 +84,18 @@ class ChartGrid(Container, can_focus=True):
 
     def widget_of(self, chart_id: str) -> LineChart | None:
         return self._charts.get(chart_id)
+
+    @property
+    def raster_cells(self) -> int:
+        """Width in cells of the first chart's raster."""
+        return self._charts[self._shown[0].id].raster_cells if self._shown else 0
+
+    @on(Hovered)
+    def _hovered(self, message: Hovered) -> None:
+        """Read all charts with the same x axis at the pointer."""
+        for chart in self._charts.values():
+            if chart.spec.x_axis == message.chart.spec.x_axis:
+                chart.hover(message.x)
 
     def next(self) -> None:
         ids = [data.id for data in self._data if data.has_data and data.matches(self.text)]

@@ -5,16 +5,17 @@ The module is pure: no I/O and no widgets.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from tui.analysis.series import Series
 from tui.text.units import duration
 from tui.widgets.charts.ticks import Window, XAxis, place_label
 
-PRESETS = (300.0, 3600.0, 6 * 3600.0)
-"""Lengths of the time range, in seconds, that keys step through; the whole run follows the longest."""
+TIME_LENGTHS = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
+STEP_LENGTHS = (10_000.0, 1000.0, 100.0)
+"""Lengths of the range shown, in seconds or in steps, that keys step through after the whole run."""
 
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
 
@@ -46,27 +47,47 @@ class ChartView:
     cursor: float | None = None
 
 
-def longer(window: Window) -> Window:
+def lengths_of(whole: float, axis: XAxis) -> list[float]:
+    """Return the lengths to choose from, the longest first: those shorter than the whole run."""
+    return [length for length in (STEP_LENGTHS if axis == "step" else TIME_LENGTHS) if length < whole]
+
+
+def next_length(
+    view: ChartView, by: int, reach: tuple[float, float], axis: XAxis, *, cycles: bool = False
+) -> Window:
+    """Return the next shorter range (1) or a longer one (-1), around the cursor if there is one.
+
+    After the last one the first one follows if it ``cycles``, else none.
+    """
+    lengths, span = lengths_of(reach[1] - reach[0], axis), view.window.span
+    if by > 0:
+        shorter = [length for length in lengths if span is None or length < span]
+        span = shorter[0] if shorter else None if cycles else span
+    elif span is not None:
+        span = min((length for length in lengths if length > span), default=None)
+    elif cycles:
+        span = min(lengths, default=None)
+    window = Window() if span is None else replace(view.window, span=span)
+    return window if view.cursor is None else window.around(view.cursor, *reach)
+
+
+def with_cursor_moved(view: ChartView, by: float, cells: int, reach: tuple[float, float]) -> ChartView:
+    """Return the view with the cursor moved by that many cells of charts ``cells`` wide, and in sight."""
+    start, end = view.window.bounds(*reach)
+    cell = (end - start) / max(1, cells)
+    if view.cursor is None or not start <= view.cursor <= end:
+        x = end - cell / 2 if by < 0 else start + cell / 2
+    else:
+        x = min(max(view.cursor + by * cell, reach[0]), reach[1])
+    return replace(view, cursor=x, window=view.window.showing(x, *reach))
+
+
+def range_words(window: Window, axis: XAxis) -> str:
+    """Return ``run``, ``1 h``, ``1 h to 14:05:00``, or ``1,000 steps``."""
     if window.span is None:
-        return window
-    above = bisect_right(PRESETS, window.span)
-    return Window(PRESETS[above], window.end) if above < len(PRESETS) else Window()
-
-
-def shorter(window: Window) -> Window:
-    below = len(PRESETS) if window.span is None else bisect_left(PRESETS, window.span)
-    return Window(PRESETS[max(0, below - 1)], window.end)
-
-
-def range_words(window: Window) -> str:
-    """Return ``run``, ``1 h``, or ``1 h to 14:05``."""
-    length = "run" if window.span is None else _length(window.span)
-    return length if window.end is None else f"{length} to {place_label(window.end, 'clock')}"
-
-
-def option_words(view: ChartView) -> list[str]:
-    """Return what is unusual about the charts, apart from their time range."""
-    return [*([] if view.x_axis == "relative" else [f"by {view.x_axis}"]), *drawing_words(view)]
+        return "run"
+    length = f"{window.span:,.0f} steps" if axis == "step" else _length(window.span)
+    return length if window.end is None else f"{length} to {place_label(window.end, axis)}"
 
 
 def drawing_words(view: ChartView) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, timedelta
+from datetime import UTC
 from itertools import islice, pairwise
 
 from textual import events
@@ -27,19 +27,11 @@ from tui.widgets.status_line import StatusLine
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
 
-SPANS: dict[timedelta | None, str] = {
-    None: "all",
-    timedelta(days=1): "24 h",
-    timedelta(hours=6): "6 h",
-    timedelta(hours=1): "1 h",
-    timedelta(minutes=15): "15 min",
-    timedelta(minutes=5): "5 min",
-}
-"""Time ranges to cycle through, which end at the end of the log, and their labels."""
-
 CONTEXT_STOPS = (0, 1, 3, 10)
 
 _PATTERN_CELLS = 120
+SYNTAX = frozenset("\\^$|?*+()[]{}")
+"""Characters by which a text that was not found looks like a regular expression."""
 
 
 def with_next_level(options: LogOptions) -> LogOptions:
@@ -47,23 +39,15 @@ def with_next_level(options: LogOptions) -> LogOptions:
     return replace(options, min_level=levels.get(options.min_level))
 
 
-def with_next_span(options: LogOptions, by: int) -> LogOptions:
-    """Return the options with the time range `by` positions shorter; negative values lengthen it."""
-    spans = list(SPANS)
-    return replace(options, span=spans[(spans.index(options.span) + by) % len(spans)])
-
-
 def without_last_filter(options: LogOptions) -> LogOptions | None:
     """Return the options without one of the filters; None if there is none to remove.
 
-    The order is pattern, level, time range, hidden nodes. The node stays, because the screen owns it.
+    The order is pattern, level, hidden nodes. Node and time range stay, because the screen owns them.
     """
     if options.pattern:
         return replace(options, pattern=None, invert=False, context_lines=0)
     if options.min_level is not None:
         return replace(options, min_level=None)
-    if options.span is not None:
-        return replace(options, span=None)
     return replace(options, hidden=frozenset()) if options.hidden else None
 
 
@@ -85,8 +69,6 @@ def filter_spans(options: LogOptions) -> list[list[Span]]:
         names = sorted(filter(None, options.hidden))
         what = clip(sanitize(names[0]), _PATTERN_CELLS) if len(names) == 1 else counted(len(names), "node")
         facts.append([(f"{what} hidden", "accent")])
-    if options.span is not None:
-        facts.append([(f"last {SPANS[options.span]}", "accent")])
     return facts
 
 
@@ -134,7 +116,8 @@ class FirstErrorLine(StatusLine):
             text = exception_of(store, key_of_error, entry)
             self._named = None if text is None else (key_of_error, text)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
-        self.set_facts([error_spans(entry, text or entry.message, newest_ns, time_mode, key)])
+        line = line_spans(entry, text or entry.message, newest_ns, time_mode)
+        self.set_facts([[("✗ first error ", "bad"), (f"{key} ", "key"), *line]])
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -158,19 +141,14 @@ def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
     return None
 
 
-def error_spans(line: LogLine, text: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
-    """Format the error as one line; include its date if it differs from that of the newest line."""
+def line_spans(line: LogLine, text: str, newest_ns: int, time_mode: str) -> list[Span]:
+    """Format a line on a single row; include its date if it differs from that of the newest line."""
     zone = UTC if time_mode == "utc" else None
     time = stamp_text(line.timestamp_ns, zone)
     clock = time[_CLOCK if time[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
     node = f"{sanitize(line.replica)} " if line.replica else ""
     first_row = clip(sanitize(text.strip().split("\n", 1)[0]), MOST_CELLS)
-    return [
-        ("✗ first error ", "bad"),
-        (f"{key} ", "key"),
-        (f"{clock} {node}", "plain"),
-        (first_row, "strong"),
-    ]
+    return [(f"{clock} {node}", "plain"), (first_row, "strong")]
 
 
 TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
@@ -209,9 +187,8 @@ class LogBar(StatusLine):
         facts = [_node_label(options, columns), _follows(view, state)]
         if state.pattern is not None:
             facts.append(match_spans(state.pattern, state.match))
-        restrictions = filter_spans(options)
-        facts += restrictions
-        lines, is_filtered = len(view.store), bool(restrictions or options.nodes)
+        facts += filter_spans(options)
+        lines, is_filtered = len(view.store), options.has_filter
         if is_filtered:
             facts.append([(f"{count(view.model.passing_count)} of {count(lines)}", "plain")])
         priority_count = len(facts)
@@ -251,11 +228,16 @@ def match_spans(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
     spans: list[Span] = [(f"/{pattern_text(pattern).strip('/')}", "accent")]
     if match is None:
         return spans
+    more = "" if match.total_is_final else "+"
+    if match.entry is None and match.total:
+        spans.append((f" {count(match.total)}{more} found", "plain"))
+        return spans
     if match.entry is None:
         if match.total_is_final:
-            spans.append((": not found", "warn"))
+            is_expression = not pattern.regex and not SYNTAX.isdisjoint(pattern.text)
+            hint = "; for a regular expression ^r while typing" if is_expression else ""
+            spans.append((f": not found{hint}", "warn"))
         return spans
-    more = "" if match.total_is_final else "+"
     spans.append((f" {count(match.position)} of {count(match.total)}{more}", "plain"))
     if match.wrapped:
         spans.append((" wrapped around", "warn"))

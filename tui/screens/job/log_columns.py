@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from api_client.models.logs import NS_PER_S
 from tui.feeds.run_log import LogPart
 from tui.screens.job.log_bar import only_node
 from tui.text.sanitize import sanitize_beginning
@@ -20,8 +19,6 @@ from tui.widgets.log_view.view import LogView, Moved
 COLUMN_CELLS = 38
 """Minimum width of a column: a time, a node and about 24 characters."""
 MAX_LOG_COLUMNS = 4
-SPAN_STEPS = 20
-"""A following time range moves its start in steps of this fraction of its length (1/n)."""
 
 
 class LogColumn(Vertical):
@@ -96,18 +93,10 @@ class LogColumns(Horizontal):
             store.prepend(part.entries)
         else:
             store.append(part.entries)
-        span, since_ns = self.options.span, self.options.since_ns
-        if span is not None and part.entries:
-            step_ns = int(span.total_seconds() * NS_PER_S) // SPAN_STEPS
-            if since_ns is None or self.span_ns[1] - step_ns * (SPAN_STEPS + 1) > since_ns:
-                self.set_options(self.options)
 
     def set_options(self, options: LogOptions) -> None:
         """Show the log in this way; columns side by side show only their own node's lines."""
-        since_ns, newest_ns = None, self.span_ns[1]
-        if options.span is not None and newest_ns:
-            since_ns = newest_ns - int(options.span.total_seconds() * NS_PER_S)
-        self.options = replace(options, since_ns=since_ns)
+        self.options = options
         for position, view in enumerate(self.views):
             view.options = self._of_column(position)
 

@@ -16,6 +16,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
+from textual.widgets.input import Selection
 
 from tui.analysis.logs.pattern import LogPattern
 from tui.screens.job.log_bar import CONTEXT_STOPS
@@ -130,7 +131,15 @@ class LogField(Vertical):
             return replace(options, pattern=None, invert=False, context_lines=0)
         return replace(options, pattern=pattern, invert=switches.invert, context_lines=switches.context_lines)
 
-    def open(self, purpose: FieldPurpose, text: str = "", switches: FieldSwitches | None = None) -> None:
+    def open(
+        self,
+        purpose: FieldPurpose,
+        text: str = "",
+        switches: FieldSwitches | None = None,
+        *,
+        selected: bool = False,
+    ) -> None:
+        """Let the user type; typing replaces a ``selected`` text."""
         self.purpose, self._recalled = purpose, 0
         self.query_one("#log-prompt", Static).update(PROMPTS[purpose])
         field = self.query_one(Input)
@@ -138,6 +147,8 @@ class LogField(Vertical):
         with self.prevent(Input.Changed):
             field.value = text
         field.cursor_position = len(text)
+        if selected:
+            field.selection = Selection(0, len(text))
         self.problem = ""
         if switches is not None:
             self.switches = switches

@@ -28,14 +28,15 @@ from tui.screens.job.log_bar import (
     FirstErrorLine,
     LogBar,
     LogState,
+    line_spans,
     with_next_level,
-    with_next_span,
     without_last_filter,
 )
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
 from tui.screens.job.log_export import LogExport
 from tui.screens.job.log_field import FieldSwitches, LogField
 from tui.system.external_programs import Program
+from tui.tables.column import Span
 from tui.text.names import natural_key
 from tui.text.times import LogTimes, moment_at, moment_of
 from tui.text.units import counted
@@ -66,6 +67,18 @@ class LogPane(Vertical):
         """The user wants to see only this node, or all nodes."""
 
         node: str | None
+
+    @dataclass
+    class TimeWanted(Message):
+        """The user wants to go to a time, which may be outside the range shown."""
+
+        time_ns: int
+
+    @dataclass
+    class LengthWanted(Message):
+        """The user wants the next shorter time range (1), or a longer one (-1)."""
+
+        by: int
 
     nodes: var[tuple[str, ...]] = var[tuple[str, ...]]((), init=False)
     """Names of the known nodes, from the metrics and from the log."""
@@ -177,6 +190,8 @@ class LogPane(Vertical):
             self._close_field()
             if self.field.purpose == "filter":
                 self.choose(self._before_field)
+            elif self.field.purpose == "find":
+                self._find(None)
             return True
         if self.view.viewport.clear_selection():
             return True
@@ -195,11 +210,16 @@ class LogPane(Vertical):
     def action_next_level(self) -> None:
         self.choose(with_next_level(self.options))
 
-    def _next_span(self, by: int) -> None:
-        self.choose(with_next_span(self.options, by))
+    def show_range(self, start_s: float | None, end_s: float | None) -> None:
+        """Show only the lines of a time range (epoch seconds)."""
+        since_ns, until_ns = (None if at_s is None else int(at_s * NS_PER_S) for at_s in (start_s, end_s))
+        self.choose(replace(self.options, since_ns=since_ns, until_ns=until_ns))
 
-    action_shorter_log = partialmethod(_next_span, 1)
-    action_longer_log = partialmethod(_next_span, -1)
+    def _next_length(self, by: int) -> None:
+        self.post_message(self.LengthWanted(by))
+
+    action_shorter_log = partialmethod(_next_length, 1)
+    action_longer_log = partialmethod(_next_length, -1)
 
     def _toggle(self, option: str) -> None:
         change: dict[str, Any] = {option: not getattr(self.options, option)}
@@ -275,7 +295,8 @@ class LogPane(Vertical):
     # Typed text
 
     def action_find_in_log(self) -> None:
-        self.field.open("find")
+        pattern = self._state.pattern
+        self.field.open("find", pattern.text if pattern else "", selected=True)
 
     def action_filter_log(self) -> None:
         self._before_field = self.options
@@ -298,6 +319,8 @@ class LogPane(Vertical):
             field.problem = field.pattern.problem if field.pattern else ""
         if message.purpose == "filter" and not field.problem:
             self.choose(field.filtered(self.options))
+        elif message.purpose == "find" and not field.problem:
+            self._find(field.pattern, moves=False)
 
     @on(LogField.Given)
     def _given(self, message: LogField.Given) -> None:
@@ -315,11 +338,11 @@ class LogPane(Vertical):
 
     # Searching
 
-    def _find(self, pattern: LogPattern | None) -> None:
+    def _find(self, pattern: LogPattern | None, *, moves: bool = True) -> None:
         self._state.pattern, self._state.match = pattern, None
         self.searching = pattern is not None
         for view in self.columns.views:
-            view.find(pattern if view is self.view else None)
+            view.find(pattern if view is self.view else None, moves=moves)
         self.show_log_status()
 
     @on(MatchChanged)
@@ -383,13 +406,21 @@ class LogPane(Vertical):
             self.field.problem = str(error)
             return
         self._close_field()
-        self.show_time(time_ns)
+        self.post_message(self.TimeWanted(time_ns))
 
     @property
     def chosen_ns(self) -> int | None:
         """The time of the line under the cursor; None while following."""
         entry = None if self.view.viewport.follow else self.view.model.cursor_entry
         return None if entry is None else stamp_ns(entry)
+
+    def moment_spans(self) -> list[Span]:
+        """Return the line under the cursor, or the newest one while following."""
+        entry = self.view.model.cursor_entry
+        if not isinstance(entry, LogLine):
+            return []
+        (when, _), (text, _) = line_spans(entry, entry.message, self.columns.span_ns[1], self.options.time)
+        return [(when, "muted"), (text, "plain")]
 
     def show_time(self, time_ns: int) -> None:
         """Go to a time; lines of it that are not kept are read again."""

@@ -18,10 +18,11 @@ from textual.timer import Timer
 from tui.analysis.node_metrics import NodeSnapshot
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import next_smoothing
-from tui.screens.charts.builder import ChartBuilder, ChartData, visible_part
+from tui.screens.charts.builder import ChartBuilder, ChartData, event_marks, visible_part
 from tui.screens.charts.filter import ChartFilter
-from tui.screens.charts.grid import LAYOUTS, ChartGrid, Layout
-from tui.screens.charts.view import X_AXES, ChartView, longer, shorter
+from tui.screens.charts.grid import FAST_CURSOR_CELLS, LAYOUTS, ChartGrid, Layout
+from tui.screens.charts.time_row import TimeShown
+from tui.screens.charts.view import X_AXES, ChartView, next_length, with_cursor_moved
 from tui.screens.job.node_tables import MatrixOptions, NodesPane
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window
@@ -32,7 +33,8 @@ DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
 NODES_SHARE, LARGE_NODES_SHARE = 3, 2
 """Nodes above the charts take at most one in this many lines; the latter if every GPU is asked for."""
-FAST_CURSOR_CELLS = 10
+LOG_STEPS = 20
+"""The log of a range that follows loses its oldest lines in steps of this fraction of its length (1/n)."""
 PAN_SHARE = 0.5
 
 
@@ -82,6 +84,8 @@ class MetricsPane(Horizontal):
         self._lines_above = 0
         self._below_nodes: ChartData | None = None
         self._settle_timer: Timer | None = None
+        self._follows_log = True
+        self._settled = self.view.window
 
     def compose(self) -> ComposeResult:
         yield NodesPane(id="nodes")
@@ -154,7 +158,7 @@ class MetricsPane(Horizontal):
                 options = replace(options, over_time=False, node=self._machines[0].name)
             else:
                 options = replace(options, over_time=False)
-            self._nodes_pane.show(run, options, self.view.window.bounds(*self._builder.reach(run)))
+            self._nodes_pane.show(run, options, self._builder.time_range(run, self.view))
 
     def _show_charts(self, at_s: float | None = None) -> None:
         if self._run is not None and self._tab in ("live", "metrics"):
@@ -214,7 +218,7 @@ class MetricsPane(Horizontal):
         self.post_message(self.NodeChosen(None if self.view.node == message.key else message.key))
 
     def leave(self) -> bool:
-        if self.view.cursor is not None:
+        if self.view.cursor is not None and not self._follows_log:
             self.view = replace(self.view, cursor=None)
         elif self.view.selected is not None:
             self.view = replace(self.view, selected=None)
@@ -233,14 +237,44 @@ class MetricsPane(Horizontal):
     def _reach(self) -> tuple[float, float] | None:
         return None if self._run is None else self._builder.reach(self._run)
 
+    def time_shown(self) -> TimeShown:
+        """Return the time axis of the charts and the log."""
+        run, view = self._run, self.view
+        if run is None:
+            return TimeShown(view)
+        words = () if view.x_axis == "relative" else (f"by {view.x_axis}",)
+        return TimeShown(view, *self._builder.reach(run), marks=event_marks(run), words=words)
+
+    @property
+    def log_range(self) -> tuple[float | None, float | None]:
+        """The time range (epoch seconds) of the log: that of the charts once it has come to rest.
+
+        A start that follows moves in steps.
+        """
+        window = self._settled
+        if self._run is None or window.span is None:
+            return None, None
+        start, end = self._builder.time_range(self._run, replace(self.view, window=window))
+        if not window.follows:
+            return start, end
+        step = window.span / LOG_STEPS
+        return start // step * step, None
+
     def _read_window(self) -> None:
         """Request the samples of the visible time range: how far back, and for how long if not up to now."""
         window, reach = self.view.window, self._reach()
+        self._settled = window
         if window.follows or reach is None:
             self._read_span(None if window.span is None else timedelta(seconds=window.span), None)
         else:
             start, end = window.bounds(*reach)
             self._read_span(timedelta(seconds=reach[1] - start), timedelta(seconds=end - start))
+
+    def include(self, at_s: float) -> None:
+        """Move the time range to include a time (epoch seconds)."""
+        reach = self._reach()
+        if reach is not None:
+            self.show_window(self.view.window.showing(at_s, *reach))
 
     def show_window(self, window: Window, *, at_once: bool = True) -> None:
         if window == self.view.window:
@@ -274,19 +308,22 @@ class MetricsPane(Horizontal):
     action_pan_back = partialmethod(_pan_by, -PAN_SHARE)
     action_pan_forward = partialmethod(_pan_by, PAN_SHARE)
 
-    def _zoom_to_preset(self, next_window: Callable[[Window], Window]) -> None:
-        self.show_window(next_window(self.view.window))
+    def _zoom_to_length(self, by: int, *, cycles: bool = False) -> None:
+        reach = self._reach()
+        if reach is not None:
+            self.show_window(next_length(self.view, by, reach, "clock", cycles=cycles))
 
-    action_zoom_out = partialmethod(_zoom_to_preset, longer)
-    action_zoom_in = partialmethod(_zoom_to_preset, shorter)
+    cycle_length = partialmethod(_zoom_to_length, cycles=True)
+    action_zoom_out = partialmethod(_zoom_to_length, -1)
+    action_zoom_in = partialmethod(_zoom_to_length, 1)
 
     def action_first_time(self) -> None:
         reach = self._reach()
         if reach is not None:
-            self.show_window(self.view.window.at_begin(*reach), at_once=False)
+            self.show_window(self.view.window.around(reach[0], *reach), at_once=False)
 
     def action_newest_time(self) -> None:
-        self.show_window(self.view.window.at_end())
+        self.show_window(replace(self.view.window, end=None))
 
     # Cursor
 
@@ -294,14 +331,13 @@ class MetricsPane(Horizontal):
     def _point(self, message: Pointed) -> None:
         self._read_at(self._time_on(message.chart, message.x))
 
-    def point_at(self, at_s: float) -> None:
-        """Move the readout, and the time range if needed, to a time (epoch seconds)."""
-        reach = self._reach()
-        if reach is not None and reach[0] <= at_s <= reach[1]:
-            self.show_window(self.view.window.showing(at_s, *reach), at_once=False)
-            self.view = replace(self.view, cursor=at_s)
+    def follow_log(self, at_s: float | None) -> None:
+        """Move the readout to the time of the line that the log is at (epoch seconds); None if it follows."""
+        self._follows_log = True
+        self.view = replace(self.view, cursor=at_s)
 
     def _read_at(self, at_s: float) -> None:
+        self._follows_log = False
         self.view = replace(self.view, cursor=at_s)
         self.post_message(self.TimeRead(at_s))
 
@@ -312,19 +348,12 @@ class MetricsPane(Horizontal):
         return x
 
     def _move_cursor(self, cells: int) -> None:
-        reach, grid = self._reach(), self._grid
-        if reach is None or grid.front_chart is None:
-            return
-        widget = grid.widget_of(grid.shown[0].id) if grid.shown else None
-        start, end = self.view.window.bounds(*reach)
-        cell = (end - start) / max(1, widget.raster_cells if widget is not None else 0)
-        held = self.view.cursor
-        if held is None or not start <= held <= end:
-            x = end - cell / 2 if cells < 0 else start + cell / 2
-        else:
-            x = min(max(held + cells * cell, reach[0]), reach[1])
-        self.show_window(self.view.window.showing(x, *reach), at_once=False)
-        self._read_at(x)
+        reach = self._reach()
+        if reach is not None and self._grid.front_chart is not None:
+            view = with_cursor_moved(self.view, cells, self._grid.raster_cells, reach)
+            self.show_window(view.window, at_once=False)
+            if view.cursor is not None:
+                self._read_at(view.cursor)
 
     action_cursor_left = partialmethod(_move_cursor, -1)
     action_cursor_right = partialmethod(_move_cursor, 1)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import var
+from textual.timer import Timer
 
 from api_client.deployment.engine_configs import checkpoint_address
 from api_client.models import TrainingJob
@@ -32,7 +32,7 @@ from tui.feeds.run_log import LogPart
 from tui.screens import messages
 from tui.screens.base import AppScreen, PaletteItem
 from tui.screens.charts.builder import METRIC
-from tui.screens.charts.range_switch import RangeSwitch
+from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
@@ -43,13 +43,18 @@ from tui.screens.job.status_text import status_markdown
 from tui.screens.job.time_bar import TimeBar
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, number
+from tui.widgets.charts.ticks import Window
 from tui.widgets.connection_notice import ConnectionNotice
+from tui.widgets.log_view.view import Moved
 from tui.widgets.status_footer import StatusFooter
+from tui.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import RecordedRun
 
 MakeFeed = Callable[..., RunFeed]
+LINK_S = 0.1
+"""Delay after the log moved until the charts are read there."""
 
 
 class JobScreen(AppScreen):
@@ -107,6 +112,8 @@ class JobScreen(AppScreen):
         self.set_reactive(JobScreen.tab, tab or self._job_layout.first_tab(job))
         self._recorded = recorded
         self._feed_with = feed_with
+        self._link_timer: Timer | None = None
+        self._linked_ns: int | None = None
         self._feed = self._new_feed(None)
 
     def _new_feed(self, span_s: float | None, **more: Any) -> RunFeed:
@@ -124,16 +131,16 @@ class JobScreen(AppScreen):
     def compose(self) -> ComposeResult:
         yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed, JobScreen.stopping)
         yield ConnectionNotice().data_bind(JobScreen.connection)
-        with Horizontal(id="tab-line"):
-            tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
-            yield TabStrip(tabs, id="tabs")
-            yield RangeSwitch(id="span")
+        tabs = [(tab, self.key_for(f"job.show_{tab}"), tab.capitalize()) for tab in JOB_TABS]
+        yield TabStrip(tabs, id="tabs")
+        yield TimeRow(id="time")
         yield MetricsPane(
             self._read_span,
             memory_in_matrix=self._job_layout.memory_in_matrix,
             pins=self._pins,
             id="panels",
         )
+        yield StatusLine(id="moment")
         yield LogPane(self.job, self._job_layout.log, retry=self._retry, now_s=self._now_s, id="log")
         yield CheckpointPane(self.job, id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
@@ -142,7 +149,7 @@ class JobScreen(AppScreen):
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
-        self.watch(self.metrics, "view", self._show_span)
+        self.watch(self.metrics, "view", self._show_time, init=False)
         for part in ("nodes", "searching"):
             self.watch(self.query_one(LogPane), part, self._show_hints, init=False)
         self.watch_tab(self.tab)
@@ -163,6 +170,7 @@ class JobScreen(AppScreen):
 
     def _read_span(self, span: timedelta | None, shown: timedelta | None) -> None:
         self._feed.set_span(span, shown)
+        self._show_time()
 
     def _now_s(self) -> float:
         return time.time() if self._recorded is None else self._recorded.at.timestamp()
@@ -224,6 +232,7 @@ class JobScreen(AppScreen):
         if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
             self.query_one(CheckpointPane).show_run(snapshot)
         self.metrics.show_run(snapshot)
+        self._show_time()
 
     # View
 
@@ -233,9 +242,7 @@ class JobScreen(AppScreen):
         self.refresh_bindings()
         self._show_hints()
         self.metrics.show_tab(tab)
-        chosen_ns = self.query_one(LogPane).chosen_ns
-        if tab == "metrics" and chosen_ns is not None:
-            self.metrics.point_at(chosen_ns / NS_PER_S)
+        self._link()
         self.focus_tab(tab)
         if self.snapshot is not None:
             self.query_one(CheckpointPane).show_run(self.snapshot)
@@ -254,8 +261,12 @@ class JobScreen(AppScreen):
             case _:
                 self.query_one(LogPane).focus_view()
 
+    @property
+    def is_over(self) -> bool:
+        return self.job.is_finished
+
     def _show_hints(self) -> None:
-        log, is_over = self.query_one(LogPane), self.job.is_finished
+        log, is_over = self.query_one(LogPane), self.is_over
         of_no_use = {
             "why": not self._is_explainable,
             "show_logs": self.tab == "logs",
@@ -269,15 +280,41 @@ class JobScreen(AppScreen):
         }
         self.unhinted = frozenset(action for action, useless in of_no_use.items() if useless)
 
-    def _show_span(self) -> None:
-        switch = self.query_one(RangeSwitch)
-        switch.view, switch.brief = self.metrics.view, self.has_class("-narrow")
+    # Time axis
 
-    on_resize = _show_span
+    def _show_time(self) -> None:
+        """Show the time axis, and of the log the same range, or on Metrics the line of the moment."""
+        self.query_one(TimeRow).shown = self.metrics.time_shown()
+        log = self.query_one(LogPane)
+        log.show_range(*self.metrics.log_range)
+        if self.tab == "metrics":
+            self.query_one("#moment", StatusLine).set_facts([log.moment_spans()])
 
-    @on(RangeSwitch.Chosen)
-    def _range_chosen(self, message: RangeSwitch.Chosen) -> None:
+    @on(TimeRow.Chosen)
+    def _range_chosen(self, message: TimeRow.Chosen) -> None:
         self.metrics.show_window(message.window)
+
+    @on(LogPane.LengthWanted)
+    def _length_wanted(self, message: LogPane.LengthWanted) -> None:
+        self.metrics.cycle_length(message.by)
+
+    @on(LogPane.TimeWanted)
+    def _go_to_time(self, message: LogPane.TimeWanted) -> None:
+        self.metrics.include(message.time_ns / NS_PER_S)
+        self.query_one(LogPane).show_time(message.time_ns)
+
+    @on(Moved)
+    def _log_moved(self) -> None:
+        if self._link_timer is None:
+            self._link_timer = self.set_timer(LINK_S, self._link)
+
+    def _link(self) -> None:
+        """Read the charts at the line that the log is at, unless it is there because of the charts."""
+        self._link_timer = None
+        chosen_ns = self.query_one(LogPane).chosen_ns
+        if chosen_ns != self._linked_ns:
+            self._linked_ns = chosen_ns
+            self.metrics.follow_log(None if chosen_ns is None else chosen_ns / NS_PER_S)
 
     @on(TabStrip.Chosen)
     def _tab_chosen(self, message: TabStrip.Chosen) -> None:
@@ -302,7 +339,9 @@ class JobScreen(AppScreen):
 
     @on(MetricsPane.TimeRead)
     def _show_log_at(self, message: MetricsPane.TimeRead) -> None:
-        self.query_one(LogPane).show_time(int(message.at_s * NS_PER_S))
+        log = self.query_one(LogPane)
+        log.show_time(int(message.at_s * NS_PER_S))
+        self._linked_ns = log.chosen_ns
 
     @on(MetricsPane.Pinned)
     def _pinned(self, message: MetricsPane.Pinned) -> None:
@@ -380,7 +419,7 @@ class JobScreen(AppScreen):
 
     def _show_log_from(self, begin: datetime) -> None:
         self.show_tab("logs")
-        self.query_one(LogPane).show_time(int(begin.timestamp() * NS_PER_S))
+        self._go_to_time(LogPane.TimeWanted(int(begin.timestamp() * NS_PER_S)))
 
     def action_resume(self) -> None:
         if not self.job.is_finished:
@@ -429,7 +468,9 @@ class JobScreen(AppScreen):
             return
         if self.tab == "checkpoints" and self.query_one(CheckpointPane).clear_marks():
             return
-        if self.node is not None:
+        if self.tab == "logs" and self.metrics.view.window != Window():
+            self.metrics.show_window(Window())
+        elif self.node is not None:
             self.node = None
         else:
             self.leave()

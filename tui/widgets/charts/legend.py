@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from tui.text.names import abbreviated_names, common_start
 from tui.text.sanitize import clip, sanitize
 from tui.widgets.charts.parts import SELECTED, SWITCHED_OFF, Entry
-from tui.widgets.charts.spec import ChartSpec, Line, Readout, Run
+from tui.widgets.charts.spec import ChartSpec, Line, Readout, Run, signed
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
@@ -78,11 +78,7 @@ def _legend(
     values = [_value(entry.readout(), unit) for entry in entries]
     forms = [(full_names, _NAME_CELLS, values), (short, _NAME_CELLS, values)]
     if not has_table:
-        of_lines = [
-            value if isinstance(entry.role, int) else "" for entry, value in zip(entries, values, strict=True)
-        ]
         values = values if spec.cursor is not None else [""] * len(entries)
-        forms += [(full_names, _NAME_CELLS, of_lines), (full_names, _NAME_CELLS, values)]
         forms += [(short, cells, values) for cells in range(_NAME_CELLS, _MIN_LEGEND_NAME_CELLS - 1, -1)]
     most = (room + len(_BETWEEN)) // _LEAST_CELLS
     for names, cells, shown in forms if len(entries) <= most else ():
@@ -101,7 +97,9 @@ def _legend(
 
 
 def _value(readout: Readout, unit: Callable[[float], str]) -> str:
-    return " –" if readout.value is None else f" {unit(readout.value)}"
+    if readout.value is None:
+        return " –"
+    return f" {unit(readout.value)}" + (f" {signed(readout.change, unit)}" if readout.change else "")
 
 
 def _pieces(entries: Sequence[Entry], names: Sequence[str], values: Sequence[str]) -> list[list[Run]]:
@@ -159,8 +157,12 @@ def legend_table(
         for at, entry in zip(shown, readings, strict=True)
     ]
     titles = ["", "at │" if spec.cursor is not None else "last", "min", "max"]
-    widths = [max(cell_len(row[column]) for row in [titles, *cells]) for column in range(4)]
-    total = _GAP + 2 + sum(widths) + 3
+    if spec.baseline and spec.cursor is not None:
+        changes = ["" if entry.change is None else signed(entry.change, unit) for entry in readings]
+        cells = [[*row[:2], change] for row, change in zip(cells, changes, strict=True)]
+        titles = ["", "at │", "Δ"]
+    widths = [max(map(cell_len, column)) for column in zip(titles, *cells, strict=True)]
+    total = _GAP + 2 + sum(widths) + len(widths) - 1
     if width - total < MIN_RASTER_CELLS:
         return None
     lines: list[Line] = [[(" " * (_GAP + 2) + _row(titles, widths), "axis")]]

@@ -53,6 +53,13 @@ class Pointed(ChartMessage):
 
 
 @dataclass
+class Hovered(ChartMessage):
+    """The pointer is at `x`, or left the raster (None)."""
+
+    x: float | None
+
+
+@dataclass
 class SeriesClicked(ChartMessage):
     """Request to show or hide a series."""
 
@@ -239,6 +246,12 @@ class LineChart(Widget):
 
     def _hover(self, x: float | None) -> None:
         if x != self._hovered:
+            self.hover(x)
+            self.post_message(Hovered(self, x))
+
+    def hover(self, x: float | None) -> None:
+        """Read the values at `x`, unless there is a cursor."""
+        if x != self._hovered:
             self._hovered = x
             if self._spec.cursor is None:
                 self._redraw()
@@ -286,7 +299,7 @@ class LineChart(Widget):
             return self._style("faint")
         name, _, index = shade.removeprefix(EDGE).partition(":")
         index, _, level = index.partition("-")
-        over = self._style(int(index) if index else "median").color
+        over = self._style(int(index) if index.isdecimal() else "median").color
         background = self.background_colors[1]
         if over is None:
             return Style.null()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
 from tui.analysis.series import Series
 from tui.text.sanitize import sanitize
-from tui.widgets.charts.spec import ChartSpec, Readout, Role, read
+from tui.widgets.charts.spec import ChartSpec, Readout, Role, read, value_at
 from tui.widgets.tones import SERIES_COLORS
 
 SWATCH = "━"
@@ -74,15 +74,21 @@ def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
     Series of few are in their own order, else those with a color come first.
     """
     drawn = parts(series, spec)
+    baseline = next((curve for curve in series if curve.name == spec.baseline), None)
+
+    def readout(curve: Series) -> Readout:
+        reading = read(curve, spec.start, spec.end, spec.cursor)
+        if baseline is None or baseline is curve or spec.cursor is None or reading.value is None:
+            return reading
+        other = value_at(baseline, spec.cursor)
+        return reading if other is None else replace(reading, change=reading.value - other)
 
     def own(index: int, role: Role) -> Entry:
         curve = series[index]
         sign = letter(index) if spec.letters and role == index else SWATCH
         sign = SELECTED if curve.name == spec.selected else sign
         sign = SWITCHED_OFF if index in drawn.hidden else sign
-        return Entry(
-            sign, sanitize(curve.name), role, partial(read, curve, spec.start, spec.end, spec.cursor)
-        )
+        return Entry(sign, sanitize(curve.name), role, partial(readout, curve))
 
     role_of: dict[int, Role] = {
         **{index: index for index in drawn.lines},

@@ -1,4 +1,4 @@
-"""Put a chart together: value labels on the left, raster, x-axis labels and event marks below.
+"""Put a chart together: value labels on the left, raster, x axis with its labels and event marks below.
 
 Parts that do not fit are dropped in a fixed order.
 """
@@ -19,7 +19,7 @@ from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
 from tui.widgets.charts.parts import entries
 from tui.widgets.charts.raster import draw_raster
-from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, trace
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, small_curve
 from tui.widgets.charts.ticks import log_ticks, place_label, time_ticks, value_ticks
 
 _SEVERITY = {"good": 0, "caution": 1, "bad": 2}
@@ -46,40 +46,43 @@ def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[Label]:
     return (number, *number_formats(values)) if unit is number else (unit,)
 
 
-def time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list[Line]:
-    """Return the x-axis label line, below a rule if `has_rule`. Event marks go on the upper line."""
+def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
+    """Return the x axis: a rule, with the labels of its ticks and the marks of events on it.
+
+    No label covers a mark, unless there are more checkpoints than labels; the time at the cursor may.
+    """
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
-    labels: list[tuple[str, Role]] = [(" ", "axis")] * width
-    rule: list[tuple[str, Role]] = [("─", "axis")] * cells
-    taken = _cursor_label(spec, grid, labels, margin)
+    axis: list[tuple[str, Role]] = [*[(" ", "axis")] * (margin - 1), ("└", "axis"), *[("─", "axis")] * cells]
     ticks = time_ticks(
-        spec.start,
-        spec.end,
-        cells,
-        axis=spec.x_axis,
-        end_label=spec.end_label,
-        origin=spec.origin,
+        spec.start, spec.end, cells, axis=spec.x_axis, end_label=spec.end_label, origin=spec.origin
     )
-    limit = width + 1
+    marks = _marks_by_cell(spec.marks, grid, cells)
+    taken = set()
+    for column, mark in marks.items():
+        axis[margin + column] = (mark.sign, f"mark-{mark.tone}")
+        if mark.tone != "good" or len(marks) <= len(ticks):
+            taken.add(margin + column)
+    if spec.cursor is not None and spec.start <= spec.cursor <= spec.end:
+        text = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
+        begin = _begin(spec.cursor, text, spec, width, margin)
+        taken |= {*range(begin, begin + len(text))}
+        axis[begin : begin + len(text)] = [(character, "cursor") for character in text]
+    limit = width
     for moment, text in reversed(ticks):  # right to left, so that the newest label is never crowded out
-        column = margin + round((moment - spec.start) / (spec.end - spec.start) * (cells - 1))
-        begin = max(0, min(column - len(text) // 2, width - len(text)))
-        if begin + len(text) + 1 > limit or not _clear(begin, len(text), taken):
-            continue
-        limit = begin
-        rule[min(cells - 1, column - margin)] = ("┬", "axis")
-        labels[begin : begin + len(text)] = [(character, "axis") for character in text]
-    for column, mark in _marks_by_cell(spec.marks, grid, cells).items():
-        if has_rule:
-            rule[column] = (mark.sign, f"mark-{mark.tone}")
-        elif labels[margin + column][0] == " ":
-            labels[margin + column] = (mark.sign, f"mark-{mark.tone}")
-    lines: list[Line] = []
-    if has_rule:
-        lines.append(_merged([*((" ", "axis") for _ in range(margin - 1)), ("└", "axis"), *rule]))
-    lines.append(_merged(labels[:width]))
-    return lines
+        begin = _begin(moment, text, spec, width, margin)
+        end = begin + len(text)
+        if begin > margin and end <= limit and taken.isdisjoint(range(begin - 1, end + 1)):
+            limit = begin - 1
+            label = f" {text} "[: width - begin + 1]
+            axis[begin - 1 : begin - 1 + len(label)] = [(character, "axis") for character in label]
+    return _merged(axis)
+
+
+def _begin(at: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
+    """Return the first cell of a label on the x axis, centered on its place where there is room."""
+    column = margin + round((at - spec.start) / (spec.end - spec.start) * (width - margin - 1))
+    return max(0, min(max(margin + 1, column - len(text) // 2), width - len(text)))
 
 
 def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
@@ -98,25 +101,6 @@ def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> d
     return marks_by_cell
 
 
-def _cursor_label(
-    spec: ChartSpec, grid: braille.Grid, labels: list[tuple[str, Role]], margin: int
-) -> tuple[int, int] | None:
-    if spec.cursor is None:
-        return None
-    column = grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
-    if not 0 <= column < len(labels) - margin:
-        return None
-    text = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
-    text = clip(text, len(labels))
-    begin = max(0, min(margin + column - cell_len(text) // 2, len(labels) - cell_len(text)))
-    labels[begin : begin + len(text)] = [(character, "cursor") for character in text]
-    return begin, begin + len(text)
-
-
-def _clear(begin: int, length: int, taken: tuple[int, int] | None) -> bool:
-    return taken is None or begin + length < taken[0] or begin > taken[1]
-
-
 def _merged(characters: list[tuple[str, Role]]) -> Line:
     line: Line = []
     for character, role in characters:
@@ -131,7 +115,6 @@ AXES_MIN_WIDTH = 20
 AXES_MIN_HEIGHT = 4
 """Narrower or shorter charts show a row of blocks, or a number."""
 
-_RULE_MIN_HEIGHT = 9  # from this height on, the bottom axis gets its own line
 _ROWS_PER_TICK = 4
 _LABEL_SHARE = 3  # tick labels take at most a third of the width
 _TRACE_MIN_CELLS = 4
@@ -158,8 +141,7 @@ def picture(
 
 
 def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper) -> Picture:
-    has_rule = height >= _RULE_MIN_HEIGHT
-    rows = height - (3 if has_rule else 2)
+    rows = height - 2
     ticks = _ticks(series, spec, rows, shaper)
     if ticks is None:
         shown = () if all(not curve.values for curve in series) else entries(series, spec)
@@ -178,7 +160,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
         text = labels.get(row, "")
         axis = " " * (margin - 1 - cell_len(text)) + text + ("┤" if text else "│")
         body.append([(axis, "axis"), *raster[row]])
-    body += time_lines(spec, width - side, margin, has_rule)
+    body.append(time_line(spec, width - side, margin))
     if table:
         body = [[*line, *beside] for line, beside in zip(body, table, strict=True)]
     first = header(spec.title, legend, width, unit, spec, note=_note(spec, cells), has_table=bool(table))
@@ -244,8 +226,9 @@ def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -
     title = f"{clip(sanitize(spec.title), max(0, room - _TRACE_MIN_CELLS - 1))} "
     title = title if title.strip() else ""
     begin = next((index for index, time_s in enumerate(first.times) if time_s >= spec.start), 0)
-    blocks = trace(first.values[begin:], room - cell_len(title), low=spec.y_min, high=spec.y_max)
-    filler = " " * (width - cell_len(title) - cell_len(blocks) - cell_len(value))
-    row: Line = [(title, "title"), (blocks, 0), (filler, "blank"), (value, "legend")]
+    cells = room - cell_len(title)
+    curve = small_curve(first.values[begin:], cells) if cells > 0 else ""
+    filler = " " * (width - cell_len(title) - cell_len(curve) - cell_len(value))
+    row: Line = [(title, "title"), (curve, 0), (filler, "blank"), (value, "legend")]
     blank: Line = [(" " * width, "blank")]
     return [row, *[blank] * (height - 1)]

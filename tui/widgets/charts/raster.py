@@ -169,7 +169,7 @@ def draw_raster(
         for row in range(rows):
             canvas.write(row, cursor, CURSOR, "cursor")
     canvas.draw("faint", gray)
-    if spec.shaded and len(lines) == 1 and not (members or gray):
+    if spec.shaded and len(lines) == 1 and not gray:
         role, bits = lines[0]
         below = {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}
         canvas.shade(f"{AREA}:{role}", below)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite, isnan
@@ -28,36 +28,10 @@ GAP = "·"
 """Character for an unknown value."""
 
 
-def block(value: float | None, low: float = 0.0, high: float = 1.0) -> str:
-    if value is None or isnan(value):
+def block(share: float | None) -> str:
+    if share is None or isnan(share):
         return GAP
-    if high <= low:
-        return BLOCKS[len(BLOCKS) // 2]
-    share = (value - low) / (high - low)
-    return BLOCKS[min(len(BLOCKS) - 1, max(0, int(min(max(share, 0.0), 1.0) * len(BLOCKS))))]
-
-
-def trace(
-    values: Sequence[float | None], cells: int, *, low: float | None = None, high: float | None = None
-) -> str:
-    """Return at most `cells` block characters, each the mean of its share of the values.
-
-    Without `low` and `high`, the row is scaled to the range of the values. Unknown values (None, NaN) are
-    `·`. Fewer values than cells give a shorter row; no values give an empty one.
-    """
-    count = len(values)
-    if cells <= 0 or not count:
-        return ""
-    finite = [value for value in values if value is not None and isfinite(value)]
-    bottom = low if low is not None else min(finite, default=0.0)
-    top = high if high is not None else max(finite, default=1.0)
-    columns = min(cells, count)
-    row = []
-    for column in range(columns):
-        share = values[column * count // columns : (column + 1) * count // columns]
-        present = [value for value in share if value is not None and not isnan(value)]
-        row.append(block(sum(present) / len(present) if present else None, bottom, top))
-    return "".join(row)
+    return BLOCKS[min(len(BLOCKS) - 1, int(min(max(share, 0.0), 1.0) * len(BLOCKS)))]
 
 
 SETTLED_SHARE = 8
@@ -82,17 +56,25 @@ def small_curve(values: tuple[float | None, ...], cells: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """Numbers of one series, None if missing. ``low`` and ``high`` cover the visible time range."""
+    """Numbers of one series, None if missing. ``low`` and ``high`` cover the visible time range.
+
+    ``change`` is the difference from the baseline at the cursor.
+    """
 
     value: float | None
     low: float | None
     high: float | None
+    change: float | None = None
 
 
 def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
     value_range = finite_range(series, start, end)
     low, high = value_range if value_range is not None else (None, None)
     return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)
+
+
+def signed(change: float, unit: Callable[[float], str]) -> str:
+    return f"{'−' if change < 0 else '+'}{unit(abs(change))}"
 
 
 def value_at(series: Series, x: float) -> float | None:
@@ -169,6 +151,7 @@ class ChartSpec:
         raw: False to leave out the faint samples below smoothed lines, which would cover other lines.
         band: True to draw series without emphasis as a band from lowest to highest, with their median.
         emphasis: Names of the series to highlight in a band, or if there are too many for colors.
+        baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
         shaded: True to shade the area below a single line, and bands, in a fainter color.
     """
@@ -196,6 +179,7 @@ class ChartSpec:
     selected: str | None = None
     band: bool = False
     emphasis: frozenset[str] = frozenset()
+    baseline: str = ""
     first_color: int = 0
     shaded: bool = False
 

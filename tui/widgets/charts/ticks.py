@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from math import ceil, floor, log2, log10
@@ -59,14 +59,10 @@ class Window:
         # A run shorter than the range cannot be panned; keep the chosen length.
         return self if end - start >= last - first else _placed(end - start, end + by, first, last)
 
-    def at_begin(self, first: float, last: float) -> Window:
+    def around(self, x: float, first: float, last: float) -> Window:
+        """Return the range with ``x`` in its middle, as far as there is data."""
         start, end = self.bounds(first, last)
-        return (
-            self if end - start >= last - first else _placed(end - start, first + (end - start), first, last)
-        )
-
-    def at_end(self) -> Window:
-        return replace(self, end=None)
+        return self.panned(x - (start + end) / 2, first, last)
 
     def showing(self, x: float, first: float, last: float) -> Window:
         start, end = self.bounds(first, last)

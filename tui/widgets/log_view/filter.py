@@ -82,13 +82,16 @@ class LogFilter:
         """Return the lines from `low` on that pass all rules but the pattern."""
         if self._options.since_ns is not None:
             low = max(low, bisect_left(block.stamps, self._options.since_ns))
+        high = len(block)
+        if self._options.until_ns is not None:
+            high = bisect_left(block.stamps, self._options.until_ns)
         passing = {code for code in block.code_set if self._passes(code)}
         if passing >= block.code_set:
-            return range(low, len(block))
+            return range(low, high)
         if not passing:
             return ()
         codes = block.codes
-        return [index for index in range(low, len(block)) if codes[index] in passing]
+        return [index for index in range(low, high) if codes[index] in passing]
 
     def matching(self, block: Block, candidates: Sequence[int]) -> Sequence[int]:
         """Return the lines among `candidates` that pass the pattern; gaps always do."""

@@ -96,10 +96,10 @@ class TimeColumn:
     def _moment(self, time_ns: int) -> datetime | None:
         return moment_at(time_ns, UTC if self.mode == "utc" else self._timezone)
 
-    def only_day(self, first_ns: int, last_ns: int) -> str:
-        """Return the log's date if it covers a single day other than today, else an empty string."""
-        first, last, today = map(self._date, (first_ns, last_ns, int(self._now_s() * NS_PER_S)))
-        return first if first == last != today else ""
+    def only_day(self, time_ns: int) -> str:
+        """Return the date of a time; an empty string for today."""
+        day, today = map(self._date, (time_ns, int(self._now_s() * NS_PER_S)))
+        return "" if day == today else day
 
     def _date(self, time_ns: int) -> str:
         moment = self._moment(time_ns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.pattern import LogPattern
@@ -16,14 +15,14 @@ DEFAULT_MAX_LINES = 1_000_000
 class LogOptions:
     """Filters and display options of a log; the default shows every line.
 
-    Gap markers pass every filter except `since_ns`, so that missing lines stay visible.
+    Gap markers pass every filter except the time range, so that missing lines stay visible.
 
     Attributes:
         fold_tracebacks: True to show a traceback as one row with its exception.
         fold_repeats: True to show a banner repeated by many ranks as one row.
         min_level: Lowest level to show; lines without a level count as ``INFO``.
-        span: Length of the log to show, up to its end; None for all. `since_ns` follows from it.
         since_ns: Show only lines logged at or after this time, epoch nanoseconds.
+        until_ns: Show only lines logged before this time.
         max_lines: Number of lines to keep; the oldest beyond leave.
     """
 
@@ -38,15 +37,15 @@ class LogOptions:
     pattern: LogPattern | None = None
     invert: bool = False
     context_lines: int = 0
-    span: timedelta | None = None
     since_ns: int | None = None
+    until_ns: int | None = None
     max_lines: int = DEFAULT_MAX_LINES
 
     @property
     def filters(self) -> tuple[object, ...]:
         """Everything that decides which lines pass."""
         return (
-            *(self.nodes, self.hidden, self.min_level, self.since_ns),
+            *(self.nodes, self.hidden, self.min_level, self.since_ns, self.until_ns),
             *((self.pattern, self.invert, self.context_lines) if self.pattern else ()),
         )
 

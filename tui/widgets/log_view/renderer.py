@@ -23,6 +23,7 @@ from tui.text.sanitize import clip, sanitize
 from tui.text.units import counted, duration
 from tui.widgets.log_view.folds import FoldKind
 from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
+from tui.widgets.log_view.highlight import highlights
 from tui.widgets.log_view.layout import TextRow, message_rows, thumb
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.store import LogStore
@@ -104,6 +105,10 @@ class LogRenderer:
     @property
     def _wrap_cells(self) -> int | None:
         return self.text_cells if self.geometry.wrap else None
+
+    def show_days(self, first_ns: int, newest_ns: int) -> None:
+        """Show the day of each line if the first line to be shown is not of the newest one's day."""
+        self._times.update_time_span(first_ns, newest_ns)
 
     def register_nodes(self, replicas: Iterable[str | None]) -> bool:
         """Register the nodes of lines to be shown; return True if the gutter grew."""
@@ -215,10 +220,19 @@ class LogRenderer:
         geometry, room, is_ascii = self.geometry, max(0, room), row.text.isascii()
         pan = 0 if geometry.wrap else geometry.pan
         matches = geometry.pattern.spans(row.text) if geometry.pattern is not None else []
+        is_plain = style == self._style("text")
         if is_ascii and not matches and not row.spans:
-            return [Segment(row.text[pan : pan + room].ljust(room), style)]
+            visible = row.text[pan : pan + room]
+            segments, done = [], 0
+            for start, stop, kind in highlights(visible) if is_plain else ():
+                segments.append(Segment(visible[done:start], style))
+                segments.append(Segment(visible[start:stop], style + self._style(kind)))
+                done = stop
+            return [*segments, Segment(visible[done:].ljust(room - done), style)]
         # Leave out what is never visible: a long line costs no more than a short one.
         text = Text(row.text[: (pan + room) * (1 if is_ascii else _CHARACTERS_PER_CELL)], style)
+        for start, stop, kind in highlights(text.plain) if is_plain else ():
+            text.stylize(self._style(kind), start, stop)
         for start, stop, own in row.spans if geometry.has_colors else ():
             text.stylize(own, start, stop)
         mark = self._style("current-match" if flags.match else "match")

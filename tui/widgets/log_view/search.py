@@ -168,10 +168,13 @@ class LogFinder:
         self._reported_total = 0
         self._worker: Worker[None] | None = None
 
-    def find(self, pattern: LogPattern | None, *, backwards: bool) -> None:
-        """Go to the nearest match of a pattern; None ends the search."""
-        self.search = LogSearch(self._model.rows, pattern) if pattern else None
+    def find(self, pattern: LogPattern | None, *, backwards: bool, moves: bool) -> None:
+        """Count the matches of a pattern, and go to the nearest one if it ``moves``; None ends the search."""
+        search = self.search = LogSearch(self._model.rows, pattern) if pattern else None
         self._model.match = None
+        if search is not None and not moves:
+            self._run(partial(self._count, search))
+            return
         # While following, the newest match is the nearest one.
         self.next(backwards=backwards or self._model.following, include_own=True)
 

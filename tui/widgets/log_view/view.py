@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import ClassVar
 
@@ -44,6 +44,7 @@ WHEEL_LINES = 3
 
 _STYLES = (
     *("text", "time", "error", "warning", "debug", "gap"),
+    *("bar", "path", "name", "number"),
     *("match", "current-match", "badge", "empty", "thumb", "track", "cursor", "selected", "bookmark", "fold"),
 )
 NO_BOOKMARK = "No bookmarks yet."
@@ -92,6 +93,10 @@ class LogView(Widget, can_focus=True):
         & > .log-view--debug { color: $text-muted; }
         & > .log-view--error { color: $text-error; }
         & > .log-view--warning { color: $text-warning; }
+        & > .log-view--bar { color: $foreground 35%; }
+        & > .log-view--name { color: $text-muted; }
+        & > .log-view--number { color: $text-secondary; }
+        & > .log-view--path { color: $text-accent; }
         & > .log-view--gap { color: $text-warning; background: $warning 10%; text-style: italic; }
         & > .log-view--cursor { background: $foreground 8%; }
         & > .log-view--selected { background: $primary 30%; }
@@ -105,6 +110,8 @@ class LogView(Widget, can_focus=True):
         & > .log-view--thumb { color: $foreground 40%; }
         &:focus > .log-view--thumb { color: $primary; }
         &:focus > .log-view--cursor { background: $foreground 14%; }
+        &:ansi > .log-view--bar, &:ansi > .log-view--name { color: ansi_default; text-style: dim; }
+        &:ansi > .log-view--number, &:ansi > .log-view--path { color: ansi_default; }
         &:ansi > .log-view--gap { background: ansi_default; }
         &:ansi > .log-view--cursor { background: ansi_default; text-style: bold; }
         &:ansi > .log-view--selected { background: ansi_default; text-style: reverse; }
@@ -163,9 +170,9 @@ class LogView(Widget, can_focus=True):
 
     @property
     def only_day(self) -> str:
-        """The date of all lines if times of day don't show it; empty for today or several days."""
+        """The date of lines that are shown without one; empty for today."""
         span_ns = self.store.span_ns
-        return self._times.only_day(*span_ns) if span_ns is not None and self.options.time in CLOCKS else ""
+        return self._times.only_day(span_ns[1]) if span_ns is not None and self.options.time in CLOCKS else ""
 
     def clear(self) -> None:
         """Remove all entries and the start of elapsed time; options and search stay."""
@@ -197,7 +204,6 @@ class LogView(Widget, can_focus=True):
             self._pan = 0
             self.model.go(ScrollPosition(self.model.top.row))
         self._times.mode = options.time
-        self._update_time_span()
         self._fit()
         self._paint()
 
@@ -205,7 +211,6 @@ class LogView(Widget, can_focus=True):
 
     def on_mount(self) -> None:
         self._times.mode = self.options.time
-        self._update_time_span()
         self.set_interval(RELATIVE_TICK_S, self._show_ages)
         self._build()
 
@@ -216,16 +221,10 @@ class LogView(Widget, can_focus=True):
     def _lines_changed(self) -> None:
         if self._times.origin_ns is None and self.store.span_ns is not None:
             self._times.origin_ns = self.store.span_ns[0]
-        self._update_time_span()
         if self.model.rows.is_complete:
             self._schedule_refresh()
         else:
             self._build()
-
-    def _update_time_span(self) -> None:
-        span_ns = self.store.span_ns
-        if span_ns is not None:
-            self._times.update_time_span(*span_ns)
 
     def _build(self) -> None:
         """Filter and fold for one slice; continue after the next turn of the event loop if there is more."""
@@ -318,7 +317,10 @@ class LogView(Widget, can_focus=True):
     def _why_empty(self) -> str:
         if not self.model.rows.is_complete:
             return "Filtering…"
-        return "No lines match the filter." if len(self.store) else "No log lines yet."
+        if not len(self.store):
+            return "No log lines yet."
+        is_only_range = not replace(self.options, since_ns=None, until_ns=None).has_filter
+        return "No log lines in this time range." if is_only_range else "No lines match the filter."
 
     # Cursor and scrolling
 
@@ -386,13 +388,13 @@ class LogView(Widget, can_focus=True):
             self._fit()
             self._paint()
 
-    def find(self, pattern: LogPattern | None, *, backwards: bool = False) -> None:
-        """Highlight a pattern and go to the nearest match; None ends the search.
+    def find(self, pattern: LogPattern | None, *, backwards: bool = False, moves: bool = True) -> None:
+        """Highlight a pattern and go to the nearest match if it ``moves``; None ends the search.
 
         The search wraps around the ends. ``MatchChanged`` is posted when the nearest match is known, and
         again as matches are counted.
         """
-        self.finder.find(pattern, backwards=backwards)
+        self.finder.find(pattern, backwards=backwards, moves=moves)
         self._fit()
         self._paint()
 

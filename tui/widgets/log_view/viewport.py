@@ -35,6 +35,7 @@ class Viewport:
         """Return the screen lines to show. While following, also update the top of the view."""
         if self._page is None:
             model, count = self._model, len(self._model)
+            self._show_days()
             top = self._bottom() if model.following else model.top
             page = page_from(count, top, self.height, self._lines_of)
             if len(page) < self.height and top != ScrollPosition():
@@ -47,6 +48,14 @@ class Viewport:
                 return self.page()
             self._page = page
         return self._page
+
+    def _show_days(self) -> None:
+        """Decide about days by rows only: how many lines these take depends on it."""
+        model = self._model
+        first = max(0, len(model) - max(1, self.height))
+        first = first if model.following else min(first, model.top.row)
+        if len(model) and model.store.span_ns is not None:
+            self._renderer.show_days(model.rows.key(first).time_ns, model.store.span_ns[1])
 
     def _replicas(self, page: list[ScrollPosition]) -> set[str | None]:
         model = self._model

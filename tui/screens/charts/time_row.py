@@ -1,0 +1,122 @@
+"""The row for the time axis of a screen: lengths to choose from, and a map of the whole run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.text import Text
+from textual import events
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from tui.screens.charts.view import ChartView, drawing_words, lengths_of, range_words
+from tui.widgets.charts.spec import Mark
+from tui.widgets.charts.ticks import Window, XAxis, place_label
+from tui.widgets.tones import tone_styles
+
+GAP = "  "
+MIN_MAP_CELLS = 16
+LINKED = "⇄"
+"""The sign of the moment that the charts and the log show together."""
+TONES = {"good": "good", "caution": "warn", "bad": "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeShown:
+    """What the row shows: ``first`` and ``last`` are the ends of the run, on the ``axis`` of the charts."""
+
+    view: ChartView = field(default_factory=ChartView)
+    first: float = 0.0
+    last: float = 1.0
+    axis: XAxis = "clock"
+    marks: tuple[Mark, ...] = ()
+    words: tuple[str, ...] = ()
+    """What else is special about the charts."""
+
+
+class TimeRow(Widget):
+    """Shows which part of the run the charts and the log show; a click on a length or on the map moves it."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    TimeRow {
+        height: 1;
+        padding: 0 1;
+        color: $text-muted;
+        & > .time-row--active { color: $primary; text-style: bold underline; }
+    }
+    """
+    COMPONENT_CLASSES = {"time-row--active"}
+
+    shown: reactive[TimeShown] = reactive(TimeShown())
+
+    @dataclass
+    class Chosen(Message):
+        """A length was clicked, or a place on the map."""
+
+        window: Window
+
+    def _switch(self) -> tuple[Text, list[tuple[int, int, Window]]]:
+        """Return the lengths, and the cells of each; only the one that is chosen if space is scarce."""
+        active = self.get_component_rich_style("time-row--active", partial=True)
+        view, text = self.shown.view, Text(no_wrap=True, end="")
+        lengths = lengths_of(self.shown.last - self.shown.first, self.shown.axis)
+        windows = [Window(), *map(Window, lengths)]
+        if view.window not in windows:
+            windows.insert(0, view.window)
+        texts = [range_words(window, self.shown.axis) for window in windows]
+        if sum(len(words) + len(GAP) for words in texts) + MIN_MAP_CELLS > self.size.width:
+            windows = [view.window]
+        edges = []
+        for window in windows:
+            start = text.cell_len
+            text.append(range_words(window, self.shown.axis), active if window == view.window else "")
+            edges.append((start, text.cell_len, window))
+            text.append(GAP)
+        return text, edges
+
+    def _map(self) -> tuple[int, int]:
+        """Return the first cell of the map, and its cells."""
+        before = self._switch()[0].cell_len
+        return before, max(0, self.size.width - before - self._after().cell_len)
+
+    def _after(self) -> Text:
+        """Return the moment that is read, and what is special about the charts."""
+        shown, tones = self.shown, tone_styles(self.app)
+        text = Text(no_wrap=True, end="")
+        if shown.view.cursor is not None:
+            text.append(f"{GAP}{LINKED} {place_label(shown.view.cursor, shown.axis)}", tones["accent"])
+        words = " · ".join((*shown.words, *drawing_words(shown.view)))
+        return text.append(f"{GAP}{words}") if words else text
+
+    def render(self) -> Text:
+        shown, tones, (_, cells) = self.shown, tone_styles(self.app), self._map()
+        line = self._switch()[0]
+        start, end = shown.view.window.bounds(shown.first, shown.last)
+        first, last = self._cell(start, cells), self._cell(end, cells)
+        row = [("━", "bar") if first <= cell <= last else ("─", "faint") for cell in range(cells)]
+        for mark in sorted(shown.marks, key=lambda mark: list(TONES).index(mark.tone)):
+            if cells and shown.first <= mark.at <= shown.last:
+                row[self._cell(mark.at, cells)] = (mark.sign, TONES[mark.tone])
+        if cells and shown.view.cursor is not None:
+            row[self._cell(shown.view.cursor, cells)] = ("┃", "accent")
+        for sign, tone in row:
+            line.append(sign, tones[tone])
+        return line.append_text(self._after())
+
+    def _cell(self, at: float, cells: int) -> int:
+        shown = self.shown
+        part = (at - shown.first) / max(shown.last - shown.first, 1e-9)
+        return max(0, min(round(part * (cells - 1)), cells - 1))
+
+    def on_click(self, event: events.Click) -> None:
+        x = event.x - self.styles.padding.left
+        for start, end, window in self._switch()[1]:
+            if start <= x < end:
+                self.post_message(self.Chosen(window))
+        before, cells = self._map()
+        shown = self.shown
+        if before <= x < before + cells:
+            at = shown.first + (x - before) / max(1, cells - 1) * (shown.last - shown.first)
+            self.post_message(self.Chosen(shown.view.window.around(at, shown.first, shown.last)))
