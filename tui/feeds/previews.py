@@ -107,7 +107,7 @@ class PreviewFeed:
             await self._session.clock.sleep(pause_s)
 
     def _next(self) -> tuple[TrainingJob, Read] | None:
-        """Return what to read: of the job due longest, then of the one silent longest, then of an ended one."""
+        """Return what to read: of the job due longest, of the one silent longest, or of an ended one."""
         now_s = self._session.clock.monotonic()
         free = [job for job in self._running if job.id not in self._busy]
         if due := [job for job in free if self._due_at(job) <= now_s]:
