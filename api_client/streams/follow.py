@@ -52,21 +52,18 @@ CHEAP_LINES = 240
 CHEAP_CHARACTERS = 512 * 1024  # up to here every poll is a deep read: it fits a small page
 DEDUPLICATED_LINES = 1_000_000  # more are settled without having been read again for late lines
 EDGE_OVERLAP_S = 2.0  # how much a poll of a busy log reads again
-DEEP_PAGES_PER_S = 1.5  # average cost of deep reads of a busy log, and of reads of its last minute
-CALM_AFTER_S = 300.0  # both cost half once neither has found a line for this long
+DEEP_PAGES_PER_S = 0.75  # average cost of deep reads of a busy log, and of reads of its last minute
 DEEP_INTERVAL_S = 2.5
 DEEP_INTERVAL_LIMIT_S = 60.0
 SHORTEST_DRAIN_S = 65.0  # lines may arrive a minute after the job's end
 DRAIN_QUIET_S = 10.0  # the log must also have been quiet for this long
-QUIET_FACTOR = 2.0  # reads that have found nothing for a long time cost this many times less
 
 
 class PollPacer:
     """Paces one kind of read: the more pages it took last time, the longer the interval to the next one.
 
     Its average cost is at most ``pages_per_s``, unless the interval would exceed ``limit_s``; it is never
-    due again within ``interval_s``. All times are in seconds. In a calm period it costs ``QUIET_FACTOR``
-    times less.
+    due again within ``interval_s``. All times are in seconds.
     """
 
     def __init__(self, clock: Clock, *, pages_per_s: float, interval_s: float, limit_s: float) -> None:
@@ -77,12 +74,11 @@ class PollPacer:
         self._cost_s = 0.0
         self._began_s: float | None = None
 
-    def is_due(self, within_s: float | None = None, *, calm: bool = False) -> bool:
+    def is_due(self, within_s: float | None = None) -> bool:
         """Return True if the next read is due, at most ``within_s`` after the last one began."""
         if self._began_s is None:
             return True
-        wanted_wait_s = self._cost_s * QUIET_FACTOR if calm else self._cost_s
-        interval_s = min(max(wanted_wait_s, self._shortest_s), self._longest_s)
+        interval_s = min(max(self._cost_s, self._shortest_s), self._longest_s)
         if within_s is not None:
             interval_s = min(interval_s, within_s)
         return self._clock.monotonic() - self._began_s >= interval_s
@@ -143,7 +139,6 @@ class Follower:
         self._edge = PollPacer(clock, pages_per_s=inf, interval_s=BUSY_INTERVAL_S, limit_s=inf)
         self._recent = self._make_pacer()
         self._deep = self._make_pacer()
-        self._found_late_s = -inf
         self._deep_server_ns: int | None = None
         self._longest_delay_ns = 0
         self._has_read_it_complete = False
@@ -334,11 +329,10 @@ class Follower:
         edge_ms = self._edge_start_ms(0 if self._is_quiet else EDGE_OVERLAP_S)
         reads = [(self._reader(edge_ms), self._edge)]
         within_s = LONGEST_DRAIN_DEEP_INTERVAL_S if self._job_poller.finished_s is not None else None
-        is_calm = self._clock.monotonic() - self._found_late_s > CALM_AFTER_S
-        if self._deep.is_due(within_s, calm=is_calm):
+        if self._deep.is_due(within_s):
             self._recent.begin()  # the deep read includes the last minute
             reads.append((self._reader(self._settled_ms, edge_ms), self._deep))
-        elif self._recent.is_due(calm=is_calm):
+        elif self._recent.is_due():
             # Most late lines are not later than this, and need not wait for the deep read.
             lower_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS
             recent_ms = max(self._settled_ms, lower_ms - LATENESS_MS)
@@ -367,10 +361,6 @@ class Follower:
                 settled_ms = max(settled_ms, self._final_before_ms())
             self._settle(settled_ms)
             if fresh:
-                if pacer is not self._edge and any(
-                    isinstance(entry, LogLine) and entry.late for entry in fresh
-                ):
-                    self._found_late_s = self._clock.monotonic()
                 yield LogBatch(fresh, caught_up=is_caught_up)
             await self._job_poller.poll_when_due()
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns

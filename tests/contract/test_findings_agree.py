@@ -51,11 +51,10 @@ def told_by_command(findings: list[dict[str, str]]) -> Told:
 
 async def seen_from_home(feed: PreviewFeed, job: TrainingJob) -> Told:
     """What Home says of a job once it has read all of its log."""
-    is_shown = asyncio.Event()
-    is_shown.set()
-    await feed.preview(job)
-    await feed.read_older(job, is_shown)
-    return told((await feed.preview(job)).findings)
+    await feed.poll(job)
+    await feed.read_older(job)
+    await feed.poll(job)
+    return told(feed.previews[job.id].findings)
 
 
 async def seen_on_the_job_screen(session: Session, job: TrainingJob, kind: FindingKind) -> Told:
@@ -77,7 +76,9 @@ async def seen_on_screens(session: Session) -> tuple[list[str], list[Told]]:
     """The ids of the sick runs, and what is said of each on Home, then of some on their screens."""
     try:
         jobs = {job.name: job for job in await session.client.jobs.search() if job.name in SICK}
-        feed = PreviewFeed(session)
+        is_shown = asyncio.Event()
+        is_shown.set()
+        feed = PreviewFeed(session, is_shown=is_shown)
         home = [seen_from_home(feed, jobs[name]) for name in SICK]
         screens = [seen_on_the_job_screen(session, jobs[name], SICK[name]) for name in ON_SCREEN]
         return [jobs[name].id for name in SICK], await asyncio.gather(*home, *screens)

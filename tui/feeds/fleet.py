@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ from api_client.errors import InvalidAnswer, NotFound, RequestError, Unauthorize
 from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
-from tui.analysis.fleet.snapshot import NO_PREVIEW, FleetFold, FleetSnapshot, JobPreview
+from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.feeds.throttle import Pause, Throttle
 from tui.readers.billing import BILL_INTERVAL_S, read_bill
 from tui.readers.session import Session, listed_prices
@@ -37,15 +37,6 @@ FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
 BILL_SPAN = timedelta(days=30)
 """What one request can read, as it begins at midnight."""
-PREVIEW_PAUSE_S = 0.25
-"""Pause between two previews; each takes two requests."""
-FIRST_PREVIEW_PAUSE_S = 0.05
-"""The same for jobs without a preview, because users who open Home wait for these."""
-PREVIEWS_IN_FLIGHT = 2
-ENDED_INTERVAL_S = 30.0
-"""Interval for noticing that more jobs have ended: this looks through all jobs."""
-PREVIEW_IDLE_S = 1.0
-"""Pause while no preview is due."""
 
 
 class FleetFeed:
@@ -61,7 +52,6 @@ class FleetFeed:
     ) -> None:
         self._settings = settings
         self._preview_feed: PreviewFeed | None = None
-        self._may_preview = asyncio.Event()
         self._list_interval_s = list_interval_s
         self._session = session
         self._publish_snapshot = publish
@@ -75,7 +65,6 @@ class FleetFeed:
         self._unfinished: list[TrainingJob] = []
         self._fold = FleetFold()
         self._is_manual_refresh = False
-        self._job_previews: dict[str, JobPreview] = {}
         self._listed = asyncio.Event()
         self._pause = Pause(session.clock)
         self._watched = asyncio.Event()
@@ -102,11 +91,7 @@ class FleetFeed:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._throttle.run())
             tasks.create_task(self._poll_job_list())
-            tasks.create_task(self._load_preview_feed())
-            for _ in range(PREVIEWS_IN_FLIGHT):
-                tasks.create_task(self._repeat(self._preview_next))
-            tasks.create_task(self._repeat(self._backfill_next))
-            tasks.create_task(self._repeat(self._read_next_end))
+            tasks.create_task(self._read_previews())
             tasks.create_task(self._poll_cost())
 
     def refresh(self) -> None:
@@ -114,13 +99,21 @@ class FleetFeed:
         self._is_manual_refresh = True
         self._pause.end()
 
-    async def _load_preview_feed(self) -> None:
+    async def _read_previews(self) -> None:
         """Import the log patterns in a thread during the first requests: compiling them takes a while."""
         module = await asyncio.to_thread(import_module, "tui.feeds.previews")
-        self._preview_feed = module.PreviewFeed(self._session, self._settings)
+        feed: PreviewFeed = module.PreviewFeed(
+            self._session, self._settings, is_shown=self._watched, on_change=self._throttle.request
+        )
         await self._listed.wait()
-        self._preview_feed.watch(self._unfinished)
-        self._may_preview.set()
+        feed.watch(self._unfinished)
+        feed.watch_all(self._jobs)
+        self._preview_feed = feed
+        await feed.run()
+
+    @property
+    def _previews(self) -> Mapping[str, JobPreview]:
+        return {} if self._preview_feed is None else self._preview_feed.previews
 
     async def _poll_cost(self) -> None:
         """Read the prices, without which GPU-hours are shown, and the bill of the last month."""
@@ -162,9 +155,7 @@ class FleetFeed:
         if everything:
             self._projects = await self._all_projects()
             jobs = await asyncio.to_thread(reuse_unchanged, await self._all_jobs(), self._jobs)
-            await asyncio.to_thread(
-                self._fold.warm, jobs, dict(self._job_previews), self._session.clock.now()
-            )
+            await asyncio.to_thread(self._fold.warm, jobs, dict(self._previews), self._session.clock.now())
             self._jobs = {job.id: job for job in jobs}
             self._live = {job.id: job for job in jobs if not job.is_finished}
             interval_s = min(len(jobs) / JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S)
@@ -188,10 +179,10 @@ class FleetFeed:
             self._jobs |= fresh
             self._live |= fresh
         self._unfinished = [job for job in self._live.values() if job.current_status in RUNNABLE_STATUSES]
-        for gone in self._job_previews.keys() - self._jobs.keys():
-            del self._job_previews[gone]
         if self._preview_feed is not None:
             self._preview_feed.watch(self._unfinished)
+            if everything:
+                self._preview_feed.watch_all(self._jobs)
         self._listed.set()
         if is_manual:
             # After a manual refresh, publish at once, whatever the interval for large accounts.
@@ -223,51 +214,13 @@ class FleetFeed:
         snapshot = self._fold.fold(
             self._projects,
             self._live.values(),
-            self._job_previews,
+            self._previews,
             self._session.clock.now(),
             self._prices,
             self._bill,
         )
         missing = (left_out("project", self._unreadable_projects), left_out("job", self._unreadable_jobs))
         self._publish_snapshot(replace(snapshot, left_out="; ".join(filter(None, missing))))
-
-    async def _repeat(self, read: Callable[[PreviewFeed], Awaitable[float]]) -> None:
-        """Read previews while Home is on screen; ``read`` returns how many seconds to pause."""
-        await self._may_preview.wait()
-        assert self._preview_feed is not None
-        while True:
-            await self._watched.wait()
-            await self._session.clock.sleep(await read(self._preview_feed))
-
-    async def _preview_next(self, previews: PreviewFeed) -> float:
-        job = previews.next_due()
-        if job is None:
-            return PREVIEW_IDLE_S
-        pause_s = PREVIEW_PAUSE_S if job.id in self._job_previews else FIRST_PREVIEW_PAUSE_S
-        with suppress(RequestError):
-            self._job_previews[job.id] = await previews.preview(job)
-            self._throttle.request()
-        return pause_s
-
-    async def _read_next_end(self, previews: PreviewFeed) -> float:
-        """Read the end of the log of each of the newest ended jobs once, after the running ones."""
-        if any(job.id not in self._job_previews for job in previews.running):
-            return PREVIEW_IDLE_S
-        job = previews.next_ended(self._jobs.values(), self._job_previews)
-        if job is None:
-            return ENDED_INTERVAL_S
-        self._job_previews[job.id] = NO_PREVIEW  # also if it cannot be read
-        with suppress(RequestError):
-            self._job_previews[job.id] = await previews.end_of(job)
-        return PREVIEW_PAUSE_S
-
-    async def _backfill_next(self, previews: PreviewFeed) -> float:
-        job = previews.next_unread()
-        if job is not None:
-            with suppress(RequestError):
-                await previews.read_older(job, self._watched)
-                return PREVIEW_PAUSE_S
-        return PREVIEW_IDLE_S
 
 
 def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:

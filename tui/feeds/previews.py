@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from heapq import nlargest
+from typing import TypeAlias
 
+from api_client.errors import RequestError
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.connection import ClockOffset
-from tui.analysis.fleet.snapshot import JobPreview
+from tui.analysis.fleet.snapshot import NO_PREVIEW, JobPreview
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.metrics import headline_series
 from tui.analysis.series import even_means
@@ -29,71 +32,110 @@ FAILED_PREVIEW_AGE_S = 5.0
 """Retry interval after a failed poll."""
 MAX_PREVIEWED_JOBS = 24
 """Maximum number of running jobs to poll, and of ended ones to read once, the newest first."""
+MAX_CONCURRENT_READS = 3
+PAUSE_S, IDLE_S = 0.05, 1.0
+"""Pause after a read, which leaves time for keys, and while there is nothing to read."""
 CURVE_POINTS = 16
 """Points of the small curve of a job's loss."""
 TRACE_SPAN_S = 1800.0
 """Time range of the GPU utilization curve next to a job."""
 
+Read: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
+
 
 class PreviewFeed:
-    """Polls the running jobs of a list, one after the other."""
+    """Polls the running jobs of a list in turn, then reads their older logs and the ends of ended jobs once.
 
-    def __init__(self, session: Session, settings: RunSettings = DEFAULT) -> None:
+    Nothing is read unless ``is_shown`` is set. ``on_change`` is called after every read.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        settings: RunSettings = DEFAULT,
+        *,
+        is_shown: asyncio.Event,
+        on_change: Callable[[], object] = lambda: None,
+    ) -> None:
         self._session = session
         self._settings = settings
+        self._is_shown = is_shown
+        self._on_change = on_change
         self._clock_offset = ClockOffset()
-        self._watched: dict[str, PolledRun] = {}
-        self.running: list[TrainingJob] = []
-        """The jobs that are polled."""
+        self._runs: dict[str, PolledRun] = {}
+        self._running: list[TrainingJob] = []
+        self._ended: list[TrainingJob] = []
+        self._busy: set[str] = set()
+        self.previews: dict[str, JobPreview] = {}
+        """The previews by job id."""
 
     def watch(self, jobs: Iterable[TrainingJob]) -> None:
-        """Poll the running jobs among these from now on, and drop the data of all others."""
+        """Poll the running jobs among these from now on, and drop the logs of all others."""
         running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
         running.sort(key=lambda job: time_key(job.created_at), reverse=True)
-        self.running = running[:MAX_PREVIEWED_JOBS]
+        self._running = running[:MAX_PREVIEWED_JOBS]
         running_ids = {job.id for job in running}
-        self._watched = {
-            job_id: preview for job_id, preview in self._watched.items() if job_id in running_ids
-        }
+        self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in running_ids}
 
-    def next_ended(self, jobs: Iterable[TrainingJob], known: Container[str]) -> TrainingJob | None:
-        """Return the newest of the ended jobs to read that is not ``known`` by its id."""
-        ended = (job for job in jobs if job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED)
-        newest = nlargest(MAX_PREVIEWED_JOBS, ended, key=lambda job: time_key(job.created_at))
-        return next((job for job in newest if job.id not in known), None)
+    def watch_all(self, jobs: Mapping[str, TrainingJob]) -> None:
+        """Read the ends of the newest ended jobs among all jobs, and drop the previews of deleted ones."""
+        ended = (
+            job for job in jobs.values() if job.is_finished and job.current_status != JobStatus.DEPLOY_FAILED
+        )
+        self._ended = nlargest(MAX_PREVIEWED_JOBS, ended, key=lambda job: time_key(job.created_at))
+        for gone in self.previews.keys() - jobs.keys():
+            del self.previews[gone]
 
-    def next_due(self) -> TrainingJob | None:
-        """Return the running job whose poll has been due longest; None if none is due."""
-        job = min(self.running, key=self._due_at, default=None)
-        return job if job is not None and self._due_at(job) <= self._session.clock.monotonic() else None
+    async def run(self) -> None:
+        """Read what is most urgent, again and again, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(MAX_CONCURRENT_READS):
+                tasks.create_task(self._read_in_turn())
+
+    async def _read_in_turn(self) -> None:
+        while True:
+            await self._is_shown.wait()
+            pause_s = IDLE_S
+            if (upcoming := self._next()) is not None:
+                job, read = upcoming
+                self._busy.add(job.id)
+                with suppress(RequestError):
+                    await read(job)
+                    pause_s = PAUSE_S
+                self._busy.discard(job.id)
+                self._on_change()
+            await self._session.clock.sleep(pause_s)
+
+    def _next(self) -> tuple[TrainingJob, Read] | None:
+        """Return what to read: of the job due longest, of the one silent longest, or of an ended one."""
+        now_s = self._session.clock.monotonic()
+        free = [job for job in self._running if job.id not in self._busy]
+        if due := [job for job in free if self._due_at(job) <= now_s]:
+            return min(due, key=self._due_at), self.poll
+        if unread := [job for job in free if job.id in self._runs and not self._runs[job.id].log.is_read]:
+            return min(unread, key=self._last_line_ns), self.read_older
+        unknown = (job for job in self._ended if job.id not in self.previews)
+        return next(((job, self._read_end) for job in unknown), None)
 
     def _due_at(self, job: TrainingJob) -> float:
-        watched = self._watched.get(job.id)
-        return -math.inf if watched is None else watched.due_at
+        run = self._runs.get(job.id)
+        return -math.inf if run is None else run.due_at
 
-    def next_unread(self) -> TrainingJob | None:
-        """Return the next job whose older log to read, at first those silent longest: they may be stalled."""
-        newest_ns = {
-            job.id: progress.last_line_at_ns or 0
-            for job in self.running
-            if (watched := self._watched.get(job.id)) is not None
-            and (progress := watched.watcher.snapshot.progress) is not None
-            and not watched.log.is_read
-        }
-        unread = [job for job in self.running if job.id in newest_ns]
-        return min(unread, key=lambda job: newest_ns[job.id], default=None)
+    def _last_line_ns(self, job: TrainingJob) -> int:
+        progress = self._runs[job.id].watcher.snapshot.progress
+        return (progress.last_line_at_ns if progress is not None else None) or 0
 
-    async def read_older(self, job: TrainingJob, resume: asyncio.Event) -> None:
+    async def read_older(self, job: TrainingJob) -> None:
         """Read the older part of a job's log, then make its next poll due. Raises RequestError."""
-        watched = self._watched[job.id]
-        await watched.log.read_older(resume)
-        watched.due_at = -math.inf
+        run = self._runs[job.id]
+        await run.log.read_older(self._is_shown)
+        run.due_at = -math.inf
 
-    async def preview(self, job: TrainingJob) -> JobPreview:
+    async def poll(self, job: TrainingJob) -> None:
         """Read what is new of a running job. Raises RequestError."""
         clock = self._session.clock
-        watched = self._watched.get(job.id)
-        if watched is None:
+        run = self._runs.get(job.id)
+        if run is None:
             watcher = RunWatcher(
                 self._session.client,
                 job,
@@ -101,34 +143,35 @@ class PreviewFeed:
                 max_points=PREVIEW_POINTS,
                 clock_offset=self._clock_offset,
             )
-            watched = self._watched[job.id] = PolledRun(watcher)
-        watcher, now = watched.watcher, clock.now()
-        watched.due_at = clock.monotonic() + FAILED_PREVIEW_AGE_S  # Applies unless every request succeeds.
+            run = self._runs[job.id] = PolledRun(watcher)
+        watcher, now = run.watcher, clock.now()
+        run.due_at = clock.monotonic() + FAILED_PREVIEW_AGE_S  # Applies unless every request succeeds.
         watcher.change(job=job, seen_at=now)
-        await watched.read()
-        watcher.update(at=now, log_read=watched.log.is_read, history_known=True)
+        await run.read()
+        watcher.update(at=now, log_read=run.log.is_read, history_known=True)
         await watcher.check()
         apart_s = max(
             POLL_EVERY_S,
-            PREVIEW_INTERVAL_S * len(self.running),
-            watched.log.spent_s / PREVIEW_TIME_SHARE,
+            PREVIEW_INTERVAL_S * len(self._running),
+            run.log.spent_s / PREVIEW_TIME_SHARE,
         )
-        watched.due_at = clock.monotonic() + apart_s
-        run = watcher.snapshot
+        run.due_at = clock.monotonic() + apart_s
+        snapshot = watcher.snapshot
         curve: tuple[float | None, ...] = ()
-        if run.progress is not None and watched.log.is_read:
-            curve = even_means(headline_series(run.progress)[1], CURVE_POINTS)
+        if snapshot.progress is not None and run.log.is_read:
+            curve = even_means(headline_series(snapshot.progress)[1], CURVE_POINTS)
         use = _trace(watcher.health_metrics.snapshot)
-        return JobPreview(
-            run.progress, use, run.findings, curve, watched.log.last_lines, log_read=watched.log.is_read
+        self.previews[job.id] = JobPreview(
+            snapshot.progress, use, snapshot.findings, curve, run.log.last_lines, log_read=run.log.is_read
         )
 
-    async def end_of(self, job: TrainingJob) -> JobPreview:
+    async def _read_end(self, job: TrainingJob) -> None:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
+        self.previews[job.id] = NO_PREVIEW  # also if it cannot be read
         watcher = RunWatcher(self._session.client, job, self._settings, max_points=PREVIEW_POINTS)
         log = LogTail(watcher.client, job, watcher.progress)
         await log.read_newest()
-        return JobPreview(log.fold.snapshot(), last_lines=log.last_lines)
+        self.previews[job.id] = JobPreview(log.fold.snapshot(), last_lines=log.last_lines)
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

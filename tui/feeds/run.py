@@ -27,7 +27,8 @@ from tui.readers.watcher import RunWatcher
 from tui.settings.model import RefreshSettings
 from tui.settings.runs import DEFAULT, RunSettings
 
-PUBLISH_INTERVAL_S = 0.5
+FIRST_PUBLISH_INTERVAL_S, PUBLISH_INTERVAL_S = 0.5, 1.0
+"""Interval between snapshots until the log has been read, and from then on."""
 STATUSES_MISSED = 3
 """Number of missed status updates after which the data is stale."""
 HEALTH_INTERVAL_S = 2.0
@@ -125,11 +126,12 @@ class RunFeed:
         return self._watcher.job
 
     async def _publish_often(self) -> None:
-        """Publish twice a second: ages and elapsed times change even if nothing else does."""
+        """Publish again and again: ages and elapsed times change even if nothing else does."""
         while True:
             await self._log.whole_pages()
             self._publish()
-            await self._session.clock.sleep(PUBLISH_INTERVAL_S)
+            is_read = self._watcher.snapshot.log_read
+            await self._session.clock.sleep(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
 
     def _publish(self) -> None:
         run = self._watcher.update(
@@ -151,7 +153,7 @@ class RunFeed:
                 checked_at, checked_state = clock.monotonic(), state
                 await self._watcher.check()
                 await self._watcher.check_checkpoints()
-            await clock.sleep(PUBLISH_INTERVAL_S)
+            await clock.sleep(FIRST_PUBLISH_INTERVAL_S)
 
     def _got(self, part: str) -> None:
         self._session.report_success(part)

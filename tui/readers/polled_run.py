@@ -29,10 +29,6 @@ from tui.text.sanitize import last_carriage_segment, sanitize, strip_ansi
 
 MOST_LINES = 50_000
 """Read at most this many of the newest lines, since Home has many jobs."""
-PAUSE_S = 0.05
-"""Minimum pause between two pages of the older log, so that the UI stays responsive."""
-PAUSE_PER_SPENT = 2.0
-"""The pause grows with the CPU time per page, limiting older logs to a third of a core."""
 FLOOD_LINES = 5_000
 """If more lines than this arrived since the last poll, skip to the newest page."""
 POLL_EVERY_S = 30.0
@@ -89,14 +85,13 @@ class LogTail:
         async with aclosing(self._history(start, self._older_until)) as batches:
             async for batch in batches:
                 new = [line for line in batch.entries if isinstance(line, LogLine)]
-                spent_s = await fold_in_slices(self.fold, new)
+                await fold_in_slices(self.fold, new)
                 lines += len(new)
                 if new:
                     # If the next page fails for good, another attempt resumes here.
                     self._older_until = min(self._older_until, _moment(new[0]))
                 if lines >= MOST_LINES:
                     break
-                await self._clock.sleep(PAUSE_S + PAUSE_PER_SPENT * spent_s)
                 await resume.wait()
         self.is_read = True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 
-COLLECT_EVERY_S = 60.0
+COLLECT_EVERY_S = 300.0
 IDLE_S = 5.0
 NEVER = 1_000_000
 

@@ -270,7 +270,7 @@ async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn() ->
 
 
 LONG_AGO = steps(-7200, -4700)
-COMPLETE, FAULTY = {"tells_complete": True}, {"seed": 3, "fault_rate": 0.2}
+COMPLETE, FAULTY = {"tells_complete": True}, {"seed": 0, "fault_rate": 0.2}
 # The page that says that the log is complete may be of the edge: late lines are read again before the end.
 BUSY = [at(n / 400, f"line {n}", delay_s=(n % 7) * 1.2) for n in range(16_000)]
 RESUMED = [*steps(0, 99), at(98, "late", delay_s=30.0)]

@@ -108,8 +108,8 @@ BAND_FROM = 4
 LEAST_RANGE = 0.25
 """Minimum range of a value axis, as a share of the values; not for losses, whose small changes matter."""
 
-_END_STEPS = 480
-"""Steps per length in which the right edge of a following time range moves; each is less than a dot."""
+_END_STEPS = 120
+"""Steps per length in which the right edge of a following time range moves, since each redraws the charts."""
 
 _SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),

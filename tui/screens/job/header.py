@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import groupby
 from math import isfinite
+from operator import itemgetter
 from typing import Literal
 
 from rich.cells import cell_len
@@ -120,21 +122,32 @@ class RunBar(Widget):
 
     DEFAULT_CSS = "RunBar { height: 1; }"
 
-    run: reactive[RunSnapshot | None] = reactive(None)
+    run: var[RunSnapshot | None] = var(None)
+    spans: reactive[Fact] = reactive(list[Span])
 
-    def render(self) -> Text:
-        run, tones = self.run, tone_styles(self.app)
+    def watch_run(self) -> None:
+        self.spans = self._spans()
+
+    on_resize = watch_run
+
+    def _spans(self) -> Fact:
+        run = self.run
         progress = run.progress if run is not None else None
         if run is None or progress is None or progress.fraction is None:
-            return Text()
+            return []
         after: Fact = []
         for separator, fact in zip((" ", " · "), pace(run), strict=False):
             after += [(separator, "muted"), *fact]
         if self.size.width - _cells(after) < MIN_BAR_CELLS:
             after = [span for span in after if not span[0].startswith(ETA_RANGE)]
         cells = max(MIN_BAR_CELLS, self.size.width - _cells(after))
-        spans = [*_bar(run, progress.fraction, cells), *after]
-        return Text.assemble(*((text, tones[tone]) for text, tone in spans), no_wrap=True, end="")
+        return [*_bar(run, progress.fraction, cells), *after]
+
+    def render(self) -> Text:
+        tones = tone_styles(self.app)
+        same = groupby(self.spans, key=itemgetter(1))
+        texts = [("".join(text for text, _ in spans), tones[tone]) for tone, spans in same]
+        return Text.assemble(*texts, no_wrap=True, end="")
 
 
 def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
