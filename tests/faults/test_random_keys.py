@@ -28,6 +28,7 @@ from textual import events
 from textual.dom import DOMNode
 from textual.keys import _get_unicode_name_from_key
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from api_client.emulator.processes import EmulatorChild
 from api_client.remotes import Remote
@@ -192,7 +193,8 @@ async def answering(app: TypedOn, pilot: Pilot[Any]) -> None:
 async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
     """Show a new Home; return False if the keys have deleted all its jobs.
 
-    What the last keys began may still open a screen.
+    What the last keys began may still open a screen, or the filter of Home (the palette runs what was chosen
+    after it has closed).
     """
     await app.continue_with(app.session_with(remote))
     await pilot.pause()
@@ -201,6 +203,8 @@ async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
         if len(app.screen_stack) > 2:
             await app.pop_screen()
         await pilot.pause(POLL_EVERY_S)
+    if isinstance(app.focused, Input):
+        app.screen.action_back()
     return bool(app.screen.snapshot.jobs)
 
 
