@@ -14,7 +14,7 @@ from api_client import routes
 from api_client.clock import epoch_ms
 from api_client.errors import NOT_RECORDED, NotFound, UrlExpired
 from api_client.models import CheckpointFile, JobMetrics, LogRecord, LogsPage, TrainingJob, TrainingProject
-from api_client.models.logs import NS_PER_MS, LogLine
+from api_client.models.logs import LEVELS, NS_PER_MS, LogLine
 from api_client.recordings.archive import DamagedMember
 from api_client.recordings.playback import Playback
 from api_client.recordings.reading import CHECKPOINTS, Recording, file_member
@@ -24,9 +24,6 @@ from api_client.transfers.objects import ObjectAnswer, Objects, RangeOutside
 
 URL = "https://recording.invalid"
 """Address of the remote and of the recorded files. It never resolves, and nothing is requested there."""
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-METRIC_POINTS = 250
-"""Samples per series, if a request names no step."""
 
 Values = Mapping[str, Any]
 """The query of a request, or its body."""
@@ -177,7 +174,7 @@ class Replay:
         if start_ms is None:
             start_ms = begin_ms if job.is_finished else end_ms - 3_600_000
         start_ms = max(start_ms, begin_ms)
-        step_s = values.get("step_seconds") or max(1, (end_ms - start_ms) // 1000 // METRIC_POINTS)
+        step_s = values.get("step_seconds") or max(1, (end_ms - start_ms) // 250_000)
         return recording.metrics.select(start_ms * NS_PER_MS, end_ms * NS_PER_MS, step_s=step_s, job=job)
 
     def _checkpoints(self, _values: Values, *ids: str) -> Any:

@@ -75,6 +75,7 @@ class LogsPage(TypedDict):
     complete: NotRequired[Annotated[bool, BeforeValidator(_is_true)]]
 
 
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")  # in order of severity
 NS_PER_MS = 1_000_000  # line timestamps are in nanoseconds, range bounds in milliseconds
 MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S

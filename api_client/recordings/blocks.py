@@ -19,7 +19,6 @@ from api_client.recordings.stamps import MAX_RUN_NS, stamp_of
 from api_client.words import counted
 
 BLOCK_LINES = 2_000
-MAX_BLOCK_LINES = 20_000
 NOT_JSON = b"!"
 """Stored in place of a line that cannot be read."""
 _BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjson")
@@ -75,7 +74,7 @@ class Blocks:
         """Return the JSON values of a block's lines; None for one that is not JSON. Raises DamagedMember."""
         if block.member:
             content = read_member(self._members, block.member, self._kind.block_bytes)
-            most_lines = min(MAX_BLOCK_LINES, max_lines(self._members.stored_bytes(block.member)))
+            most_lines = min(10 * BLOCK_LINES, max_lines(self._members.stored_bytes(block.member)))
             if content.count(b"\n") > most_lines:
                 raise DamagedMember(f"{block.member} has more than {most_lines:,} lines")
         else:

@@ -19,8 +19,6 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks
 from api_client.recordings.stamps import stamp_of
 
-DAMAGED = "this part of the recording is damaged"
-MISPLACED = "this part of the recording has lines of another time"
 UNREADABLE = "a line of the recording can't be read"
 
 
@@ -107,12 +105,16 @@ class RecordedLog:
         try:
             values = self.blocks.values(block)
         except DamagedMember:
-            return [RecordedLine(max(arrived_ns, time_ns), LogGap(*whole_block, DAMAGED))]
+            return [
+                RecordedLine(
+                    max(arrived_ns, time_ns), LogGap(*whole_block, "this part of the recording is damaged")
+                )
+            ]
         lines = []
         for value in values:
             entry = _entry(value, time_ns)
             if not block.first_ns <= stamp_ns(entry) <= block.last_ns:
-                entry = LogGap(*whole_block, MISPLACED)
+                entry = LogGap(*whole_block, "this part of the recording has lines of another time")
             time_ns = stamp_ns(entry)
             arrived_ns = max(arrived_ns, time_ns)
             lines.append(RecordedLine(arrived_ns, entry))

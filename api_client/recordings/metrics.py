@@ -10,11 +10,11 @@ from typing import Any
 
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 from api_client.models.base import FIRST_MOMENT, LAST_MOMENT
+from api_client.models.logs import NS_PER_S
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import METRICS, Blocks
 from api_client.recordings.stamps import moment_at, stamp_of
 
-NS_PER_S = 1_000_000_000
 MAX_VALUE = 2.0**63
 """No usage in cores or bytes reaches it."""
 MAX_SERIES, MAX_SAMPLES = 20_000, 500_000

@@ -48,7 +48,6 @@ MANIFEST, PROJECT, JOB, EVENTS, QUEUE = (
 CHECKPOINTS, CHECKPOINT_FILES, FILES_FOLDER = "checkpoints.json", "checkpoint_files.json", "files"
 MAX_OBJECTS, MAX_VALUES = 25_000, 500_000
 """Maximum number of JSON objects and values in a document; a job has up to 20,000 files."""
-MAX_FOLDERS = 64
 FOREVER_NS = 2**63
 NOT_RECORDED = "TRAINING_JOB_NOT_RECORDED"
 
@@ -307,4 +306,4 @@ def _created(event: QueueEvent) -> datetime:
 
 
 def _folders(name: str) -> Iterator[str]:
-    return accumulate(name.removeprefix("./").split("/", MAX_FOLDERS)[:-1], "{}/{}".format)
+    return accumulate(name.removeprefix("./").split("/", 64)[:-1], "{}/{}".format)

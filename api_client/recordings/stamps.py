@@ -11,7 +11,6 @@ from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NS_PER_US = 1_000
-MAX_CHARACTERS = 40
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -41,7 +40,7 @@ def moment_at(time_ns: int) -> datetime:
 
 def stamp_of(value: Any) -> int | None:
     """Return the time in ns, from digits or ISO 8601 (without a timezone: UTC); None for anything else."""
-    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
+    if not isinstance(value, str) or len(value) > 40:
         return None
     if value.isascii() and value.isdigit():
         return time_ns if 0 < (time_ns := int(value)) < LATEST_NS else None

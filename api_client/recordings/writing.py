@@ -27,7 +27,6 @@ from api_client.recordings.reading import JOB, MANIFEST, Recording, document, fi
 from api_client.recordings.scrub import Scrubber
 from api_client.recordings.stamps import NS_PER_US, moment_at
 
-TOO_LONG = "this line is too long to be recorded"
 OVERLAP_NS = 300 * NS_PER_S
 """A continued recording reads this much again, because lines and samples may be late."""
 
@@ -75,7 +74,7 @@ class _BlockWriter:
             self._writer.problems[part] = f"more than {self._kind.line_bytes:,} bytes each"
             if not times or self._kind is METRICS:
                 return
-            gap = _gap(times[0], TOO_LONG)
+            gap = _gap(times[0])
             text, times = json.dumps(gap), times_of(gap)
         self.count += 1
         self._lines.append(text)
@@ -115,9 +114,10 @@ def _key(kind: Kind, document: Any) -> str:
     return json.dumps({name: value for name, value in document.items() if name != "late"}, sort_keys=True)
 
 
-def _gap(time_ns: int, reason: str) -> Document:
-    """Return a gap at a time, within the microseconds that ISO 8601 can have."""
+def _gap(time_ns: int) -> Document:
+    """Return a gap in place of a line, within the microseconds that ISO 8601 can have."""
     start, end = moment_at(time_ns), moment_at(time_ns + NS_PER_US)
+    reason = "this line is too long to be recorded"
     return {"gap": {"start": start.isoformat(), "end": end.isoformat(), "reason": reason}}
 
 

@@ -29,11 +29,8 @@ from api_client.transfers.records import (
 
 SAVE_BYTES = 1024 * 1024  # written at once
 FILES_AT_ONCE = 4
-REPORT_EVERY_S = 0.2
 FAILURES_IN_A_ROW = 8  # then the rest is skipped: nobody waits for 5,000 timeouts
-MAX_FAILED_RENEWALS = 2  # fresh URLs that may fail without data before the store's refusal counts as final
-MAX_ATTEMPTS = 3  # at a file that changed or arrived damaged
-MIB = 1024 * 1024
+MAX_ATTEMPTS = 3  # at a file that changed or arrived damaged, and at fresh URLs that bring no data
 
 
 @dataclass
@@ -64,8 +61,8 @@ class DownloadRun:
         needed_bytes = sum(plan.files[index].missing_bytes for index in todo)
         if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
             raise NoRoom(
-                f"{plan.folder} has {plan.free_bytes / MIB:,.0f} MiB free, but the download needs "
-                f"{needed_bytes / MIB:,.0f} MiB; nothing was downloaded"
+                f"{plan.folder} has {plan.free_bytes / 2**20:,.0f} MiB free, but the download needs "
+                f"{needed_bytes / 2**20:,.0f} MiB; nothing was downloaded"
             )
         meter = self.meter = ProgressMeter(begun, self.clock.monotonic)
         waiting = iter(todo)
@@ -101,7 +98,7 @@ class DownloadRun:
         """Report even while no data arrives, so that the listener sees the speed fall."""
         while True:
             self._report()
-            await self.clock.sleep(REPORT_EVERY_S)
+            await self.clock.sleep(0.2)
 
     def _report(self) -> None:
         if self.on_progress is not None:
@@ -227,13 +224,13 @@ class _FileDownload:
 
     async def _request(self) -> None:
         """Send a request, with a fresh URL if necessary; raises the error if nothing arrived."""
-        for renewals in range(MAX_FAILED_RENEWALS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             listed = self._run.listed(self._index)
             try:
                 await self._receive(listed.url)
                 return
             except UrlExpired:
-                if renewals == MAX_FAILED_RENEWALS:
+                if attempt == MAX_ATTEMPTS:
                     raise
             self._report(note="URL expired; requesting a new one")
             await self._run.renew_url(listed)

@@ -39,8 +39,6 @@ from api_client.transfers.records import (
     PlannedFile,
 )
 
-RESERVED_DISK_BYTES = 64 * 1024**2  # disk space that unpacking leaves free
-
 
 async def list_files(checkpoints: Checkpoints, project_id: str, job_id: str) -> list[PlannedFile]:
     return [planned_file(file) async for file in checkpoints.files(project_id, job_id)]
@@ -59,7 +57,8 @@ def unpack(archive: Path, folder: Path) -> Path:
         draft = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         draft.mkdir()
         try:
-            max_bytes = min(MAX_BYTES, shutil.disk_usage(draft).free - RESERVED_DISK_BYTES)
+            room_bytes = shutil.disk_usage(draft).free - 64 * 1024**2  # not to fill the disk
+            max_bytes = min(MAX_BYTES, room_bytes)
             with Unpacker(draft, max_bytes=max_bytes) as unpacker:
                 unpacker.add(archive)
             draft.rename(folder)

@@ -33,7 +33,6 @@ from api_client.files import (
 )
 from api_client.transfers.records import DownloadError, NoRoom
 
-_HASHED_BYTES = 1024 * 1024  # read at a time: between two reads, the file can be closed
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
 
@@ -176,7 +175,7 @@ class PartFile:
         hasher, offset = hashlib.new(algorithm, usedforsecurity=False), 0
         while True:
             with self._using():
-                content = os.pread(self._part, _HASHED_BYTES, offset)
+                content = os.pread(self._part, 1024**2, offset)  # between two reads, it can be closed
             if not content:
                 return f"{algorithm}:{hasher.hexdigest()}"
             hasher.update(content)

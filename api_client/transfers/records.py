@@ -154,8 +154,8 @@ OnProgress = Callable[[DownloadProgress], object]  # on the event loop, a few ti
 
 
 SPEED_OVER_S = 5.0
-STALLED_AFTER_S = 3.0  # report a stall after this many seconds without a byte
-NOTED_FOR_S = 3.0  # show the note about a wait or a renewal for this long after data resumes
+PAUSE_S = 3.0
+"""Without data for this long, a run has stalled; with data for this long, a note of a wait is dropped."""
 
 
 class ProgressMeter:
@@ -187,7 +187,7 @@ class ProgressMeter:
         self._arrived_at_s = self._monotonic()
         file = self._files[index]
         file = self._files[index] = replace(file, done_bytes=file.done_bytes + size_bytes)
-        if self._arrived_at_s - self._noted_at_s > NOTED_FOR_S:
+        if self._arrived_at_s - self._noted_at_s > PAUSE_S:
             self._note, self._files[index] = "", replace(file, note="")
 
     def progress(self) -> DownloadProgress:
@@ -208,7 +208,7 @@ class ProgressMeter:
             speed_bytes_per_s=speed,
             eta_s=left_bytes / speed if speed and is_known else None,
             files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in self._files),
-            stalled_s=silent_s if may_stall and silent_s >= STALLED_AFTER_S else 0.0,
+            stalled_s=silent_s if may_stall and silent_s >= PAUSE_S else 0.0,
             note=self._note,
         )
 

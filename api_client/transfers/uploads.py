@@ -41,8 +41,8 @@ PART_TIMEOUT_S = 300.0  # time limit for one request: 2 parts at once need 35 Ki
 RETRY_FOR_S = 600.0  # failing requests are retried for this long; a signature is valid for 15 minutes
 FIRST_BACKOFF_S = 0.5
 MAX_RETRIES = 60
-ABORT_TIMEOUT_S = 10.0  # a cancelled upload waits this long for the store to discard it
-STALLED_AFTER_S = 10.0  # report a stall after this many seconds in which no part was confirmed
+STALLED_AFTER_S = 10.0
+"""After this long without a confirmed part, a stall is reported; a cancelled upload ends at the latest."""
 NO_PROXY = "http://127.0.0.1:1"
 """The proxy of all hosts but the store's: where nobody listens, so a redirect leads nowhere."""
 
@@ -168,7 +168,7 @@ class _Upload:
             # At the next chunk, obstore gets an error instead and tells the store to discard the parts.
             self._is_cancelled = True
             if not is_small:
-                await asyncio.wait({asyncio.gather(sending, return_exceptions=True)}, timeout=ABORT_TIMEOUT_S)
+                await asyncio.wait({asyncio.gather(sending, return_exceptions=True)}, timeout=STALLED_AFTER_S)
             raise
         finally:
             sending.cancel()

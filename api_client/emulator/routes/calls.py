@@ -19,6 +19,7 @@ from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, inv
 from api_client.emulator.backend import Backend, LogQuery
 from api_client.emulator.platform import Platform
 from api_client.models import Team, TrainingJob
+from api_client.models.logs import LEVELS
 from api_client.routes import Route
 
 
@@ -193,8 +194,6 @@ class Parameters:
 MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
 NS_PER_MS = 1_000_000
 MS_PER_S = 1000
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-"""Log levels in order of severity."""
 
 
 def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
