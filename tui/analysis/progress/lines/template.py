@@ -38,7 +38,7 @@ MAX_NAME = 100
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
 _UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
-_ATTACHED = re.compile(r"^[A-Za-z%/]+")
+_ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
 _DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"'!?█•]|  | [-–—] |\. |>>")
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
 _RATE = re.compile(
@@ -109,6 +109,10 @@ class Form:
     has_count: bool = False
     has_values: bool = False
     """It reports more than a count: a measure, a total, or another number with a name: ``reward: 0.4``."""
+    is_exact: bool = False
+    """Its count is written as prose never writes one: of a total, or with a name such as ``global_step``."""
+    is_bare: bool = False
+    """No number beside its count has a meaning."""
     is_clear: bool = False
     """The form alone shows that a training printed it."""
     is_heading: bool = False
@@ -358,6 +362,8 @@ def _form(line: _Line, is_bar: bool) -> Form:
     return Form(
         has_count=has_count,
         has_values=with_total or measures > 0 or any(map(_is_named_value, numbers)),
+        is_exact=with_total or any("_" in one.name for one in line.counts()),
+        is_bare=not (measures or is_heading),
         is_clear=is_clear,
         is_heading=is_heading,
         is_prose=is_prose,
@@ -541,6 +547,8 @@ def _scope(numbers: Sequence[_Number], evaluates: bool) -> None:
         one.is_of_evaluation = within
         if within and one.meaning is not None and one.field == "loss":
             one.meaning = one.meaning._replace(field="eval_loss")
+        elif within and one.field in ("tokens_per_s", "samples_per_s", "step_time_s"):
+            one.meaning = None
         if (
             evaluates
             and one.field == "step"
@@ -582,7 +590,7 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
 def _is_prose(text: str) -> bool:
     """Return True if a sentence goes on after the number before this text."""
     first, *others = _DELIMITER.split(text.rstrip(_EDGE))
-    return bool(others) and len(_WORD.findall(first)) > 1
+    return bool(others) and "|" not in text and len(_WORD.findall(first)) > 1
 
 
 def _is_sentence(text: str) -> bool:
