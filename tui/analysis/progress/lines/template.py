@@ -141,8 +141,6 @@ class Template:
 
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
-        if not self.slots and self.counter is None:
-            return None
         found: dict[str, Any] = {}
         for slot in self.slots:
             _take(found, slot, values[slot.index])
@@ -153,10 +151,10 @@ class Template:
             _take_count(found, values[counter.index], counter)
             if counter.moves_too_fast(found):
                 return None
-        if not found or (len(found) == 1 and "rank" in found):
-            return None
         others = ((name, to_float(values[index])) for index, name in self.metrics)
         metrics = tuple((name, number) for name, number in others if number is not None)
+        if not metrics and not found.keys() - {"rank"}:
+            return None
         return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
 
@@ -281,7 +279,8 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
         return Template()
     counter = _counter_of(line, values, is_bar, bool(title))
     slots = _slots(line)
-    return Template(slots, counter, form, () if form.is_prose else _metrics(line, slots))
+    metrics = () if form.is_prose or not line.known() else _metrics(line, slots)
+    return Template(slots, counter, form, metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
