@@ -42,13 +42,15 @@ FORMS = (
 )
 
 
+def with_numbers(rng: random.Random, form: str) -> str:
+    form = form.replace("{n}", str(rng.randint(1, 5000)))
+    return form.replace("{x}", f"{rng.uniform(0, 9):.{rng.randint(1, 4)}f}")
+
+
 def transcript(rng: random.Random) -> list[str]:
     """Return lines with a sentence or two each, none of which is said twice."""
     sentences = [
-        sentence.replace("{n}", str(rng.randint(1, 5000))).replace(
-            "{x}", f"{rng.uniform(0, 9):.{rng.randint(1, 4)}f}"
-        )
-        for sentence in rng.sample(SENTENCES, rng.randint(4, len(SENTENCES)))
+        with_numbers(rng, sentence) for sentence in rng.sample(SENTENCES, rng.randint(4, len(SENTENCES)))
     ]
     lines = []
     while sentences:
@@ -69,3 +71,26 @@ def test_answers_and_transcripts_about_training_report_nothing() -> None:
             for told in reader.read(line, at_ns=index):
                 believed[lines[told.at_ns]] = told.reading
     assert believed == {}
+
+
+REPEATED = """tool_result: {'step': {n}, 'loss': {x}}
+{"step": {n}, "thought": "the loss of {x} is too high", "tokens": {n}}
+>>> trainer.log({'loss': {x}, 'step': {n}})
+You said: "step {n}/{n} loss={x} lr=1e-4". Is that per GPU?
+Total steps = {n} / {n} * {n} = {n}
+  "total_steps": {n},
+    loss_test.go:{n}: step {n}: got {x}, want {x}
+packet loss {x}%, {n} packets, step {n}
+> step {n}: loss {x}
+self.loss = {x}  # step {n}
+{"method": "step", "params": {"step": {n}, "reward": {x}}}""".splitlines()
+
+
+def test_forms_that_come_again_with_any_numbers_report_nothing() -> None:
+    rng = random.Random(1)
+    transcripts_with_readings = 0
+    for _ in range(200):
+        reader = Reader()
+        lines = [with_numbers(rng, form) for form in rng.choices(REPEATED, k=20)]
+        transcripts_with_readings += any(reader.read(line, at_ns=index) for index, line in enumerate(lines))
+    assert transcripts_with_readings <= 30, "numbers rise evenly by chance, but seldom"

@@ -23,6 +23,9 @@ from tui.analysis.progress.lines.reading import ParsedMetrics
 LINES = json.loads(Path(__file__).with_name("log_lines.json").read_text(encoding="utf-8"))
 """``read``: lines with what they report. ``ignored``: lines that report nothing."""
 
+TRAINERS = json.loads(Path(__file__).with_name("trainer_logs.json").read_text(encoding="utf-8"))
+"""Pieces of logs: what each line reads, with the values that are as good, and which of it may be missed."""
+
 
 def read(line: str) -> dict[str, Any]:
     reading = read_line(line)
@@ -106,6 +109,35 @@ def test_loss_of_an_evaluation_is_told_from_that_of_the_training(line: str) -> N
     assert told["eval_loss"] == 2.5 and told.get("loss") in (None, 1.5)
 
 
+FIELDS = {
+    "step": ("step", "epoch_step"),
+    "total_steps": ("total_steps", "epoch_steps"),
+    "throughput": ("tokens_per_s", "samples_per_s"),
+    "checkpoint_saved": ("checkpoint",),
+    **{name: (name,) for name in ("loss", "eval_loss", "learning_rate", "grad_norm")},
+}
+
+
+@pytest.mark.parametrize("trainer", TRAINERS, ids=lambda trainer: trainer["trainer"])
+def test_log_of_trainer_is_read_without_mistake(trainer: dict[str, Any]) -> None:
+    reported: dict[int, dict[str, Any]] = {}
+    for index, values in readings_of([entry["line"] for entry in trainer["lines"]]):
+        reported.setdefault(index, {}).update(values)
+    for index, entry in enumerate(trainer["lines"]):
+        for field, names in FIELDS.items():
+            values = [reported[index][name] for name in names if name in reported.get(index, {})]
+            allowed = entry.get("reads", {}).get(field)
+            if allowed is None or (field in entry.get("optional", ()) and not values):
+                assert not values, (entry["line"], field)
+            elif field == "checkpoint_saved":
+                assert values, entry["line"]
+            else:
+                assert any(value == pytest.approx(other) for value in values for other in allowed), (
+                    entry["line"],
+                    field,
+                )
+
+
 def test_evaluation_that_goes_on_reports_nothing() -> None:
     assert read("Test: [40/98]  Loss 1.1 (1.2)") == {}
     assert "step" not in read("Completed eval step: 3, running loss=2.240")
@@ -146,14 +178,14 @@ def is_read_alike(lines: list[str]) -> bool:
     ids=["thousands", "a unit", "elsewhere", "a rank", "a time"],
 )
 def test_other_digits_in_a_known_text_are_read_like_new_ones(first: str, second: str) -> None:
-    assert is_read_alike([first, second, first])
+    assert is_read_alike([first, first, second, first])
 
 
 @given(st.sampled_from([entry["line"] for entry in LINES["read"]] + LINES["ignored"]), st.data())
 def test_line_is_read_alike_whether_or_not_its_text_is_known(line: str, data: st.DataObject) -> None:
     digits = st.text("0123456789", min_size=1, max_size=5)
     other = re.sub("[0-9]+", lambda run: data.draw(st.just(run[0]) | digits, label="digits"), line)
-    assert is_read_alike([line, other, CLEAR, other, line])
+    assert is_read_alike([line, line, other, CLEAR, other, line])
 
 
 @pytest.mark.parametrize(

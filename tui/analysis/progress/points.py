@@ -43,16 +43,12 @@ class ThinnedPoints:
 
     def add(self, time: float, value: float, step: int | None = None) -> None:
         times = self.times
-        if not times or time >= times[-1]:
-            times.append(time)
-            self.values.append(value)
-            self.steps.append(step)
-        else:
-            position = bisect_right(times, time)
-            times.insert(position, time)
-            self.values.insert(position, value)
-            self.steps.insert(position, step)
-            self._weights[position:position] = [1] * (position < len(self._weights))
+        position = bisect_right(times, time)
+        times.insert(position, time)
+        self.values.insert(position, value)
+        self.steps.insert(position, step)
+        if position < len(self._weights):
+            self._weights.insert(position, 1)
         self._series = None
         if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
             self._thin()
@@ -109,24 +105,18 @@ class TimeRanges:
 
     def add(self, time: float) -> None:
         """Record activity at that time (seconds)."""
-        starts, ends, join_s = self.starts, self.ends, 20.0
-        if ends and starts[-1] <= time <= ends[-1] + join_s:
-            if time > ends[-1]:
-                ends[-1] = time
+        starts, ends = self.starts, self.ends
+        if ends and starts[-1] <= time <= ends[-1] + 20.0:
+            ends[-1] = max(ends[-1], time)
             return
         index = bisect_right(starts, time)
-        if index and time <= ends[index - 1] + join_s:
-            index -= 1
-            ends[index] = max(ends[index], time)
-        elif index < len(starts) and time >= starts[index] - join_s:
-            starts[index] = time
-        else:
-            starts.insert(index, time)
-            ends.insert(index, time)
-        if index + 1 < len(starts) and starts[index + 1] <= ends[index] + join_s:
-            del starts[index + 1], ends[index]
-        if len(starts) > 2000:
-            del starts[0], ends[0]
+        starts.insert(index, time)
+        ends.insert(index, time)
+        for later in (index + 1, index):
+            if 0 < later < len(starts) and starts[later] <= ends[later - 1] + 20.0:
+                ends[later - 1] = max(ends[later - 1 : later + 1])
+                del starts[later], ends[later]
+        del starts[:-2000], ends[:-2000]
 
     def longest_pause(self, since: float) -> float | None:
         """Return the longest pause since a time that is likely to recur; None if there was none."""

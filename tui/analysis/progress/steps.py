@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from statistics import median
+from statistics import fmean, median, stdev
 
 from tui.analysis.progress.points import ThinnedPoints
 from tui.analysis.series import Series
@@ -249,25 +249,23 @@ def usual_interval(marks: ThinnedPoints | Series) -> float | None:
     return intervals[len(intervals) // 2] if intervals else None
 
 
-def rates(marks: Series) -> Series:
-    """Return steps per second over time, between equally spaced marks; none across a restart."""
+def rates(marks: Series, count: int = 240) -> Series:
+    """Return steps per second over time, between equally spaced marks; none across a restart.
+
+    A chart has no more than 240 columns.
+    """
     times, steps = _first_of_each_step(marks)
-    if len(times) < 2 or times[-1] <= times[0]:
+    if len(times) < 2:
         return Series("steps/s")
-    count = min(240, len(times) - 1)  # more than a chart has columns
-    width = (times[-1] - times[0]) / count
-    at: list[float] = []
-    values: list[float] = []
-    before = 0
-    for number in range(1, count + 1):
-        until = times[-1] if number == count else times[0] + number * width
-        here = bisect_right(times, until) - 1
-        if here > before and times[here] > times[before]:
-            if steps[here] >= steps[before]:
-                at.append(times[here])
-                values.append((steps[here] - steps[before]) / (times[here] - times[before]))
-            before = here
-    return Series("steps/s", tuple(at), tuple(values))
+    width = (times[-1] - times[0]) / min(count, len(times) - 1)
+    ends = {bisect_right(times, times[0] + number * width) - 1 for number in range(count)}
+    pairs = [
+        (start, end)
+        for start, end in pairwise(sorted({*ends, len(times) - 1}))
+        if times[end] > times[start] and steps[end] >= steps[start]
+    ]
+    speeds = ((steps[end] - steps[start]) / (times[end] - times[start]) for start, end in pairs)
+    return Series("steps/s", tuple(times[end] for _, end in pairs), tuple(speeds))
 
 
 def _first_of_each_step(marks: Series) -> tuple[list[float], list[float]]:
@@ -292,30 +290,17 @@ def eta_s(steps: Steps, printed_speed: float | None) -> tuple[float | None, floa
     left = max(0, steps.total - steps.newest)
     speeds = (speed(marks, RECENT_S) or printed_speed, lasting, slope(marks, 0, len(marks) - 1))
     likely = [one for one in speeds if one is not None and one > 0 and math.isfinite(one)]
-    window = window_start(marks, LONG_S)
+    first = window_start(marks, LONG_S)
     # Two standard errors: the end is within the range in about 19 of 20 steady runs.
-    share = 1 + max(0.02, 2 * _relative_error(marks.times[window:], marks.values[window:]))
+    share = 1 + max(0.02, 2 * _relative_error(Series("", marks.times[first:], marks.values[first:])))
     return left / lasting, left / (max(likely) * share), left / (min(likely) / share)
 
 
-def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
+def _relative_error(marks: Series) -> float:
     """Return the relative standard error of the mean speed over equal time ranges."""
-    if len(times) < 3 or times[-1] <= times[0]:
-        return 0.25
-    blocks = min(8, len(times) - 1)
-    width = (times[-1] - times[0]) / blocks
-    places = [min(len(times) - 1, bisect_left(times, times[0] + n * width)) for n in range(blocks + 1)]
-    places[-1] = len(times) - 1
-    speeds = [
-        (steps[end] - steps[start]) / (times[end] - times[start])
-        for start, end in pairwise(places)
-        if times[end] > times[start]
-    ]
-    mean = sum(speeds) / len(speeds) if speeds else 0.0
-    if len(speeds) < 2 or mean <= 0:
-        return 0.25
-    variance = sum((speed - mean) ** 2 for speed in speeds) / (len(speeds) - 1)
-    return math.sqrt(variance / len(speeds)) / mean
+    speeds = rates(marks, 8).values
+    mean = fmean(speeds) if speeds else 0.0
+    return stdev(speeds) / math.sqrt(len(speeds)) / mean if len(speeds) > 1 and mean > 0 else 0.25
 
 
 def restarts(marks: Series, announced: Sequence[float]) -> tuple[float, ...]:

@@ -7,8 +7,10 @@ rises. Nothing depends on the order in which lines arrive, except which lines ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
@@ -42,35 +44,34 @@ def measures_of(reading: ParsedMetrics) -> int:
     return sum(getattr(reading, name) is not None for name in MEASURES)
 
 
-def rises(first: Told, second: Told) -> bool:
-    """Return True if the later of two readings of one rank has counted further."""
-    before, after = count_of(first.reading), count_of(second.reading)
-    same = first.replica == second.replica and first.reading.rank == second.reading.rank
-    if not same or before is None or after is None:
-        return False
-    return (second.at_ns - first.at_ns) * (after - before) > 0
-
-
-def rises_once(earlier: Sequence[Told], told: Told) -> bool:
-    return any(rises(before, told) for before in earlier)
-
-
-def rises_evenly(earlier: Sequence[Told], told: Told) -> bool:
-    """Return True if a count rises as a trainer's does: by a part of itself, or four times before.
+def has_risen(readings: Iterable[Told], form: Form) -> bool:
+    """Return True if a count rises as a trainer's does: seldom back, and by a part of itself or four times.
 
     Numbers in a conversation rise by chance, but hardly from 500 to 1000, or from 7 to 8.
     """
-    counts = [count_of(before.reading) or 0.0 for before in earlier if rises(before, told)]
-    last = count_of(told.reading) or 0.0
-    return len(counts) > 3 or any(last % (last - count) in (0, 1) for count in counts)
+    counts: dict[tuple[str, int | None, int | None], list[float]] = {}
+    for told in sorted(readings, key=attrgetter("at_ns")):
+        count = count_of(told.reading)
+        if count is not None:
+            counts.setdefault((told.replica, told.reading.rank, told.reading.total_steps), []).append(count)
+    pairs = [pair for of_rank in counts.values() for pair in pairwise(of_rank)]
+    rises = [(before, after) for before, after in pairs if before < after]
+    falls = sum(before > after for before, after in pairs)
+    if not rises or len(rises) < 2 * falls:
+        return False
+    if form.is_exact or len(rises) > 3:
+        return True
+    return not form.is_bare and any(
+        after % 1 or after % (after - before) in (0, 1) for before, after in rises
+    )
 
 
 @dataclass(slots=True)
 class ReadBlock:
     """Values of a step or an epoch on lines of their own, below a line that counts it."""
 
-    headings: dict[tuple[str, ...], Told] = field(default_factory=dict)
-    """The newest heading of each kind."""
+    headings: dict[tuple[str, ...], list[Told]] = field(default_factory=dict)
+    """Headings by kind."""
     lines_left: int = 0
     is_confirmed: bool = False
     """Headings have a total, or have risen."""
@@ -107,8 +108,7 @@ class Belief:
         if key in self._repeated or (self._trains and is_plain):
             return self._believe(told, block)
         waiting = _of_kind(self._plain if is_plain else self._prose, key)
-        goes_on = rises_evenly if form.is_prose else rises_once
-        if form.has_values and goes_on(waiting, told):
+        if form.has_values and has_risen((*waiting, told), form):
             if len(self._repeated) < MAX_KINDS:
                 self._repeated.add(key)
             return [*self._prose.pop(key, ()), *self._believe(told, block)]
@@ -132,18 +132,17 @@ class Belief:
 
     def _take_heading(self, form: Form, told: Told, block: ReadBlock) -> list[Told]:
         reading = told.reading
-        before = block.headings.get(form.key)
-        has_risen = before is not None and rises(before, told)
+        earlier = _of_kind(block.headings, form.key)
+        is_rising = has_risen((*earlier, told), form)
         has_total = reading.total_steps is not None or reading.total_epochs is not None
-        if len(block.headings) < MAX_HELD:
-            block.headings[form.key] = told
-        block.is_confirmed = block.is_confirmed or has_risen or has_total
+        _hold(earlier, told)
+        block.is_confirmed = block.is_confirmed or is_rising or has_total
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         believed: list[Told] = []
         has_values = any(measures_of(held.reading) for held in block.held)
-        if block.is_confirmed and (self._trains or (has_risen and has_values)):
+        if block.is_confirmed and (self._trains or (is_rising and has_values)):
             believed = self._believe(told, block)
         else:
             block.held = [told]
@@ -160,7 +159,9 @@ class Belief:
         if form.is_clear:
             return self._believe(told, block)
         if not measures:  # the total, which is announced before the training begins
-            return [] if self._trains or lines_left else [told]
+            if not (self._trains or lines_left):
+                _hold(_of_kind(self._plain, form.key), told)
+            return []
         if lines_left and block.is_confirmed and (self._trains or has_loss):
             believed = self._believe(told, block)
             block.lines_left = lines_left - 1

@@ -8,9 +8,25 @@ from typing import Any
 import re2
 
 from tui.analysis.logs.pattern import LogPattern
-from tui.analysis.progress.lines.reading import FIELD_OF_GROUP, ParsedMetrics, from_groups
+from tui.analysis.progress.lines.reading import ParsedMetrics
+from tui.analysis.progress.lines.template import Slot, Template
 
-GROUPS = (*FIELD_OF_GROUP, "checkpoint")
+_FIELDS = {
+    "step": "step",
+    "total": "total_steps",
+    "epoch": "epoch",
+    "epochs": "total_epochs",
+    "loss": "loss",
+    "eval_loss": "eval_loss",
+    "lr": "learning_rate",
+    "grad_norm": "grad_norm",
+    "tokens_per_s": "tokens_per_s",
+    "samples_per_s": "samples_per_s",
+    "step_time_s": "step_time_s",
+    "step_time_ms": "step_time_s",
+    "rank": "rank",
+}
+GROUPS = (*_FIELDS, "checkpoint")
 """The groups that have a meaning; any other is a metric of its own."""
 
 _DIALECT = "patterns are RE2's: no look-around, back-references or possessive quantifiers"
@@ -29,6 +45,7 @@ class ProgressPattern:
     name: str
     regex: str
     compiled: Any = field(init=False, repr=False, compare=False)
+    template: Template = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         problem = LogPattern(self.regex, regex=True, case=True).problem
@@ -38,7 +55,15 @@ class ProgressPattern:
         compiled = re2.compile(self.regex)
         if not compiled.groupindex:
             raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
+        names = sorted(compiled.groupindex)
+        slots = tuple(
+            Slot(index, _FIELDS[name], name, 1e-3 if name == "step_time_ms" else 1.0)
+            for index, name in enumerate(names)
+            if name in _FIELDS
+        )
+        metrics = tuple((index, name) for index, name in enumerate(names) if name not in GROUPS)
         object.__setattr__(self, "compiled", compiled)
+        object.__setattr__(self, "template", Template(slots, metrics=metrics))
 
     def __reduce__(self) -> tuple[type[ProgressPattern], tuple[str, str]]:
         return ProgressPattern, (self.name, self.regex)
@@ -51,7 +76,7 @@ class ProgressPattern:
             match = self.compiled.search(text.encode("utf-8", "replace").decode())
         if match is None:
             return None
-        groups = match.groupdict()
+        groups = match.groupdict(default="")
         if groups.get("checkpoint"):
             return ParsedMetrics(checkpoint=groups["checkpoint"].strip()[:120])
-        return from_groups(groups)
+        return self.template.read([groups[name].strip() for name in sorted(groups)])

@@ -20,7 +20,7 @@ _SPLIT = re.compile(
 )
 BAR = re.compile(r"█|=>|[>.=]\]")
 """A part of a progress bar, of whatever style."""
-_QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')(?=[,}\])]|\s*$)""")
+_QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')(?![\w:])""")
 _WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(")
 
 

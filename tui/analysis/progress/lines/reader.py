@@ -19,7 +19,7 @@ from tui.analysis.progress.lines.belief import MAX_KINDS, Belief, Told
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.line import clean, split
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape, runs_of_digits, without_digits
+from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape, without_digits
 from tui.analysis.progress.lines.tables import Table, separators
 from tui.analysis.progress.lines.template import Template, decide
 from tui.text.sanitize import last_carriage_segment, strip_ansi
@@ -129,11 +129,9 @@ class Reader:
             return []
         if "\x1b" in line or not line.isascii():
             line = strip_ansi(line)
-        runs = runs_of_digits(line) if shape.layouts else ()
         for layout in shape.layouts:
-            if (parts := layout.match(line, runs)) is not None:
-                rank = None if layout.rank is None else int(parts[layout.rank])
-                return self._take(layout, layout.values_of(parts), rank, line, replica, at_ns)
+            if (values := layout.values_of(line)) is not None:
+                return self._take(layout, values, line, replica, at_ns)
         match = _RANK.match(line)
         text = clean(line if match is None else line[match.end() :])
         texts, values = split(text)
@@ -142,14 +140,13 @@ class Reader:
             template = decide(texts, values)
             self._remember(self._templates, texts, template)
         layout = Layout(template, line, match, text, texts, values)
-        if layout.is_complete and len(shape.layouts) < MAX_LAYOUTS:
+        if shape.is_known and len(shape.layouts) < MAX_LAYOUTS:
+            layout.learn(line, texts, values)
             shape.layouts.append(layout)
-        rank = None if match is None else int(match[match.lastindex or 1])
-        return self._take(layout, values, rank, line, replica, at_ns)
+        shape.is_known = True
+        return self._take(layout, values, line, replica, at_ns)
 
-    def _take(
-        self, layout: Layout, values: Sequence[str], rank: int | None, line: str, replica: str, at_ns: int
-    ) -> list[Told]:
+    def _take(self, layout: Layout, values: Sequence[str], line: str, replica: str, at_ns: int) -> list[Told]:
         table = self._tables.get(replica)
         if table is not None and table.width == layout.width:
             row = table.read(clean(line[layout.head :]))
@@ -164,8 +161,8 @@ class Reader:
             self._tables[replica] = layout.table
         if reading is None:
             return []
-        if rank is not None and reading.rank is None:
-            reading = reading._replace(rank=rank)
+        if layout.rank is not None and reading.rank is None:
+            reading = reading._replace(rank=int(line[slice(*layout.rank)]))
         return self._belief.take(layout.template.form, Told(at_ns, replica, reading))
 
     def _remember(self, memory: dict[_Key, _Value], key: _Key, value: _Value) -> None:

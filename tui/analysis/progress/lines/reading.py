@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 WHOLE = frozenset({"step", "total_steps", "rank"})
 """Fields that hold integers."""
@@ -55,64 +53,6 @@ class ParsedMetrics(NamedTuple):
         """True if the line reports nothing but an epoch: a heading, or a line within an evaluation."""
         is_more = self.loss is not None or self.step is not None or self.epoch is None
         return not is_more and self == ParsedMetrics(epoch=self.epoch, rank=self.rank, metrics=self.metrics)
-
-
-def to_float(value: object) -> float | None:
-    """Convert a text or a decoded JSON value to a float; ``None`` for anything else."""
-    if isinstance(value, str):
-        value = value.replace(",", "") if "," in value else value
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
-
-
-def to_step(value: object) -> int | None:
-    """Convert a text or a decoded JSON value to a non-negative integer; ``None`` for anything else."""
-    number = to_float(value)
-    if number is None or not math.isfinite(number) or not 0 <= number <= MAX_STEP or number != int(number):
-        return None
-    return int(number)
-
-
-FIELD_OF_GROUP = {
-    "step": "step",
-    "total": "total_steps",
-    "epoch": "epoch",
-    "epochs": "total_epochs",
-    "loss": "loss",
-    "eval_loss": "eval_loss",
-    "lr": "learning_rate",
-    "grad_norm": "grad_norm",
-    "tokens_per_s": "tokens_per_s",
-    "samples_per_s": "samples_per_s",
-    "step_time_s": "step_time_s",
-    "step_time_ms": "step_time_s",
-    "rank": "rank",
-}
-"""The named groups of an expression that reads a line, and the fields that they fill.
-
-Any other group is a metric."""
-
-
-def from_groups(groups: Mapping[str, str | None]) -> ParsedMetrics | None:
-    """Build a reading from the named groups of a match; None if no group contains a number.
-
-    Groups that are no field's are metrics.
-    """
-    found: dict[str, Any] = {}
-    metrics: list[tuple[str, float]] = []
-    for group, text in groups.items():
-        name = FIELD_OF_GROUP.get(group)
-        if name is None:
-            metrics += [(group, number)] if (number := to_float((text or "").strip())) is not None else []
-            continue
-        value = None if text is None else (to_step if name in WHOLE else to_float)(text.strip())
-        if value is not None:
-            found[name] = value / 1000 if group == "step_time_ms" else value
-    return ParsedMetrics(**found, metrics=tuple(metrics)) if metrics or found.keys() - {"rank"} else None
 
 
 def merged(reading: ParsedMetrics, other: ParsedMetrics) -> ParsedMetrics:

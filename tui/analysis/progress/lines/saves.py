@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from tui.analysis.progress.lines.reading import ParsedMetrics, to_step
+from tui.analysis.progress.lines.reading import ParsedMetrics
 
 _VERB = re.compile(r"\b(?:sav(?:ed|ing)|wrote|writing|stor(?:ed|ing)|dump(?:ed|ing)|snapshotting)\b|\bsave ")
 _MODEL = re.compile(
@@ -72,8 +72,12 @@ def read(text: str) -> ParsedMetrics | None:
     if _OTHER_TIME.search(own) or (_OTHER_THING.search(own) and not any(map(_is_in_checkpoint, paths))):
         return None
     step = _STEP.search(lowered) if "so far" not in lowered else None
-    number = None if step is None else to_step(step["step"] or step["after"] or step["of"])
+    number = None if step is None else _number(step)
     return ParsedMetrics(checkpoint=_name(text, paths)[:120], step=number)
+
+
+def _number(step: re.Match[str]) -> int:
+    return int((step["step"] or step["after"] or step["of"]).replace(",", ""))
 
 
 def _is_in_checkpoint(path: str) -> bool:
@@ -85,12 +89,12 @@ def _name(text: str, paths: list[str]) -> str:
     if components:
         stem = components[0].rpartition(".")[0]
         return stem if _NAMED.fullmatch(stem) else components[0].rstrip(".")
-    if named := _NAMED.findall(text):
-        return str(named[-1])
+    if named := _NAMED.search(text):
+        return named[0]
     counted = _STEP.search(text.lower())
     if counted is not None and counted["name"] in ("step", "iteration"):
-        number = to_step(counted["step"]) or 0
         # Megatron-LM names the directory of iteration 4000 iter_0004000.
-        return f"iter_{number:07d}" if counted["name"] == "iteration" else f"step-{number}"
+        is_step = counted["name"] == "step"
+        return f"step-{_number(counted)}" if is_step else f"iter_{_number(counted):07d}"
     folders = [path for path in paths if "/" in path]
     return max(folders, key=len, default="").rstrip("/.").rpartition("/")[2]

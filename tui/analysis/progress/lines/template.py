@@ -38,7 +38,7 @@ MAX_NAME = 100
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
 _UNIT_AFTER = re.compile(r" ?([A-Za-z%/]+(?:\.?/[A-Za-z]+)*)?")
-_ATTACHED = re.compile(r"^[A-Za-z%/]+")
+_ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
 _DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"'!?█•]|  | [-–—] |\. |>>")
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
 _RATE = re.compile(
@@ -109,6 +109,10 @@ class Form:
     has_count: bool = False
     has_values: bool = False
     """It reports more than a count: a measure, a total, or another number with a name: ``reward: 0.4``."""
+    is_exact: bool = False
+    """Its count is written as prose never writes one: of a total, or with a name such as ``global_step``."""
+    is_bare: bool = False
+    """No number beside its count has a meaning."""
     is_clear: bool = False
     """The form alone shows that a training printed it."""
     is_heading: bool = False
@@ -137,8 +141,6 @@ class Template:
 
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
-        if not self.slots and self.counter is None:
-            return None
         found: dict[str, Any] = {}
         for slot in self.slots:
             _take(found, slot, values[slot.index])
@@ -149,10 +151,10 @@ class Template:
             _take_count(found, values[counter.index], counter)
             if counter.moves_too_fast(found):
                 return None
-        if not found or (len(found) == 1 and "rank" in found):
-            return None
         others = ((name, to_float(values[index])) for index, name in self.metrics)
         metrics = tuple((name, number) for name, number in others if number is not None)
+        if not metrics and not found.keys() - {"rank"}:
+            return None
         return ParsedMetrics(**found, from_bar=counter is not None and counter.is_bar, metrics=metrics)
 
 
@@ -277,7 +279,8 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
         return Template()
     counter = _counter_of(line, values, is_bar, bool(title))
     slots = _slots(line)
-    return Template(slots, counter, form, () if form.is_prose else _metrics(line, slots))
+    metrics = () if form.is_prose or not line.known() else _metrics(line, slots)
+    return Template(slots, counter, form, metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -358,6 +361,8 @@ def _form(line: _Line, is_bar: bool) -> Form:
     return Form(
         has_count=has_count,
         has_values=with_total or measures > 0 or any(map(_is_named_value, numbers)),
+        is_exact=with_total or any("_" in one.name for one in line.counts()),
+        is_bare=not (measures or is_heading),
         is_clear=is_clear,
         is_heading=is_heading,
         is_prose=is_prose,
@@ -541,6 +546,8 @@ def _scope(numbers: Sequence[_Number], evaluates: bool) -> None:
         one.is_of_evaluation = within
         if within and one.meaning is not None and one.field == "loss":
             one.meaning = one.meaning._replace(field="eval_loss")
+        elif within and one.field in ("tokens_per_s", "samples_per_s", "step_time_s"):
+            one.meaning = None
         if (
             evaluates
             and one.field == "step"
@@ -582,7 +589,7 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
 def _is_prose(text: str) -> bool:
     """Return True if a sentence goes on after the number before this text."""
     first, *others = _DELIMITER.split(text.rstrip(_EDGE))
-    return bool(others) and len(_WORD.findall(first)) > 1
+    return bool(others) and "|" not in text and len(_WORD.findall(first)) > 1
 
 
 def _is_sentence(text: str) -> bool:

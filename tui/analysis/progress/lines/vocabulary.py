@@ -44,7 +44,7 @@ _WHICH = TRAINING | _words(
     "metrics metric perf performance ppo optim optimizer throughput device stats losses mean avg average avr"
     " running batch minibatch epoch curr current cur iter iteration smoothed smooth ema reduced last all main"
     " sample rank node global total tot per of gpu actor policy group param groups 0 the base overall final"
-    " pg in s raw"
+    " pg in s raw interval"
 )
 """Words that say whose a value is, or how it was averaged."""
 
@@ -163,7 +163,7 @@ def _rate(words: list[str], unit: str) -> Meaning | None:
                     _PER_SECOND.fullmatch(after) or (not after and word in ("tps", "wps", "tgs", "imps"))
                 ):
                     return Meaning(field, len(words))
-    if words[-1] in ("throughput", "speed") and set(words[:-1]) <= _WHICH:
+    if words[-1] in ("throughput", "speed", "ips") and set(words[:-1]) <= _WHICH:
         told = meaning(unit) if unit else None
         if told is not None or (not unit and words[-1] == "throughput"):
             return Meaning(told.field if told else "tokens_per_s", 9)
