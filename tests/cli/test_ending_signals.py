@@ -15,7 +15,6 @@ from support.fake_baseten import FakeBaseten
 from support.fake_runs import live_run
 from support.terminal import DASHBOARD, DASHBOARD_ENDS, ROOT, AtTerminal
 
-SIGNALS = [signal.SIGTERM, signal.SIGHUP]
 LINES = 40
 
 
@@ -48,11 +47,10 @@ threading.Thread.start = counted
 main()
 print("input threads:", count.count("textual-input"))
 """
-PROGRAMS = [DASHBOARD, ("-c", IN_BACKGROUND)]
+BACKGROUND = ("-c", IN_BACKGROUND)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("program", PROGRAMS, ids=["", "in background"])
+@pytest.mark.parametrize(("number", "program"), [(signal.SIGTERM, DASHBOARD), (signal.SIGHUP, BACKGROUND)])
 def test_dashboard_restores_terminal_and_completes_recording(
     number: signal.Signals, program: tuple[str, ...], baseten: FakeBaseten, run: str, tmp_path: Path
 ) -> None:
@@ -70,8 +68,7 @@ def test_dashboard_restores_terminal_and_completes_recording(
         assert recording.problems == []
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("program", PROGRAMS, ids=["", "in background"])
+@pytest.mark.parametrize(("number", "program"), [(signal.SIGHUP, DASHBOARD), (signal.SIGTERM, BACKGROUND)])
 def test_record_follow_completes_its_file(
     number: signal.Signals, program: tuple[str, ...], baseten: FakeBaseten, run: str, tmp_path: Path
 ) -> None:
@@ -113,7 +110,7 @@ sys.exit(main())
 """A second signal arrives while the terminal is being restored."""
 
 
-@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_second_signal_does_not_keep_terminal_from_being_restored(
     number: signal.Signals, baseten: FakeBaseten, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""bt-tui mcp, used by the SDK's own client as a child that speaks over its streams."""
+"""bt-tui mcp, used by the SDK's own client: as a child that speaks over its streams, else in this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,30 @@ async def agent(environ: Mapping[str, str], *options: str, folder: Path = ROOT) 
         yield client
 
 
+Session = Callable[[Any], Awaitable[Any]]
+Talk = Callable[..., Any]
+"""Let a session use the client; return what the session returns."""
+
+
+@pytest.fixture
+def talk(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> Talk:
+    """Serve the tools to a client in this process instead of over the standard streams."""
+
+    def run(session: Session, *options: str) -> Any:
+        returned: list[Any] = []
+
+        async def serve(server: Any) -> None:
+            async with mcp.Client(server) as client:
+                returned.append(await session(client))
+
+        monkeypatch.setattr("mcp.server.mcpserver.MCPServer.run_stdio_async", serve)
+        result = cli("mcp", *options)
+        assert result.code == 0, result.err
+        return returned[0]
+
+    return run
+
+
 async def tools_of(client: Any) -> dict[str, Any]:
     return {tool.name: tool for tool in (await client.list_tools()).tools}
 
@@ -55,11 +79,6 @@ async def call(client: Any, tool: str, /, **arguments: Any) -> Any:
         return text
 
 
-@pytest.fixture
-def environ(baseten: FakeBaseten, clean_environ: dict[str, str]) -> dict[str, str]:
-    return clean_environ | baseten.environ()
-
-
 @pytest.mark.proves("docs/agents.md", "Coding agents")
 @pytest.mark.proves("docs/agents.md", "As tools")
 @pytest.mark.proves("docs/agents.md", "What to do with a sick run")
@@ -67,7 +86,10 @@ async def test_agent_finds_the_slow_node_its_reason_and_its_cost_in_two_calls(
     clean_environ: dict[str, str],
 ) -> None:
     with EmulatorChild(world="demo") as emulator:
-        async with agent(clean_environ | emulator.remote_environ()) as client:
+        environ = clean_environ | emulator.remote_environ()
+        program = ["-m", "tui", "mcp"]
+        server = mcp.StdioServerParameters(command=sys.executable, args=program, env=environ, cwd=str(ROOT))
+        async with mcp.Client(server) as client:
             found = await call(client, "find_problems")
             (slow,) = [each for each in found if _kinds(each) == {"straggler"}]
             summary = await call(client, "summarize_job", job_id=slow["job_id"])
@@ -85,16 +107,17 @@ def _kinds(judged: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.proves("docs/agents.md", "What an agent can't do")
-async def test_no_tool_changes_anything_unless_changes_are_allowed(
-    baseten: FakeBaseten, environ: dict[str, str]
-) -> None:
+def test_no_tool_changes_anything_unless_changes_are_allowed(talk: Talk, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("runs", "RUNNING")]
-    async with agent(environ) as client:
-        offered = await tools_of(client)
-        assert set(offered) == READING
-        assert all(tool.annotations.read_only_hint for tool in offered.values())
-        for name in CHANGING:
-            assert "Unknown tool" in await call(client, name, job_id="runs", **REQUIRED)
+
+    async def session(client: Any) -> tuple[dict[str, Any], list[Any]]:
+        answers = [await call(client, name, job_id="runs", **REQUIRED) for name in CHANGING]
+        return await tools_of(client), answers
+
+    offered, answers = talk(session)
+    assert set(offered) == READING
+    assert all(tool.annotations.read_only_hint for tool in offered.values())
+    assert all("Unknown tool" in answer for answer in answers)
     assert not _changes(baseten)
 
 
@@ -104,16 +127,16 @@ def _changes(baseten: FakeBaseten) -> list[str]:
 
 
 @pytest.mark.proves("docs/agents.md", "What an agent can't do")
-async def test_allowed_changes_are_tools_named_by_what_they_do(
-    baseten: FakeBaseten, environ: dict[str, str]
-) -> None:
+def test_allowed_changes_are_tools_named_by_what_they_do(talk: Talk, baseten: FakeBaseten) -> None:
     baseten.jobs = [job("runs", "RUNNING")]
     baseten.on("POST", ".*/jobs/runs/stop", Answer({"training_job": job("runs", "STOPPED")}))
-    async with agent(environ, "--allow-changes") as client:
-        offered = await tools_of(client)
-        assert set(offered) == READING | CHANGING
-        assert {name for name, tool in offered.items() if tool.annotations.destructive_hint} == CHANGING
-        (stopped,) = await call(client, "stop_job", job_id="runs")
+
+    async def session(client: Any) -> tuple[dict[str, Any], Any]:
+        return await tools_of(client), await call(client, "stop_job", job_id="runs")
+
+    offered, (stopped,) = talk(session, "--allow-changes")
+    assert set(offered) == READING | CHANGING
+    assert {name for name, tool in offered.items() if tool.annotations.destructive_hint} == CHANGING
     assert stopped["current_status"] == "TRAINING_JOB_STOPPED"
     assert _changes(baseten) == ["/v1/training_projects/proj1/jobs/runs/stop"]
 
@@ -158,31 +181,39 @@ async def test_client_refuses_changes_whatever_a_tool_would_do(
 
 
 @pytest.mark.proves("docs/agents.md", "What an agent can't do")
-async def test_value_that_looks_like_an_option_is_a_value(
-    baseten: FakeBaseten, environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_value_that_looks_like_an_option_is_a_value(talk: Talk, baseten: FakeBaseten, tmp_path: Path) -> None:
     finished_run(baseten, "over", losses=[1.0])
     target = tmp_path / "stolen.log"
-    async with agent(environ) as client:
-        for job_id in ("--all", "--file=/etc/passwd", f"--save={target}"):
-            for name in ("summarize_job", "explain_problems", "search_log", "list_checkpoints"):
-                answer = await call(client, name, job_id=job_id)
-                assert answer.startswith("error:") and job_id.strip("-") in answer, answer
-        quoted = await call(client, "search_log", job_id="over", pattern=f"--save={target}")
+    job_ids = ("--all", "--file=/etc/passwd", f"--save={target}")
+    tools = ("summarize_job", "explain_problems", "search_log", "list_checkpoints")
+
+    async def session(client: Any) -> tuple[list[tuple[str, Any]], Any]:
+        answers = [(each, await call(client, tool, job_id=each)) for each in job_ids for tool in tools]
+        return answers, await call(client, "search_log", job_id="over", pattern=f"--save={target}")
+
+    answers, quoted = talk(session)
+    for job_id, answer in answers:
+        assert answer.startswith("error:") and job_id.strip("-") in answer, answer
     assert quoted == [] and not target.exists()
 
 
 @pytest.mark.proves("docs/agents.md", "What an agent can't do")
-async def test_answers_are_bounded_and_say_what_is_cut(baseten: FakeBaseten, environ: dict[str, str]) -> None:
+def test_answers_are_bounded_and_say_what_is_cut(talk: Talk, baseten: FakeBaseten) -> None:
     baseten.jobs = [job(f"job{number}", "COMPLETED", error_message="x" * 900) for number in range(400)]
     baseten.logs["job1"] = [line(f"{number} {'y' * 5_000}", at_ms=_ms(number)) for number in range(300)]
     live_run(baseten, "runs", [float(number) for number in range(900)])
-    async with agent(environ) as client:
-        jobs = await call(client, "list_jobs")
-        lines = await call(client, "search_log", job_id="job1", last=9_999)
-        curve = (await call(client, "metric_series", job_id="runs", name="loss", points=9_999))["loss"]
+
+    async def session(client: Any) -> list[Any]:
+        return [
+            await call(client, "list_jobs"),
+            await call(client, "search_log", job_id="job1", last=9_999),
+            await call(client, "metric_series", job_id="runs", name="loss", points=9_999),
+        ]
+
+    jobs, lines, series = talk(session)
     assert len(jobs) <= 25_000 and re.search(r"\(cut: \d+ more lines; ask for less\)", jobs)
     assert lines["cut"].startswith("lists to ") and lines["answer"][-1]["message"].startswith("299 y")
+    curve = series["loss"]
     assert [len(curve), curve[0]["value"], curve[-1]["value"]] == [200, 0.0, 899.0]
 
 
@@ -190,35 +221,38 @@ def _ms(number: int) -> int:
     return int((time.time() - 600 + number) * 1000)
 
 
-async def test_tools_read_logs_curves_checkpoints_and_comparisons(
-    baseten: FakeBaseten, environ: dict[str, str]
-) -> None:
+def test_tools_read_logs_curves_checkpoints_and_comparisons(talk: Talk, baseten: FakeBaseten) -> None:
     finished_run(baseten, "over", losses=list(STEADY), metrics=" reward=0.5")
     live_run(baseten, "runs")
     baseten.on("GET", ".*/checkpoints", Answer({"training_job": baseten.jobs[-1], "checkpoints": []}))
-    async with agent(environ) as client:
-        lines = await call(client, "search_log", job_id="over", pattern="step 36[0-9]/", context=1)
-        names = [each["name"] for each in await call(client, "list_metrics", job_id="over")]
-        compared = await call(client, "compare_jobs", job_ids=["over", "runs"])
-        checkpoints = await call(client, "list_checkpoints", job_id="runs")
-        differing = await call(client, "diff_jobs", job_a="over", job_b="runs")
-        missing = await call(client, "metric_series", job_id="over", name="accuracy")
+
+    async def session(client: Any) -> list[Any]:
+        return [
+            await call(client, "search_log", job_id="over", pattern="step 36[0-9]/", context=1),
+            await call(client, "list_metrics", job_id="over"),
+            await call(client, "compare_jobs", job_ids=["over", "runs"]),
+            await call(client, "list_checkpoints", job_id="runs"),
+            await call(client, "diff_jobs", job_a="over", job_b="runs"),
+            await call(client, "metric_series", job_id="over", name="accuracy"),
+        ]
+
+    lines, metrics, compared, checkpoints, differing, missing = talk(session)
     assert [each["message"].split()[1] for each in lines] == ["359/100", "360/100"]
-    assert {"loss", "reward"} <= set(names)
+    assert {"loss", "reward"} <= {each["name"] for each in metrics}
     assert [each["job_id"] for each in compared["jobs"]] == ["over", "runs"]
-    assert checkpoints["checkpoints"] == [] and {each["name"] for each in differing["job"]} == {
-        "nodes",
-        "total GPUs",
-    }
+    assert checkpoints["checkpoints"] == []
+    assert {each["name"] for each in differing["job"]} == {"nodes", "total GPUs"}
     assert missing.startswith("error:") and "it has: " in missing and "reward" in missing
 
 
 @pytest.mark.proves("docs/agents.md", "What an agent can't do")
-async def test_key_is_in_no_answer(baseten: FakeBaseten, environ: dict[str, str]) -> None:
+def test_key_is_in_no_answer(talk: Talk, baseten: FakeBaseten) -> None:
     baseten.on("POST", ".*", Answer({"message": f"refused {baseten.key}"}, status=401))
-    async with agent(environ) as client:
-        answers = [await call(client, name) for name in ("find_problems", "list_jobs")]
-    assert all(answer.startswith("error:") and baseten.key not in answer for answer in answers)
+
+    async def session(client: Any) -> list[Any]:
+        return [await call(client, name) for name in ("find_problems", "list_jobs")]
+
+    assert all(answer.startswith("error:") and baseten.key not in answer for answer in talk(session))
 
 
 def test_without_the_extra_one_line_says_what_to_install(

@@ -153,8 +153,8 @@ def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Pat
 
 
 def test_a_folder_and_a_port_in_use_are_refused_in_words(tmp_path: Path, lab: EmulatorChild) -> None:
-    with pytest.raises(EmulatorFailed, match="another emulator"), EmulatorChild(data_dir=lab.data_dir):
-        pass
+    with pytest.raises(EmulatorStartError, match="another emulator"):
+        DataFolder(lab.data_dir)
     child = EmulatorChild(world="empty", data_dir=tmp_path / "data", port=urlsplit(lab.url).port or 0)
     with pytest.raises(EmulatorFailed, match="cannot listen"), child:
         pass
@@ -255,20 +255,3 @@ def test_a_spot_job_is_preempted_on_request(lab: EmulatorChild, client: httpx.Cl
     assert httpx.post(f"{lab.url}/emulator/jobs/{dedicated_id}/preempt", trust_env=False).status_code == 401
     events = client.get(f"/v1/training/jobs/{job_id}/queue_context").json()["events"]
     assert events[-1]["status"] == "TRAINING_JOB_PREEMPTED"
-
-
-@pytest.mark.proves("docs/emulator.md", "How a job's environment differs")
-def test_jobs_wait_for_nodes_and_a_priority_reorders_them() -> None:
-    with EmulatorChild(world="empty") as child, client_of(child) as client:
-        first, second, third = (
-            submit(client, name, "sleep 1000", node_count=8) for name in ("first", "second", "third")
-        )
-        eventually(has_status(client, first, "RUNNING"))
-        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
-        assert client.patch(third, json={"priority": 7}).json()["training_job"]["priority"] == 7
-        assert client.patch(first, json={"priority": 7}).status_code == 400
-        assert client.post(f"{first}/stop").status_code == 200
-        eventually(has_status(client, third, "RUNNING"))
-        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
-        context = client.get(f"/v1/training/jobs/{second.rpartition('/')[2]}/queue_context").json()
-        assert [job["training_job_name"] for job in context["active_at_submit"]] == ["first"]

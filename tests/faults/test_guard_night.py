@@ -13,7 +13,7 @@ import pytest
 from api_client.emulator.fleet.plans import JobPlan
 from api_client.models import TrainingJob
 from support.faulty import FaultyServer
-from support.guarded_nights import PLANS, Night, night, plan
+from support.guarded_nights import PLANS, night, plan
 from support.webhooks import HANGS, Webhook
 from tui.guard.memory import GuardState
 from tui.guard.rules import GuardRules
@@ -38,56 +38,44 @@ def breaking() -> JobPlan:
     return plan("sick", "mistral-24b-dpo-2", hours=3, scenario=scenario)
 
 
-PLANS_OF_THE_NIGHT = (
-    breaking(),
-    plan("well", "llama-70b-sft-v3", hours=0.75),
-    plan("hung", "qwen3-grpo-7", hours=0.5),
-)
 ENDS = ["✓ hung: completed", "■ sick: stopped", "✓ well: completed"]
-NAMES = ["sick", "well", "hung"]
 
 
 def problems(told: list[str]) -> list[str]:
     return [each for each in told if each not in ("blind", "sighted")]
 
 
-def check(dark: Night) -> None:
-    """Check that the run with the broken loss was stopped once, after a checkpoint, and no other."""
-    assert problems(dark.told("well")) == ["job-ended"]
-    assert problems(dark.told("hung")) == ["finding stalled", "job-ended"]
-    planned, *_, ended = problems(dark.told("sick"))[1:]
-    assert problems(dark.told("sick"))[0] == "finding loss-not-finite"
-    assert (planned, ended) == ("stop-planned", "job-ended")
-    assert dark.stop_requests == 1
-    assert dark.saved_between_plan_and_stop("sick")
-
-
-async def test_guard_reports_each_problem_once_although_a_webhook_refuses(
+async def test_alerts_that_a_webhook_refuses_arrive_once(
     faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
     refusals = (500, 500, 307, 404)
-    with Webhook(*refusals) as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as calm:
+    with Webhook(*refusals) as hook, night(faulty, tmp_path, breaking()) as calm:
         calm.webhook = hook.url
-        await calm.guard(NAMES, STOPS)
-        check(calm)
-    assert "stopped" in calm.told("sick")
-    assert "blind" not in Counter(each for name in NAMES for each in calm.told(name))
+        await calm.guard(["sick"], STOPS)
+    assert calm.told("sick") == ["finding loss-not-finite", "stop-planned", "stopped", "job-ended"]
     accepted = hook.texts[len(refusals) :]
-    assert len(accepted) == len(set(accepted)) == 7
+    assert len(accepted) == len(set(accepted)) == 4
     assert read_state(calm.state, GuardState).unsent == []
 
 
 @pytest.mark.proves("docs/guard.md", "What it reports")
 async def test_guard_in_a_bad_night_loses_and_repeats_nothing(faulty: FaultyServer, tmp_path: Path) -> None:
-    with Webhook() as hook, night(faulty, tmp_path, *PLANS_OF_THE_NIGHT) as dark:
+    well = plan("well", "llama-70b-sft-v3", hours=0.75)
+    hung = plan("hung", "qwen3-grpo-7", hours=0.5)
+    with Webhook() as hook, night(faulty, tmp_path, breaking(), well, hung) as dark:
         faulty.set_faults(TROUBLE)
         dark.clock.kills_at_s = list(KILLED_AT_S)
         dark.kills_after_stop = True
         dark.webhook = hook.url
-        await dark.guard(NAMES, STOPS)
+        await dark.guard(["sick", "well", "hung"], STOPS)
         struck = len(faulty.struck()) / len(faulty.layer.asked)
-        check(dark)
+        assert dark.stop_requests == 1
+        assert dark.saved_between_plan_and_stop("sick")
+    assert problems(dark.told("well")) == ["job-ended"]
+    assert problems(dark.told("hung")) == ["finding stalled", "job-ended"]
+    first, planned, *_, ended = problems(dark.told("sick"))
+    assert (first, planned, ended) == ("finding loss-not-finite", "stop-planned", "job-ended")
     assert dark.starts == 2 + len(KILLED_AT_S)
     assert struck > 0.3
     texts = [re.sub(r"[\d:]{2,}", "", text) for text in hook.texts]
@@ -106,12 +94,12 @@ async def test_guard_in_a_bad_night_loses_and_repeats_nothing(faulty: FaultyServ
 
 @pytest.mark.proves("docs/guard.md", "What it resumes")
 async def test_preempted_run_is_resumed_twice_and_then_reported(faulty: FaultyServer, tmp_path: Path) -> None:
-    lives = {"spot": 0.3, "spot-r2": 0.5, "spot-r3": 0.7}
+    lives = {"spot": 0.2, "spot-r2": 0.35, "spot-r3": 0.5}
     plans = [plan(name, "qwen3-14b-titan", hours=hours, outcome="PREEMPTED") for name, hours in lives.items()]
     requests: list[str] = []
     with night(faulty, tmp_path, *plans) as dark:
         faulty.set_faults(TROUBLE)
-        dark.clock.kills_at_s = [600.0, 1500.0, 2300.0]
+        dark.clock.kills_at_s = [400.0, 1000.0, 1500.0]
 
         async def resume(job: TrainingJob, _since: datetime) -> TrainingJob:
             requests.append(job.name or "")

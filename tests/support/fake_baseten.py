@@ -146,7 +146,7 @@ class FakeBaseten:
         self._server = QuietServer((host, port), self._handler())
         if certificate is not None:
             self._speak_tls(certificate)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
