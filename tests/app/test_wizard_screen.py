@@ -22,6 +22,7 @@ from tui.forms.review import REVIEW
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested
+from tui.widgets.text_panel import WrappedText
 
 SIZE = (80, 24)
 
@@ -250,3 +251,16 @@ async def test_refused_answer_does_not_move_the_question() -> None:
         refused = (await pressed(pilot, "enter")).splitlines()
         assert refused[1:12] == asked
         assert any("✗ 1 is not a LoRA rank" in line for line in refused[12:17])
+
+
+async def test_list_of_questions_is_drawn_in_the_colors_of_a_theme_chosen_later() -> None:
+    app = deploy_view(form_of(lora("checkpoint-100")))
+    async with opened(app, SIZE) as pilot:
+
+        def colors() -> set[str]:
+            steps = app.screen.query_one("#steps", WrappedText).text
+            return {str(span.style) for span in steps.spans}
+
+        dark = colors()
+        app.theme = "bt-light"
+        await until(pilot, lambda: not dark & colors())

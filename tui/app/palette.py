@@ -108,7 +108,7 @@ class PaletteProvider(Provider):
 def _row(name: Content, about: str) -> Content:
     """Return the line of an entry: its name, and what it does or is about."""
     gap = " " * max(2, NAME_CELLS - name.cell_length)
-    return Content.assemble(name, gap, (about[:LONGEST_WRAPPED], "dim"))
+    return Content.assemble(name, gap, (about[:LONGEST_WRAPPED], "dim not bold"))
 
 
 MARK = "● "

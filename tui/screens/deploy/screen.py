@@ -87,6 +87,7 @@ class DeployScreen(AppScreen):
         yield DeploymentPane(id="following")
 
     def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.watch_snapshot(self.snapshot))
         self.watch_snapshot(self.snapshot)
         run_in_background(self, self._feed.begin, "wizard")
 
