@@ -264,7 +264,7 @@ class CompareRunsScreen(AppScreen):
             baseline = labels(self.runs)[self.base]
             charts = self._maker.charts(self.runs, self.view, self.axis, baseline)
             self.query_one(ChartGrid).set_charts(charts)
-            self.query_one(TimeRow).shown = TimeShown(self.view, *self._reach, self.axis)
+            self.query_one(TimeRow).shown = TimeShown(self.view, *self._reach, self.axis, sign="┃")
 
     def _show_table(self) -> None:
         rows = sorted(comparison_rows(self.ordered), key=lambda row: not row.differs)

@@ -51,9 +51,9 @@ SERIES = ColorScale(
 SERIES_COLORS = len(SERIES)
 
 HEAT = ColorScale(
-    dark=("#F0A83C", "#D29A5A", "#9C9A83", "#4F8F84", "#3B7A70"),
-    light=("#A85A00", "#9A6B2A", "#7D7F66", "#5E9A8C", "#7DB3A6"),
-    ansi=("ansi_yellow", "ansi_yellow", "ansi_cyan", "ansi_cyan", "ansi_green"),
+    dark=("#F0A83C", "#E0A24A", "#CF9C57", "#A89B76", "#3B7A70"),
+    light=("#A85A00", "#A0651A", "#977034", "#857A52", "#7DB3A6"),
+    ansi=("ansi_yellow", "ansi_yellow", "ansi_yellow", "ansi_cyan", "ansi_green"),
 )
 HEAT_LEVELS = len(HEAT)
 """From news to what is usual: idle is bright, busy steps back."""

@@ -17,8 +17,6 @@ from tui.widgets.tones import tone_styles
 
 GAP = "  "
 MIN_MAP_CELLS = 16
-LINKED = "⇄"
-"""The sign of the moment that the charts and the log show together."""
 TONES = {"good": "good", "caution": "warn", "bad": "bad"}
 
 
@@ -31,6 +29,8 @@ class TimeShown:
     last: float = 1.0
     axis: XAxis = "clock"
     marks: tuple[Mark, ...] = ()
+    sign: str = "⇄"
+    """The sign of the moment that is read: by default, of one that the charts and the log show together."""
     words: tuple[str, ...] = ()
     """What else is special about the charts."""
 
@@ -86,7 +86,7 @@ class TimeRow(Widget):
         shown, tones = self.shown, tone_styles(self.app)
         text = Text(no_wrap=True, end="")
         if shown.view.cursor is not None:
-            text.append(f"{GAP}{LINKED} {place_label(shown.view.cursor, shown.axis)}", tones["accent"])
+            text.append(f"{GAP}{shown.sign} {place_label(shown.view.cursor, shown.axis)}", tones["accent"])
         words = " · ".join((*shown.words, *drawing_words(shown.view)))
         return text.append(f"{GAP}{words}") if words else text
 

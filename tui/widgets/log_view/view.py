@@ -96,7 +96,7 @@ class LogView(Widget, can_focus=True):
         & > .log-view--bar { color: $foreground 35%; }
         & > .log-view--name { color: $text-muted; }
         & > .log-view--number { color: $text-secondary; }
-        & > .log-view--path { color: $text-accent; }
+        & > .log-view--path { color: $text-primary; }
         & > .log-view--gap { color: $text-warning; background: $warning 10%; text-style: italic; }
         & > .log-view--cursor { background: $foreground 8%; }
         & > .log-view--selected { background: $primary 30%; }
