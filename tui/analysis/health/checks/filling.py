@@ -79,9 +79,9 @@ def forecast(
         since = begin
         while _level(highest, since) - _level(highest, since - part_s) >= _STEADY * rate * part_s:
             since -= part_s
-        # A cache, a copy of the data, or the first tooth of a saw may end before.
-        is_near = used >= 0.9 * size or full_in_s <= 10 * MINUTE_S
-        matters = held or is_near or at - since >= 2 * HOUR_S
+        # A cache, a copy of the data, or the first tooth of a saw may end before: the fuller, the surer.
+        lasting_s = 10 * HOUR_S * (0.9 - used / size)
+        matters = held or full_in_s <= 10 * MINUTE_S or at - since >= lasting_s
         within_s = run.eased(limits.full_within_s, 2 * limits.full_within_s, held=held)
         if matters and full_in_s <= min(within_s, run.left_s):
             return Forecast(rate, full_in_s, max(since, times[0]))
@@ -147,7 +147,8 @@ DISK = Check(
     StorageLimits,
     filling_disks,
     needs="usage that has grown in each quarter of the window (or of four times that window), will be full"
-    " before the run ends, and is above 90%, full within 10 minutes, or has grown for two hours; or usage"
+    " before the run ends, and is above 90%, or full within 10 minutes, or has grown for an hour"
+    " for each 10% below; or usage"
     " above `disk_share`.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth up to its highest level"
     " so far.",
@@ -210,7 +211,8 @@ MEMORY = Check(
     GrowthLimits,
     leaking_memory,
     needs="memory of a GPU or node that has grown in each quarter of the window, that will be full before the"
-    " run ends, and that is above 90% of its limit, full within 10 minutes, or has grown for two hours.",
+    " run ends, and that is above 90% of its limit, or full within 10 minutes, or has grown for an"
+    " hour for each 10% below.",
     excused="the first 15 minutes of training, growth that slows down, and a sawtooth, up to its highest"
     " level since the last restart.",
     costs="nothing until memory is full, then the work since the last checkpoint",

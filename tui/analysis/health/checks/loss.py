@@ -163,7 +163,7 @@ def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:
 
 def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
     """Return True if a rise is more than harder data, which jumps once and is then learned."""
-    if rise.comes_back:
+    if rise.comes_back or len(rise.risen) < NEWEST:
         return False
     if rise.now > _SURE**2 * rise.best > 0:
         return True
