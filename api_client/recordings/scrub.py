@@ -111,7 +111,7 @@ _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_TEXT = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{16,4000}+={0,2}(?![\w+/=.-])")
 _KEY_LINE = re.compile(r"(?<![\w+/.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}|[A-Za-z0-9+/]{12})?(?![\w+/=.-])")
 """A line of a private key: also without its beginning, as a continued recording meets it."""
-_KEY_END = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{1,15}+={0,2}(?=(?:\\{1,3}[nr])*[^\w+/=.-]*\Z)")
+_KEY_END = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{1,15}+={0,2}(?=(?:\\{1,3}[nr]){0,4}[^\w+/=.-]*\Z)")
 _KEY_LINES = 200
 _STYLE = re.compile(r"(?:\x1b|\\{1,3}(?:u001b|x1b|033))\[[0-9;]{0,40}m")
 

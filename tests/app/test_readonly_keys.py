@@ -54,7 +54,7 @@ async def test_help_and_palette_say_what_is_off() -> None:
     async with opened(app, (100, 50)) as pilot:
         offered = {each.title.split("  ")[0]: each.help for each in app.get_system_commands(app.screen)}
         text = await pressed(pilot, "question_mark")
-        assert "Submit a new job from a config file. Off: read-only." in text
+        assert "Deploy checkpoints of the selected job. Off: read-only." in text
         assert "Sort by the next column" in text
         assert offered["Stop"].endswith("Off: read-only.")
         assert not offered["Sort"].endswith("Off: read-only.")

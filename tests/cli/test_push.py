@@ -174,7 +174,7 @@ def test_a_yes_sends_it_and_progress_is_drawn_and_wiped(emulator: EmulatorChild,
         code, out = push.end(), push.output
     assert (code, b"risky" in out, b"\x1b" in out) == (0, True, False)
     assert b"--follow" in push.shown
-    assert "█".encode() in push.shown
+    assert "━".encode() in push.shown
     assert b"\r\x1b[K" in push.shown.split(b"uploading")[-1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
@@ -22,9 +23,11 @@ from api_client.events import RequestEvent
 from api_client.http.retry import LASTING, RetryPolicy, retrying
 from api_client.models import QueueContext, TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
-from api_client.replay import Replay
 from tui.analysis.connection import Connection, StaleResource
 from tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from api_client.replay import Replay
 
 CHECK_S = 8.0
 """Timeout of the connection check: a server silent for this long counts as unreachable."""

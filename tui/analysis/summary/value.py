@@ -237,7 +237,7 @@ def summarize(
         status=bounded(run.status.word, 60),
         has_ended=job.is_finished,
         running_s=figure(run.elapsed_s) if run.running_time.since is not None else None,
-        activity=bounded("; ".join(filter(None, (_activity(run), queue))), 320),
+        activity=bounded("; ".join(filter(None, (_activity(run), queue))), 240),
         verdict=_verdict(run),
         message=bounded(job.error_message, 300),
         problems=tuple(problems[:_MAX_PROBLEMS]),
@@ -300,7 +300,7 @@ def _problem(run: RunSnapshot, finding: HealthFinding) -> ExplainedProblem:
     return ExplainedProblem(
         kind=str(finding.kind),
         severity=finding.severity,
-        text=bounded(finding.sentence, 320),
+        text=bounded(finding.sentence, 280),
         node=bounded(finding.node, 80) if finding.node else None,
         since=iso_time(since.replace(microsecond=0)) if since is not None else None,
         for_s=None if finding.has_duration_in_text else _age(since, run.end_or_now),

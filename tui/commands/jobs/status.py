@@ -94,7 +94,7 @@ async def _alarmed_jobs(client: TrainingClient, timeout_s: float) -> tuple[list[
     from tui.readers.session import Session
 
     rows: Sequence[JobRow] = ()
-    async with watched_fleet(Session(client.remote, clock=client.clock)) as next_snapshot:
+    async with watched_fleet(client, Session(client.remote, clock=client.clock)) as next_snapshot:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while not (rows and is_checked(rows)):

@@ -52,7 +52,7 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
     redraws = output_format == TABLE and output.is_terminal
     deadline_s = client.clock.monotonic() + PATIENCE_S
     session = Session(client.remote, clock=client.clock)
-    async with watched_fleet(session) as next_snapshot:
+    async with watched_fleet(client, session) as next_snapshot:
         while True:
             snapshot = await next_snapshot()
             rows = [row for row in snapshot.jobs if project_id in (None, row.project_id)]
@@ -73,11 +73,13 @@ async def top(client: TrainingClient, output: Output, project_name: str | None, 
 
 
 @asynccontextmanager
-async def watched_fleet(session: Session) -> AsyncIterator[Callable[[], Awaitable[FleetSnapshot]]]:
+async def watched_fleet(
+    client: TrainingClient, session: Session
+) -> AsyncIterator[Callable[[], Awaitable[FleetSnapshot]]]:
     """Watch all jobs as Home does; yields a function that waits for the next snapshot."""
     from tui.feeds.fleet import FleetFeed
 
-    await session.client.projects.list()  # raises what the feed would repeat
+    await client.projects.list()  # reports and raises what the feed would repeat
     snapshots: asyncio.Queue[FleetSnapshot] = asyncio.Queue()
 
     async def newest() -> FleetSnapshot:
