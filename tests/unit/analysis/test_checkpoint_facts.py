@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig
 from api_client.models import Checkpoint, CheckpointFile
 from tui.analysis.checkpoints.comparison import compare_checkpoints
-from tui.analysis.checkpoints.facts import checkpoint_facts, kind_label, resume_snippet, step_of, sync_state
+from tui.analysis.checkpoints.facts import (
+    checkpoint_facts,
+    kind_label,
+    newest_sound,
+    resume_snippet,
+    step_of,
+    sync_state,
+)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -46,6 +53,13 @@ def test_earlier_checkpoint_is_best_only_if_its_loss_is_lower_than_by_chance() -
     assert [one.is_best for one in checkpoint_facts(saved, loss_by_step=worse)] == [True, False]
     better = [(step, value - (step > 150)) for step, value in noisy]
     assert [one.is_best for one in checkpoint_facts(saved, loss_by_step=better)] == [False, True]
+
+
+def test_newest_of_checkpoints_saved_in_the_same_moment_has_the_highest_step() -> None:
+    facts = checkpoint_facts([checkpoint(f"checkpoint-{step}") for step in (2, 10, 3)])
+    newest = newest_sound(facts)
+    assert newest is not None and newest.step == 10
+    assert [fact.is_newest for fact in facts] == [False, True, False]
 
 
 def differing(pair: list[Checkpoint], files: list[list[CheckpointFile]]) -> dict[str, tuple[str, str]]:

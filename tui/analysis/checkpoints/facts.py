@@ -138,7 +138,7 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
 def newest_sound(facts: Iterable[CheckpointFacts]) -> CheckpointFacts | None:
     """Return the newest stored checkpoint that has no known fault."""
     sound = (fact for fact in facts if fact.fault is None and fact.sync != "uploading")
-    return max(sound, key=lambda fact: time_key(fact.checkpoint.created_at), default=None)
+    return max(sound, key=lambda fact: _age(fact.checkpoint, fact.step), default=None)
 
 
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
@@ -261,14 +261,13 @@ def _best(
 
 
 def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> int | None:
-    if not checkpoints:
-        return None
+    places = range(len(checkpoints))
+    return max(places, key=lambda place: (_age(checkpoints[place], steps[place]), place), default=None)
 
-    def age(place: int) -> tuple[float, int, int]:
-        created, step = checkpoints[place].created_at, steps[place]
-        return (time_key(created), -1 if step is None else step, place)
 
-    return max(range(len(checkpoints)), key=age)
+def _age(checkpoint: Checkpoint, step: int | None) -> tuple[float, int]:
+    """Return what checkpoints are ordered by, oldest first; several may have been saved in a moment."""
+    return (time_key(checkpoint.created_at), -1 if step is None else step)
 
 
 _COUNTED = re.compile(r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?\d{1,12}", re.IGNORECASE)
@@ -297,7 +296,7 @@ class LastCheckpoint:
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """Return the newest checkpoint the API lists, else the newest in the log, else None."""
     if run.checkpoints:
-        newest = max(run.checkpoints, key=lambda one: time_key(one.created_at))
+        newest = max(run.checkpoints, key=lambda saved: _age(saved, step_of(saved.checkpoint_id)))
         where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:
