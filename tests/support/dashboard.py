@@ -124,6 +124,8 @@ async def settle(pilot: Pilot[Any]) -> None:
         await pilot.pause()
     while any(worker.group == "search" and not worker.is_finished for worker in pilot.app.workers):
         await pilot.pause()
+    while getattr(pilot.app.screen, "_link_timer", None) is not None:  # the charts follow the log's cursor
+        await pilot.pause(0.02)
     for view in pilot.app.screen.query(LogView):
         view._paint()
     for field in pilot.app.screen.query(Input):
