@@ -50,7 +50,7 @@ from tui.screens.dialogs import (
     StopScreen,
 )
 from tui.screens.home.screen import HomeScreen
-from tui.screens.submit import StarterScreen
+from tui.screens.submit import StarterScreen, SubmitPage
 from tui.screens.welcome import WelcomeScreen
 from tui.system.starters import STARTER_PROJECTS
 
@@ -142,6 +142,10 @@ PLACES: dict[str, Go] = {
     **DIALOGS,
     **{f"wizard: {step}": question(step) for step in (*sorted(ALL_QUESTIONS), REVIEW)},
 }
+
+
+OPENINGS = {page.__name__: walk.go for page, walk in WALKS.items() if page is not SubmitPage} | DIALOGS
+"""How to open each page and dialog; ``SubmitPage`` as the path of a config."""
 
 
 class Hand:
@@ -240,6 +244,38 @@ async def test_random_keys_at_every_place(part: int, tmp_path: Path) -> None:
                 await go(app, pilot)
                 server.set_faults(hand.choose(FAULTS))
                 await visit(app, pilot, hand, place, bursts=1)
+
+
+class HastyApp(TypedOn):
+    """Closes each screen but Home some turns of the event loop after it opened it."""
+
+    turns = 0
+
+    def push_screen(self, screen: Any, *given: Any, **options: Any) -> Any:
+        pushed = super().push_screen(screen, *given, **options)
+        if not isinstance(screen, HomeScreen):
+            asyncio.get_running_loop().create_task(self._close(screen))
+        return pushed
+
+    async def _close(self, screen: Any) -> None:
+        for _ in range(self.turns):
+            await asyncio.sleep(0)
+        while screen in self.screen_stack:
+            await self.pop_screen()
+
+
+async def test_screen_is_closed_while_it_opens(tmp_path: Path) -> None:
+    with faulty_world(tmp_path) as (server, _patch):
+        remote = remote_of(server)
+        app = HastyApp(remote)
+        async with app.run_test(size=(100, 30)) as pilot:
+            assert await go_home(app, pilot, remote)
+            for place, go in OPENINGS.items():
+                for app.turns in range(0, 16, 3):
+                    await go(app, pilot)
+                    await answering(app, pilot)
+                    await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+                    assert app._exception is None and not app.complaints, (place, app.turns, app.complaints)
 
 
 @pytest.mark.skipif(not MINUTES, reason="RANDOM_KEYS_MINUTES is not set")

@@ -62,11 +62,12 @@ from tui.app.tips import Tips
 from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
-from tui.screens.base import AppScreen, PageServices, is_settled
+from tui.screens.base import AppScreen, PageServices
 from tui.screens.downloads import DownloadsPage, DownloadsScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomePage
 from tui.screens.job.page import JobPage, job_by_id
+from tui.screens.opening import is_settled
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded
 from tui.settings.paths import config_path

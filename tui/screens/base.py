@@ -13,7 +13,6 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
@@ -25,6 +24,7 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.dialogs import ConfirmScreen
+from tui.screens.opening import OpenedWhole
 from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
@@ -54,7 +54,7 @@ class PaletteItem:
     id: str = ""
 
 
-class AppScreen(Screen[None]):
+class AppScreen(OpenedWhole):
     """Base class of full screens; the app passes in the state of the connection and of the downloads.
 
     ``SCOPES`` are the scopes whose actions the screen owns, in addition to ``Scope.SCREEN``, which every
@@ -275,17 +275,6 @@ class Page(ABC):
 
 FindPage = Callable[[PageServices], Coroutine[Any, Any, Page | None]]
 """Reads what a page is about, and returns it; None if there is none, after notifying the user."""
-
-
-def is_settled(screen: Screen[Any]) -> bool:
-    """True if neither the screen nor any widget of it is being mounted or removed.
-
-    A new widget is in the DOM before its children are, and a removed one after its children are gone.
-    """
-    return all(
-        widget.is_mounted and widget.is_running and not widget._pruning
-        for widget in (screen, *screen.walk_children(Widget))
-    )
 
 
 def _forward(pane: type[Widget], action_id: str) -> Callable[[AppScreen], Awaitable[object]]:

@@ -21,6 +21,7 @@ from textual.widgets import Button, Input, OptionList
 
 from api_client.files import why_not_written
 from tui.analysis.export import ExportTable
+from tui.screens.opening import OpenedWhole
 from tui.system.saved_files import landing, save_tables, typed_path
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import counted
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Dialog(ModalScreen[Answer], Generic[Answer]):
+class Dialog(OpenedWhole, ModalScreen[Answer], Generic[Answer]):
     """A dialog, with a field if one is given."""
 
     CSS_PATH = "dialogs.tcss"

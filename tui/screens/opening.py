@@ -1,0 +1,31 @@
+"""Screens that are opened or closed just now, when not all of their widgets exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual import events
+from textual.screen import Screen
+from textual.widget import Widget
+
+
+class OpenedWhole(Screen[Any]):
+    """A screen whose ``on_mount`` finds its widgets.
+
+    Textual mounts no widgets in a screen that is closed while it opens, but still sends it ``Mount``.
+    """
+
+    async def on_event(self, event: events.Event) -> None:
+        if not (self._pruning and isinstance(event, events.Mount)):
+            await super().on_event(event)
+
+
+def is_settled(screen: Screen[Any]) -> bool:
+    """True if neither the screen nor any widget of it is being mounted or removed.
+
+    A new widget is in the DOM before its children are, and a removed one after its children are gone.
+    """
+    return all(
+        widget.is_mounted and widget.is_running and not widget._pruning
+        for widget in (screen, *screen.walk_children(Widget))
+    )
