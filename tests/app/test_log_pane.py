@@ -543,3 +543,18 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
         assert [gap.reason for gap in asked] == ["the server answered 503"]
         assert "Gap filled: 1 line." in reader.notices
         assert "found after all" in reader.screen and "── gap" not in reader.screen
+
+
+async def test_pane_is_removed_while_it_opens() -> None:
+    async def retry(*_gap: Any) -> None: ...
+
+    app = job_view()
+    async with opened(app, NORMAL) as pilot:
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
+        pane = LogPane(screen.job, screen.query_one(LogPane).options, retry=retry)
+        opening = screen.mount(pane)
+        closing = pane.remove()
+        await opening
+        await closing
+        await settle(pilot)

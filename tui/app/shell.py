@@ -67,7 +67,6 @@ from tui.screens.downloads import DownloadsPage, DownloadsScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomePage
 from tui.screens.job.page import JobPage, job_by_id
-from tui.screens.opening import is_settled
 from tui.screens.welcome import WelcomeChoice, WelcomeScreen
 from tui.settings.loading import Loaded
 from tui.settings.paths import config_path
@@ -80,6 +79,7 @@ from tui.system.saved_files import Outbox
 from tui.text.sanitize import LONGEST_WRAPPED, clip, sanitize, sanitize_multiline
 from tui.text.times import local_time
 from tui.widgets.background import run_in_background
+from tui.widgets.opening import is_settled
 
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings

@@ -27,7 +27,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
-from tui.screens.opening import is_settled
+from tui.widgets.opening import is_settled
 
 LONGEST_WAIT_S = 2.0
 """A screen that takes longer than this does not hold up the keys."""

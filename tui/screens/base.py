@@ -13,6 +13,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.reactive import var
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
@@ -24,9 +25,9 @@ from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.screens.dialogs import ConfirmScreen
-from tui.screens.opening import OpenedWhole
 from tui.widgets.background import run_in_background
 from tui.widgets.connection_notice import ConnectionNotice
+from tui.widgets.opening import OpenedWhole
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
 
@@ -54,7 +55,7 @@ class PaletteItem:
     id: str = ""
 
 
-class AppScreen(OpenedWhole):
+class AppScreen(OpenedWhole, Screen[None]):
     """Base class of full screens; the app passes in the state of the connection and of the downloads.
 
     ``SCOPES`` are the scopes whose actions the screen owns, in addition to ``Scope.SCREEN``, which every

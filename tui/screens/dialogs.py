@@ -21,10 +21,10 @@ from textual.widgets import Button, Input, OptionList
 
 from api_client.files import why_not_written
 from tui.analysis.export import ExportTable
-from tui.screens.opening import OpenedWhole
 from tui.system.saved_files import landing, save_tables, typed_path
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import counted
+from tui.widgets.opening import OpenedWhole
 from tui.widgets.text_panel import WrappedText
 
 if TYPE_CHECKING:

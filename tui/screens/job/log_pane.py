@@ -45,13 +45,14 @@ from tui.widgets.log_view.gutter import TIME_MODES
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.search import MatchChanged
 from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
+from tui.widgets.opening import OpenedWhole
 from tui.widgets.text_panel import WrappedText
 
 MINUTE_S = 60
 HOUR_S = 3600
 
 
-class LogPane(Vertical):
+class LogPane(OpenedWhole, Vertical):
     """The log of all nodes in one time order, or nodes side by side."""
 
     DEFAULT_CSS = """

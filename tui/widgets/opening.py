@@ -1,4 +1,4 @@
-"""Screens that are opened or closed just now, when not all of their widgets exist."""
+"""Screens and widgets that are opened or closed just now, when not all of their parts exist."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 
-class OpenedWhole(Screen[Any]):
-    """A screen whose ``on_mount`` finds its widgets.
+class OpenedWhole(Widget):
+    """A screen or widget whose ``on_mount`` finds its children.
 
-    Textual mounts no widgets in a screen that is closed while it opens, but still sends it ``Mount``.
+    Textual mounts no children in what is removed while it opens, but still sends it ``Mount``.
     """
 
     async def on_event(self, event: events.Event) -> None:
