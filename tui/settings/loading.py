@@ -100,12 +100,15 @@ def _within(table: KeyPath, arrays: Mapping[KeyPath, int]) -> KeyPath:
     return table
 
 
-def _paths(value: Any) -> Iterator[KeyPath]:
-    if isinstance(value, dict):
-        for key, below in value.items():
-            yield (key,)
-            for path in _paths(below):
-                yield (key, *path)
+def _paths(tables: dict[str, Any]) -> Iterator[KeyPath]:
+    """Yield the path of each key at any depth, which may be more than Python's functions can nest."""
+    left: list[tuple[KeyPath, dict[str, Any]]] = [((), tables)]
+    while left:
+        table, fields = left.pop()
+        for key, value in fields.items():
+            yield (*table, key)
+            if isinstance(value, dict):
+                left.append(((*table, key), value))
 
 
 PREFIX = "BT_TUI_"
