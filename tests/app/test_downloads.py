@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from api_client.transfers import FileProgress, FileState
 from support.dashboard import Dashboard, Heard, home, pressed, settle, text_of
 from tui.analysis.transfers import Transfer, Transfers, TransferState, outcome_text
+from tui.screens.dialogs import QuitScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.messages import CancelDownloadRequested, RetryDownloadRequested
 
@@ -126,3 +127,12 @@ def test_what_became_of_a_download_is_a_sentence_that_says_what_to_do() -> None:
     assert "Press T, then t to resume." in outcome_text(FAILED, "T, then t")
     done = Transfer("3", "x", "/there", TransferState.DONE, size_bytes=MIB, files=GOING.files[:1])
     assert outcome_text(done, "") == "Downloaded x to /there: 1.00 MiB, 1 file."
+
+
+async def test_repeated_quit_key_asks_once() -> None:
+    app = home()
+    async with app.run_test(size=SIZES[1]) as pilot:
+        await settle(pilot)
+        app.transfers = BOTH
+        await pilot.press(*["ctrl+q"] * 3)
+        assert [type(screen) for screen in app.screen_stack[2:]] == [QuitScreen]

@@ -36,7 +36,6 @@ from support.faulty import FaultyServer
 from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
 from tui.analysis.export import ExportTable
-from tui.app.downloads import quit_question
 from tui.forms.deployment import ALL_QUESTIONS
 from tui.forms.review import REVIEW
 from tui.guard.conditions import read_rules
@@ -46,6 +45,7 @@ from tui.screens.dialogs import (
     DownloadFolderScreen,
     ExportScreen,
     FileConflictScreen,
+    QuitScreen,
     StopRulesScreen,
     StopScreen,
 )
@@ -113,7 +113,7 @@ def question(step: str) -> Go:
 READ = partial(read_rules, now=datetime(2026, 3, 1, tzinfo=UTC))
 TABLE = ExportTable("jobs", ("name",), (("a",),))
 DIALOGS: dict[str, Go] = {
-    "quit": pushed(partial(quit_question, 1, 1)),
+    "quit": pushed(partial(QuitScreen, 1, 1)),
     "confirm": pushed(partial(ConfirmScreen, "Stop it?", "It ends.", "Stop")),
     "stop": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=False, read=READ)),
     "stop later": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=True, read=READ)),

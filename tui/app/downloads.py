@@ -15,11 +15,11 @@ from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, out
 from tui.app.files import SavedFiles
 from tui.readers.session import Session
 from tui.screens import messages
-from tui.screens.dialogs import ConfirmScreen, DownloadFolderScreen, FileConflictScreen
+from tui.screens.dialogs import DownloadFolderScreen, FileConflictScreen
 from tui.screens.downloads import DownloadsScreen
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec, counted
+from tui.text.units import bytes_iec
 from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
@@ -136,21 +136,6 @@ class DownloadStarter:
     def clear(self, _message: messages.ClearDownloadsRequested) -> None:
         if self._feed is not None:
             self._feed.clear()
-
-
-def quit_question(running: int, stops: int) -> ConfirmScreen:
-    """Ask whether to quit although downloads are running, or jobs wait to be stopped."""
-    parts = []
-    if running:
-        what = counted(running, "download is", "downloads are")
-        parts.append(f"{what} running. Partial files are kept; download to the same folder to resume.")
-    if stops:
-        parts.append(f"{stop_words(stops)}, but only as long as this dashboard is open.")
-    return ConfirmScreen("Quit?", "\n".join(parts), "Quit", "Stay")
-
-
-def stop_words(stops: int) -> str:
-    return f"{counted(stops, 'job is', 'jobs are')} to be stopped later"
 
 
 def _why_no_room(wanted: DownloadRequest, folder: Path) -> str:

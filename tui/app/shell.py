@@ -19,7 +19,6 @@ from rich.text import Text
 from textual import constants, events, on
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
-from textual.command import CommandPalette
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.driver import Driver
@@ -40,7 +39,7 @@ from tui.analysis.run.finding import SnoozedFindings
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
 from tui.app.crash import crash_notice
-from tui.app.downloads import DownloadStarter, quit_question, stop_words
+from tui.app.downloads import DownloadStarter
 from tui.app.files import SavedFiles
 from tui.app.history import Navigation
 from tui.app.job_changes import JobChanges
@@ -63,6 +62,7 @@ from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppScreen, PageServices
+from tui.screens.dialogs import QuitScreen, stop_words
 from tui.screens.downloads import DownloadsPage, DownloadsScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomePage
@@ -495,14 +495,16 @@ class BtTuiApp(App[WelcomeChoice]):
         own = screen.scopes if isinstance(screen, AppScreen) else ()
         return (*own, Scope.SCREEN, Scope.APP)
 
+    def _open_once(self, dialog: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
+        """Open a dialog unless it is open, maybe below others: a repeated key would stack up any number."""
+        if not any(type(shown) is type(dialog) for shown in self.screen_stack):
+            self.push_screen(dialog, answered)
+
     def action_help(self) -> None:
-        self.push_screen(
-            HelpScreen(self._scopes(self.screen), self._keys, read_only=bool(self._read_only_by))
-        )
+        self._open_once(HelpScreen(self._scopes(self.screen), self._keys, read_only=bool(self._read_only_by)))
 
     def action_command_palette(self) -> None:
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(Palette(placeholder="Search jobs and actions…"))
+        self._open_once(Palette(placeholder="Search jobs and actions…"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         read_only = bool(self._read_only_by)
@@ -528,8 +530,7 @@ class BtTuiApp(App[WelcomeChoice]):
     async def action_quit(self) -> None:
         running, stops = len(self.transfers.under_way), self.jobs.stopper.waiting
         if running or stops:
-            question = quit_question(running, stops)
-            self.push_screen(question, lambda confirmed: self.exit() if confirmed else None)
+            self._open_once(QuitScreen(running, stops), lambda confirmed: self.exit() if confirmed else None)
         else:
             self.exit()
 

@@ -130,6 +130,23 @@ class ConfirmScreen(ChoiceScreen[bool]):
         super().__init__(question, consequence, choices, safest="no", dangerous="yes")
 
 
+class QuitScreen(ConfirmScreen):
+    """Asks whether to quit although downloads are running, or jobs wait to be stopped."""
+
+    def __init__(self, running: int, stops: int) -> None:
+        parts = []
+        if running:
+            what = counted(running, "download is", "downloads are")
+            parts.append(f"{what} running. Partial files are kept; download to the same folder to resume.")
+        if stops:
+            parts.append(f"{stop_words(stops)}, but only as long as this dashboard is open.")
+        super().__init__("Quit?", "\n".join(parts), "Quit", "Stay")
+
+
+def stop_words(stops: int) -> str:
+    return f"{counted(stops, 'job is', 'jobs are')} to be stopped later"
+
+
 StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'when', 'keep', 'as before'] | GuardRules"
 """When to stop: now, later, on conditions, or not."""
 
