@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.dashboard import home, job_view, opened
 from support.pages import all_of
 from tui.actions import ACTIONS, JOB_TABS, Scope, actions_of
 from tui.app import BtTuiApp
@@ -38,3 +39,20 @@ def test_every_action_is_done_by_the_owner_of_its_scope() -> None:
 def test_no_key_means_two_things_at_once(scopes: tuple[Scope, ...]) -> None:
     keys = [key for action in actions_of(*scopes, Scope.SCREEN, Scope.APP) for key in action.keys.split(",")]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("tab", ["", *JOB_TABS])
+async def test_no_widget_takes_the_key_of_an_action(tab: str) -> None:
+    """A widget with the focus gets each key first. What enter opens is the row's or the line's."""
+    app = job_view(tab=tab) if tab else home()
+    async with opened(app):
+        screen = app.screen
+        assert isinstance(screen, AppScreen) and screen.focused is not None
+        bound = screen.active_bindings
+        taken = {
+            key: f"{action.scope}.{action.id} is {bound[key].binding.action} of {bound[key].node}"
+            for action in actions_of(*screen.scopes, Scope.SCREEN)
+            for key in action.keys.split(",")
+            if key != "enter" and key in bound and action.id not in bound[key].binding.action
+        }
+        assert taken == {}

@@ -191,12 +191,25 @@ WALKS: dict[type[Page], Walk] = {
     WhyPage: Walk("errors in the log", opening(why_page), opens_asking=True),
     SubmitPage: Walk("from-the-screen", to_review, asks=False),
 }
-WALKS |= {
-    page: Walk("", opening(lambda _job, page=page: page()), opens_asking=True)  # type: ignore[misc]
-    for page in all_of(Page)
-    if page not in WALKS and not fields(page)
+OF_A_JOB: dict[str, Callable[[TrainingJob], str | TrainingJob]] = {
+    "job": lambda job: job,
+    "job_id": lambda job: job.id,
+    "project_id": lambda job: job.project_id,
+    "name": lambda job: job.project_name,
 }
-"""The way to every page that the app can show on a remote; one that is about nothing needs none here."""
+"""Fields of pages, and what they are for a page that is about the first job, or its project."""
+
+
+def page_about(page: Callable[..., Page], job: TrainingJob) -> Page:
+    return page(**{field.name: OF_A_JOB[field.name](job) for field in fields(page)})  # type: ignore[arg-type]
+
+
+WALKS |= {
+    page: Walk("", opening(partial(page_about, page)), opens_asking=True)
+    for page in all_of(Page)
+    if page not in WALKS and {field.name for field in fields(page)} <= OF_A_JOB.keys()
+}
+"""The way to every page that the app can show on a remote; one with no other fields needs none here."""
 
 
 @asynccontextmanager

@@ -74,6 +74,15 @@ async def test_request_is_that_of_the_official_client(name: str, options: dict[s
             assert parts(ours) == parts(theirs)
 
 
+async def test_every_route_is_asked_by_a_method() -> None:
+    sent = [(each.method, each.url.path) for call in CALLS.values() for each in await sent_by(call)]
+    assert [
+        f"{route.method} {route.path}"
+        for route in ROUTES
+        if not any(route.method == method and route.matches(path) for method, path in sent)
+    ] == []
+
+
 def test_every_training_route_of_the_official_client_is_covered() -> None:
     """A newer official client with more training routes makes this fail: add them."""
     ours = {

@@ -123,8 +123,8 @@ class LogView(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move_cursor(1)", "Down", show=False, id="log.down"),
         Binding("up,k", "move_cursor(-1)", "Up", show=False, id="log.up"),
-        Binding("shift+down,J", "extend_down", "Select down", show=False, id="log.select_down"),
-        Binding("shift+up,K", "extend_up", "Select up", show=False, id="log.select_up"),
+        Binding("shift+down", "extend_down", "Select down", show=False, id="log.select_down"),
+        Binding("shift+up", "extend_up", "Select up", show=False, id="log.select_up"),
         Binding("pagedown,space,ctrl+f", "scroll_pages(1)", "Page down", show=False, id="log.page_down"),
         Binding("pageup,ctrl+b", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
         Binding("ctrl+d", "scroll_pages(0.5)", "Half a page down", show=False, id="log.half_page_down"),
