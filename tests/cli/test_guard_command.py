@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,25 @@ def test_heartbeat_says_what_is_watched(
     beats = [each["text"] for each in result.ndjson if each["event"] == "heartbeat"]
     assert beats
     assert set(beats) == {"ℹ bt-tui: watching 1 run"}
+
+
+def test_guard_started_in_an_outage_reports_it_once_and_its_end(
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(baseten)
+    baseten.jobs[0] |= {"current_status": "TRAINING_JOB_COMPLETED"}
+    start, passed_s = datetime.now(UTC), [0.0]
+
+    async def sleep(_clock: object, seconds: float) -> None:
+        passed_s[0] += seconds
+        if passed_s[0] > 900:
+            baseten.on("POST", "/v1/training_jobs/search", Answer({"training_jobs": baseten.jobs}))
+
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", sleep)
+    monkeypatch.setattr(
+        "api_client.clock.SystemClock.now", lambda _clock: start + timedelta(seconds=passed_s[0])
+    )
+    baseten.on("POST", "/v1/training_jobs/search", Answer({}, status=503))
+    result = cli("guard job1 -o jsonl")
+    assert [each["event"] for each in result.ndjson] == ["blind", "sighted", "job-ended"]
+    assert "can't see any run since" in result.ndjson[0]["text"]

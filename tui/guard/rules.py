@@ -124,6 +124,27 @@ def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None
     return Decision(resumed, (alert,))
 
 
+def note_server(memory: RunMemory, now: datetime, problem: str) -> Decision:
+    """Note if the server answers, before any run is known; ``problem`` says why it does not."""
+    if not problem and not memory.blind_reported:
+        return Decision(memory.model_copy(update={"blind_since_s": None}))
+    since_s = memory.blind_since_s or now.timestamp()
+    since = _clock_time(since_s)
+    if not problem:
+        changes = {"blind_since_s": None, "blind_reported": False, "sighted_s": now.timestamp()}
+        alert = Alert(
+            None, "info", now, about="sighted", message=f"the server answers again, after not since {since}"
+        )
+    elif now.timestamp() - since_s >= BLIND_AFTER_S and not memory.blind_reported:
+        changes = {"blind_since_s": since_s, "blind_reported": True}
+        alert = Alert(
+            None, "warning", now, about="blind", message=f"can't see any run since {since}: {problem}"
+        )
+    else:
+        return Decision(memory.model_copy(update={"blind_since_s": since_s}))
+    return Decision(memory.model_copy(update=changes), (alert,))
+
+
 def spent_usd(run: RunSnapshot) -> float | None:
     """Return what the run has cost, no more than is sure: without its history, its samples show its time."""
     cost = run.cost

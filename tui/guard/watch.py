@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
-from api_client.http.retry import is_transient
+from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import TrainingJob
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, Way
@@ -31,6 +31,7 @@ from tui.guard.rules import (
     Look,
     decide,
     is_due,
+    note_server,
     resume_answered,
     stop_answered,
 )
@@ -133,6 +134,27 @@ class Guard:
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def find(self, find: Callable[[], Awaitable[list[TrainingJob]]]) -> list[TrainingJob]:
+        """Return what ``find`` does once the server answers; an outage meanwhile is reported as one of a run.
+
+        No run may be known yet, so it is remembered without a job.
+        """
+
+        def note(problem: str) -> None:
+            if not any(run.blind_reported for job_id, run in self.known_jobs().items() if job_id):
+                now = self._clock.now()
+                self._transact("", lambda memory: note_server(memory, now, problem))
+
+        jobs = await retrying(
+            find,
+            LASTING,
+            sleep=self._clock.sleep,
+            may_repeat=is_transient,
+            on_wait=lambda error, _delay_s: note(str(error)),
+        )
+        note("")
+        return jobs
 
     async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
         """Look at each job once, and do what is due."""
@@ -312,8 +334,8 @@ class Guard:
 
     def _concerns_others(self, alert: Alert) -> bool:
         """Return True for an outage that has been reported of another run, or is not over there."""
-        assert alert.job is not None
-        return alert.event in ("blind", "sighted") and bool(self._blind - {alert.job.id})
+        others = self._blind - {alert.job.id} if alert.job is not None else set()
+        return alert.event in ("blind", "sighted") and bool(others)
 
     # Doing
 
