@@ -237,6 +237,11 @@ class _Decider:
         self._change(status=status)
         if status == before:
             return
+        stop = self.memory.stop
+        if stop is not None and stop.state == "requested" and status == JobStatus.STOPPED:
+            answered = stop_answered(self.memory, self.run, "")  # its answer was lost
+            self.memory = answered.memory
+            self.alerts.extend(answered.alerts)
         if self.job.is_finished:
             self.alerts.append(Alert(self.job, severity_of_end(self.job), self.run.at))
         elif before:
