@@ -214,6 +214,20 @@ def test_notified_alerts_follow_the_settings(cli: RunCli, baseten: FakeBaseten) 
 
 
 @pytest.mark.usefixtures("no_waits")
+def test_last_alert_that_is_refused_is_sent_again_before_the_guard_ends(
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
+    serve(baseten, SICK)
+    with Webhook(200, 429, 200, 404, 503, 503) as hook:  # 404 and twice 503 refuse an alert
+        own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url}
+        result = cli("guard", "job1", *STOP_ON_NAN, "--notify", environ=baseten.environ() | own)
+    events = [request.body["event"] for request in hook.asked]
+    assert events == ["finding", "stopped", "stopped", "job-ended", "job-ended", "job-ended", "job-ended"]
+    assert "not delivered" not in result.err
+
+
+@pytest.mark.usefixtures("no_waits")
 def test_end_of_a_run_that_ended_between_two_guards_is_reported(cli: RunCli, baseten: FakeBaseten) -> None:
     serve(baseten)
     cli("guard --all --once")

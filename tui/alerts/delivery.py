@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from api_client.addresses import is_loopback
-from api_client.errors import BadRequest, RequestError, ServerFault, Unreachable
+from api_client.errors import BadRequest, ErrorAnswer, RateLimited, RequestError, ServerFault, Unreachable
 from api_client.http.retry import RetryPolicy, retrying
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from tui.alerts.alert import Alert
@@ -254,5 +254,7 @@ async def _post_once(url: str, body: bytes) -> None:
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
         raise Unreachable(type(error).__name__) from None
     if not answer.is_success:
-        kind = ServerFault if answer.is_server_error else BadRequest
+        kind: type[ErrorAnswer] = ServerFault if answer.is_server_error else BadRequest
+        if answer.status_code == 429:
+            kind = RateLimited
         raise kind(f"HTTP {answer.status_code}", status=answer.status_code)

@@ -124,25 +124,24 @@ def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None
     return Decision(resumed, (alert,))
 
 
-def note_server(memory: RunMemory, now: datetime, problem: str) -> Decision:
-    """Note if the server answers, before any run is known; ``problem`` says why it does not."""
-    if not problem and not memory.blind_reported:
-        return Decision(memory.model_copy(update={"blind_since_s": None}))
-    since_s = memory.blind_since_s or now.timestamp()
-    since = _clock_time(since_s)
-    if not problem:
-        changes = {"blind_since_s": None, "blind_reported": False, "sighted_s": now.timestamp()}
-        alert = Alert(
-            None, "info", now, about="sighted", message=f"the server answers again, after not since {since}"
-        )
-    elif now.timestamp() - since_s >= BLIND_AFTER_S and not memory.blind_reported:
-        changes = {"blind_since_s": since_s, "blind_reported": True}
-        alert = Alert(
-            None, "warning", now, about="blind", message=f"can't see any run since {since}: {problem}"
-        )
-    else:
-        return Decision(memory.model_copy(update={"blind_since_s": since_s}))
-    return Decision(memory.model_copy(update=changes), (alert,))
+def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -> Decision:
+    """Note if the server answers, before any run can be seen; ``problem`` says why it does not.
+
+    ``since_s`` is when runs could last be seen, if that was not noted before.
+    """
+    now = datetime.fromtimestamp(now_s, UTC)
+    since_s = memory.blind_since_s or since_s
+    changes: dict[str, object] = {"blind_since_s": since_s if problem else None}
+    alerts: tuple[Alert, ...] = ()
+    if not problem and memory.blind_reported:
+        changes |= {"blind_reported": False, "sighted_s": now_s}
+        words = f"the server answers again, after not since {_clock_time(since_s)}"
+        alerts = (Alert(None, "info", now, about="sighted", message=words),)
+    elif problem and not memory.blind_reported and now_s - since_s >= BLIND_AFTER_S:
+        changes |= {"blind_reported": True}
+        words = f"can't see any run since {_clock_time(since_s)}: {problem}"
+        alerts = (Alert(None, "warning", now, about="blind", message=words),)
+    return Decision(memory.model_copy(update=changes), alerts)
 
 
 def spent_usd(run: RunSnapshot) -> float | None:

@@ -142,9 +142,12 @@ class Guard:
         """
 
         def note(problem: str) -> None:
-            if not any(run.blind_reported for job_id, run in self.known_jobs().items() if job_id):
-                now = self._clock.now()
-                self._transact("", lambda memory: note_server(memory, now, problem))
+            runs = (run for job_id, run in self.known_jobs().items() if job_id)
+            newest = max(runs, key=lambda run: run.seen_s, default=RunMemory())
+            if not newest.blind_reported:
+                now_s = self._clock.now().timestamp()
+                since_s = newest.blind_since_s or now_s
+                self._transact("", lambda memory: note_server(memory, now_s, problem, since_s))
 
         jobs = await retrying(
             find,
@@ -369,6 +372,19 @@ class Guard:
         return True
 
     # Sending
+
+    async def send_rest(self, *, tries: int) -> None:
+        """Wait for deliveries, and try those that failed again: there may be no next guard."""
+        if self._reporting.delivery is None:
+            return
+        await self._reporting.delivery.drain(30.0)
+        for _ in range(tries):
+            if not self.unsent:
+                break
+            await self._clock.sleep(POLL_EVERY_S)
+            if self._reporting.delivery.is_idle:
+                self._queue_unsent()
+            await self._reporting.delivery.drain(30.0)
 
     def _queue(self, unsent: Iterable[Unsent]) -> None:
         delivery = self._reporting.delivery

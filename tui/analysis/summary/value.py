@@ -59,7 +59,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``eta_s`` is the time left; it and ``steps_per_s`` are None if unknown, or if the run does not advance."""
+    """``eta_s`` is the time left; it and ``steps_per_s`` are None if the run does not advance."""
 
     step: Figure
     total_steps: Figure

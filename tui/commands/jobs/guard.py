@@ -219,8 +219,7 @@ async def guard(
             jobs = await watching.find(find)
             output.remark(_summary(jobs, rules))
             await watching.run(jobs)
-        if reporting.delivery is not None:
-            await reporting.delivery.drain(30.0)
+        await watching.send_rest(tries=0 if once else 3)
     if reporting.delivery is not None and (left := watching.unsent):
         output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
     return _verdict(watching) if once else _outcome(watching)
