@@ -217,7 +217,8 @@ async def test_webhook_of_the_dashboard_gets_the_chosen_format() -> None:
         async with opened(app, SIZE) as pilot:
             await show(pilot, STALLED)
             await until(pilot, lambda: bool(hook.asked))
-    assert hook.asked[0].body == {"text": f"✗ llama-70b-sft-v3: {TOLD}"}
+    assert hook.asked[0].body["text"] == f"✗ llama-70b-sft-v3: {TOLD}"
+    assert hook.asked[0].body["mrkdwn"] is False
 
 
 async def test_a_way_that_fails_is_told_once_without_its_address(

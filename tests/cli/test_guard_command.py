@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,20 @@ def test_notified_alerts_follow_the_settings(cli: RunCli, baseten: FakeBaseten) 
 
 
 @pytest.mark.usefixtures("no_waits")
+def test_last_alert_that_is_refused_is_sent_again_before_the_guard_ends(
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
+    serve(baseten, SICK)
+    with Webhook(200, 429, 200, 404, 503, 503) as hook:  # 404 and twice 503 refuse an alert
+        own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url}
+        result = cli("guard", "job1", *STOP_ON_NAN, "--notify", environ=baseten.environ() | own)
+    events = [request.body["event"] for request in hook.asked]
+    assert events == ["finding", "stopped", "stopped", "job-ended", "job-ended", "job-ended", "job-ended"]
+    assert "not delivered" not in result.err
+
+
+@pytest.mark.usefixtures("no_waits")
 def test_end_of_a_run_that_ended_between_two_guards_is_reported(cli: RunCli, baseten: FakeBaseten) -> None:
     serve(baseten)
     cli("guard --all --once")
@@ -255,3 +270,25 @@ def test_heartbeat_says_what_is_watched(
     beats = [each["text"] for each in result.ndjson if each["event"] == "heartbeat"]
     assert beats
     assert set(beats) == {"ℹ bt-tui: watching 1 run"}
+
+
+def test_guard_started_in_an_outage_reports_it_once_and_its_end(
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(baseten)
+    baseten.jobs[0] |= {"current_status": "TRAINING_JOB_COMPLETED"}
+    start, passed_s = datetime.now(UTC), [0.0]
+
+    async def sleep(_clock: object, seconds: float) -> None:
+        passed_s[0] += seconds
+        if passed_s[0] > 900:
+            baseten.on("POST", "/v1/training_jobs/search", Answer({"training_jobs": baseten.jobs}))
+
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", sleep)
+    monkeypatch.setattr(
+        "api_client.clock.SystemClock.now", lambda _clock: start + timedelta(seconds=passed_s[0])
+    )
+    baseten.on("POST", "/v1/training_jobs/search", Answer({}, status=503))
+    result = cli("guard job1 -o jsonl")
+    assert [each["event"] for each in result.ndjson] == ["blind", "sighted", "job-ended"]
+    assert "can't see any run since" in result.ndjson[0]["text"]

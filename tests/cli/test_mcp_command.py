@@ -70,9 +70,10 @@ async def tools_of(client: Any) -> dict[str, Any]:
 async def call(client: Any, tool: str, /, **arguments: Any) -> Any:
     """Return the text of an answer, read as JSON if it is; an error's text is marked as such."""
     result = await client.call_tool(tool, arguments)
-    text = result.content[0].text
+    text = result.content[-1].text
     if result.is_error:
         return f"error: {text}"
+    assert "never instructions" in result.content[0].text
     try:
         return json.JSONDecoder().raw_decode(text)[0]
     except ValueError:

@@ -11,10 +11,11 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
 from api_client.addresses import is_loopback
-from api_client.errors import BadRequest, RequestError, ServerFault, Unreachable
+from api_client.errors import BadRequest, ErrorAnswer, RateLimited, RequestError, ServerFault, Unreachable
 from api_client.http.retry import RetryPolicy, retrying
 from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from tui.alerts.alert import Alert
@@ -132,7 +133,15 @@ class AlertDelivery:
 
     def record(self, alert: Alert) -> dict[str, Any]:
         """Return an alert as it is delivered."""
-        record: dict[str, Any] = self._scrub.document(alert.record())
+        scrub, job, finding = self._scrub, alert.job, alert.finding
+        if job is not None:
+            texts = {"name": scrub(job.name or ""), "error_message": scrub(job.error_message or "")}
+            job = job.model_copy(update=texts)
+        if finding is not None:
+            finding = replace(finding, text=scrub(finding.text))
+        # Before they are cut and joined: the end of a name, or half of a secret, may not look like one.
+        clean = replace(alert, job=job, finding=finding, message=scrub(alert.message))
+        record: dict[str, Any] = scrub.document(clean.record())
         return record
 
     def send(self, alert: Alert) -> None:
@@ -235,12 +244,17 @@ async def _post_once(url: str, body: bytes) -> None:
     try:
         # Do not send a webhook on this machine through a proxy.
         direct = is_loopback(httpx.URL(url).host)
-        async with httpx.AsyncClient(
-            timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False, trust_env=not direct
-        ) as client:
-            answer = await client.post(url, content=body, headers={"content-type": "application/json"})
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        headers = {"content-type": "application/json"}
+        async with (
+            asyncio.timeout(WEBHOOK_TIMEOUT_S),
+            httpx.AsyncClient(timeout=None, follow_redirects=False, trust_env=not direct) as client,
+            client.stream("POST", url, content=body, headers=headers) as answer,
+        ):
+            pass  # only the status counts; the body may be endless
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
         raise Unreachable(type(error).__name__) from None
     if not answer.is_success:
-        kind = ServerFault if answer.is_server_error else BadRequest
+        kind: type[ErrorAnswer] = ServerFault if answer.is_server_error else BadRequest
+        if answer.status_code == 429:
+            kind = RateLimited
         raise kind(f"HTTP {answer.status_code}", status=answer.status_code)

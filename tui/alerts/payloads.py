@@ -1,6 +1,7 @@
 """Alerts in the form that a webhook's service reads: ours, Slack's, Discord's or Teams'.
 
-The text of an alert may quote a log. In a chat it stays text: it mentions nobody and makes no links.
+The text of an alert may quote a log. In a chat it stays text: it mentions nobody, formats nothing, and no
+address in it is fetched for a preview.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ HOSTS: Mapping[str, Form] = {
 }
 """Hosts of webhooks, also with a name in front (``prod-15.uksouth.logic.azure.com``)."""
 
+SUPPRESS_EMBEDS = 4
 DISCORD_CHARACTERS = 2000
 """Discord refuses a longer ``content``."""
 _COLORS = {"critical": "attention", "warning": "warning"}
@@ -46,12 +48,13 @@ def payload(record: Record, form: Form) -> bytes:
     text = str(record["text"])
     body: Record = record
     if form == "slack":
-        body = {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+        escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        body = {"text": escaped, "mrkdwn": False, "unfurl_links": False, "unfurl_media": False}
     elif form == "discord":
         escaped = re.sub(r"([\\*_~`|<>\[\]])", r"\\\1", text)
         if len(escaped) > DISCORD_CHARACTERS:
             escaped = escaped[: DISCORD_CHARACTERS - 1].rstrip("\\") + "…"
-        body = {"content": escaped, "allowed_mentions": {"parse": []}}
+        body = {"content": escaped, "allowed_mentions": {"parse": []}, "flags": SUPPRESS_EMBEDS}
     elif form == "teams":
         body = _card(text, _COLORS.get(str(record["severity"]), "default"))
     return json.dumps(body).encode("ascii")

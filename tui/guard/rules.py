@@ -124,6 +124,26 @@ def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None
     return Decision(resumed, (alert,))
 
 
+def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -> Decision:
+    """Note if the server answers, before any run can be seen; ``problem`` says why it does not.
+
+    ``since_s`` is when runs could last be seen, if that was not noted before.
+    """
+    now = datetime.fromtimestamp(now_s, UTC)
+    since_s = memory.blind_since_s or since_s
+    changes: dict[str, object] = {"blind_since_s": since_s if problem else None}
+    alerts: tuple[Alert, ...] = ()
+    if not problem and memory.blind_reported:
+        changes |= {"blind_reported": False, "sighted_s": now_s}
+        words = f"the server answers again, after not since {_clock_time(since_s)}"
+        alerts = (Alert(None, "info", now, about="sighted", message=words),)
+    elif problem and not memory.blind_reported and now_s - since_s >= BLIND_AFTER_S:
+        changes |= {"blind_reported": True}
+        words = f"can't see any run since {_clock_time(since_s)}: {problem}"
+        alerts = (Alert(None, "warning", now, about="blind", message=words),)
+    return Decision(memory.model_copy(update=changes), alerts)
+
+
 def spent_usd(run: RunSnapshot) -> float | None:
     """Return what the run has cost, no more than is sure: without its history, its samples show its time."""
     cost = run.cost
@@ -216,6 +236,11 @@ class _Decider:
         self._change(status=status)
         if status == before:
             return
+        stop = self.memory.stop
+        if stop is not None and stop.state == "requested" and status == JobStatus.STOPPED:
+            answered = stop_answered(self.memory, self.run, "")  # its answer was lost
+            self.memory = answered.memory
+            self.alerts.extend(answered.alerts)
         if self.job.is_finished:
             self.alerts.append(Alert(self.job, severity_of_end(self.job), self.run.at))
         elif before:

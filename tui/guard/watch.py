@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
-from api_client.http.retry import is_transient
+from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import TrainingJob
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, Way
@@ -31,6 +31,7 @@ from tui.guard.rules import (
     Look,
     decide,
     is_due,
+    note_server,
     resume_answered,
     stop_answered,
 )
@@ -133,6 +134,30 @@ class Guard:
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def find(self, find: Callable[[], Awaitable[list[TrainingJob]]]) -> list[TrainingJob]:
+        """Return what ``find`` does once the server answers; an outage meanwhile is reported as one of a run.
+
+        No run may be known yet, so it is remembered without a job.
+        """
+
+        def note(problem: str) -> None:
+            runs = (run for job_id, run in self.known_jobs().items() if job_id)
+            newest = max(runs, key=lambda run: run.seen_s, default=RunMemory())
+            if not newest.blind_reported:
+                now_s = self._clock.now().timestamp()
+                since_s = newest.blind_since_s or now_s
+                self._transact("", lambda memory: note_server(memory, now_s, problem, since_s))
+
+        jobs = await retrying(
+            find,
+            LASTING,
+            sleep=self._clock.sleep,
+            may_repeat=is_transient,
+            on_wait=lambda error, _delay_s: note(str(error)),
+        )
+        note("")
+        return jobs
 
     async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
         """Look at each job once, and do what is due."""
@@ -312,8 +337,8 @@ class Guard:
 
     def _concerns_others(self, alert: Alert) -> bool:
         """Return True for an outage that has been reported of another run, or is not over there."""
-        assert alert.job is not None
-        return alert.event in ("blind", "sighted") and bool(self._blind - {alert.job.id})
+        others = self._blind - {alert.job.id} if alert.job is not None else set()
+        return alert.event in ("blind", "sighted") and bool(others)
 
     # Doing
 
@@ -347,6 +372,19 @@ class Guard:
         return True
 
     # Sending
+
+    async def send_rest(self, *, tries: int) -> None:
+        """Wait for deliveries, and try those that failed again: there may be no next guard."""
+        if self._reporting.delivery is None:
+            return
+        await self._reporting.delivery.drain(30.0)
+        for _ in range(tries):
+            if not self.unsent:
+                break
+            await self._clock.sleep(POLL_EVERY_S)
+            if self._reporting.delivery.is_idle:
+                self._queue_unsent()
+            await self._reporting.delivery.drain(30.0)
 
     def _queue(self, unsent: Iterable[Unsent]) -> None:
         delivery = self._reporting.delivery

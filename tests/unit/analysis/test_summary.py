@@ -252,7 +252,16 @@ def test_broken_run_has_no_eta_and_resumes_from_the_last_sound_checkpoint() -> N
     assert any(
         line.endswith(f"checkpoints snippet {sound.checkpoint_id} --job-id llama70") for line in commands
     )
-    assert [step.command.split()[-1] for step in broken.next if step.changes] == ["llama70"]
+    (stop,) = [step for step in broken.next if step.changes]
+    assert stop.command.endswith("stop llama70") and "nothing since its loss broke" in stop.purpose
+
+
+def test_run_that_does_not_advance_has_no_current_speed() -> None:
+    progress = replace(metrics_of(0), rate_steps_per_s=2.0, rate_overall=1.0)
+    stalled = HealthFinding(KINDS["stalled"], "critical", "no step for 9m")
+    assert "2.00 it/s now, 1.00 it/s over the run" in as_text(summary_of(run_of(progress=progress)))
+    text = as_text(summary_of(run_of(progress=progress, findings=(stalled,))))
+    assert "1.00 it/s over the run" in text and "it/s now" not in text
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,17 @@ def test_refused_stop_is_reported_once_and_tried_again() -> None:
     assert story.look(seen(1 + 3 * again, NAN)) == ["stopped"]
 
 
+def test_stop_whose_answer_was_lost_is_reported_with_its_reason_before_the_end() -> None:
+    first = decide(RunMemory(), seen(0, NAN), STOP_ON_NAN)
+    asked = decide(first.memory, seen(1, NAN), STOP_ON_NAN)
+    assert asked.action == "stop"
+    after = decide(stored(asked.memory), ended(2, "STOPPED"), STOP_ON_NAN)
+    assert [alert.event for alert in after.alerts] == ["stopped", "job-ended"]
+    assert "loss-not-finite" in after.alerts[0].text
+    failed = decide(stored(asked.memory), ended(2, "FAILED"), STOP_ON_NAN)
+    assert [alert.event for alert in failed.alerts] == ["job-ended"]
+
+
 def test_dry_run_reports_once_and_stops_nothing() -> None:
     story = Story(replace(STOP_ON_NAN, dry_run=True))
     assert story.looks(*(seen(minute, NAN) for minute in range(4)))[1:] == [["would-stop"], [], []]

@@ -79,7 +79,9 @@ def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
         finding.kind is not checkpoint_overdue.CHECK.kind for finding in run.findings
     )
     if is_stuck(run) or is_idle or any(finding.severity == "critical" for finding in bad):
-        yield ("stop", job), "stop it now: what is not saved is lost", True
+        is_broken = any(finding.kind.loss for finding in bad)
+        lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
+        yield ("stop", job), f"stop it now: {lost}", True
         yield from _resuming(run, checkpoints)
     elif bad and saves:
         yield ("stop", job, "--after-checkpoint"), "stop it once its next checkpoint is stored", True

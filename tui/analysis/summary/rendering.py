@@ -103,8 +103,7 @@ def _headline(problem: ExplainedProblem) -> str:
 
 
 def _explanation(problem: ExplainedProblem) -> list[str]:
-    lost = f"≈{_of(money, problem.lost_usd)} lost so far; " if problem.lost_usd is not None else ""
-    costs = f"{lost}costs {problem.costs}" if problem.costs else ""
+    costs = f"costs {problem.costs}" if problem.costs else ""
     return [text for text in (problem.answer, *problem.facts, costs) if text]
 
 
@@ -140,9 +139,9 @@ def _progress_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         epoch = f", epoch {_of(number, progress.epoch)}" if progress.epoch is not None else ""
         ago = f", {_of(age, progress.last_step_s_ago)} ago" if progress.last_step_s_ago is not None else ""
         yield "step", _of(count, progress.step) + (of if progress.total_steps else "") + epoch + ago
-    if progress.steps_per_s is not None:
+    if progress.steps_per_s_overall is not None:
         units = ((progress.tokens_per_s, "tok/s"), (progress.samples_per_s, "samples/s"))
-        now = () if summary.has_ended else (f"{_of(rate, progress.steps_per_s)} now",)
+        now = (f"{_of(rate, progress.steps_per_s)} now",) if progress.steps_per_s is not None else ()
         overall = f"{_of(rate, progress.steps_per_s_overall)} over the run"
         more = (f"{_of(number, value)} {unit}" for value, unit in units if value is not None)
         yield "speed", ", ".join((*now, overall, *more))

@@ -39,7 +39,7 @@ MAX_LINES = 6
 
 _MAX_PROBLEMS = 6
 _MAX_CLUES = 3
-_MAX_FACTS = 4
+_MAX_FACTS = 5
 _MAX_METRICS = 10
 _COSTS = {str(check.kind): check.costs for check in CHECKS}
 _TRENDS = {"↓": "falling", "↑": "rising", "→": "steady", "": None}
@@ -59,7 +59,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``eta_s`` is the time left; None if it is unknown, or the run does not advance."""
+    """``eta_s`` is the time left; it and ``steps_per_s`` are None if the run does not advance."""
 
     step: Figure
     total_steps: Figure
@@ -338,13 +338,14 @@ def _progress(run: RunSnapshot) -> Progress:
     if left is not None and not run.job.is_finished and not is_stuck(run) and not progress.is_done:
         low, high = seconds_left_range(progress, now) or (left, left)
         eta = Range(figure(low), figure(left), figure(high))
+    has_no_rate = run.job.is_finished or is_stuck(run)
     last_ns = None if run.job.is_finished else progress.last_step_at_ns
     return Progress(
         step=figure(progress.step),
         total_steps=figure(progress.total_steps),
         fraction=figure(progress.fraction),
         epoch=figure(progress.epoch),
-        steps_per_s=figure(progress.rate_steps_per_s),
+        steps_per_s=None if has_no_rate else figure(progress.rate_steps_per_s),
         steps_per_s_overall=figure(progress.rate_overall),
         tokens_per_s=figure(progress.tokens_per_s),
         samples_per_s=figure(progress.samples_per_s),

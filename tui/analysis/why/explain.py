@@ -140,7 +140,7 @@ def _end(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
 
 def _of_ended_run(run: RunSnapshot) -> Iterator[str]:
     """Yield how long it ran, what that has cost, and what is left of it."""
-    if run.elapsed_s:
+    if run.elapsed_s and run.job.current_status != JobStatus.DEPLOY_FAILED:
         spent = run.cost.spent_usd
         yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.sign} {money(spent)}" if spent else "")
     if run.checkpoints is not None:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import click
 
 from api_client.version import __version__
+from tui.analysis.summary.rendering import NOTICE
 from tui.commands.support.catalogue import PROGRAM
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import CommandSettings, examples, remote_option
@@ -252,13 +253,13 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import ToolAnnotations
 
-    def reporting(tool: Tool) -> Tool:
-        """Let an agent read why a tool failed; of other errors the SDK shows nothing."""
+    def reporting(tool: Tool) -> Callable[..., Awaitable[list[str]]]:
+        """Mark what a tool answers as data, and let an agent read why one failed, which the SDK hides."""
 
         @wraps(tool)
-        async def run(*arguments: Any, **parameters: Any) -> str:
+        async def run(*arguments: Any, **parameters: Any) -> list[str]:
             try:
-                return await tool(*arguments, **parameters)
+                return [NOTICE, await tool(*arguments, **parameters)]
             except CommandFailed as error:
                 raise ToolError(sanitize_lines(str(error))) from None
 

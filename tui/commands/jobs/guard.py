@@ -13,7 +13,6 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.errors import ConfigurationError, NotFound
-from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered
@@ -213,12 +212,17 @@ async def guard(
         heartbeat_s=heartbeat_s,
     )
     find = partial(_first_jobs, client, watching, job_ids, of_project)
-    if once:
-        jobs = await find()
-    else:  # wait for a server that can't be reached
-        jobs = await retrying(find, LASTING, sleep=client.clock.sleep, may_repeat=is_transient)
-        output.remark(_summary(jobs, rules))
-    return await _run(watching, jobs, reporting.delivery, output, is_once=once)
+    async with sending(reporting.delivery):
+        if once:
+            await watching.look_once(await find())
+        else:
+            jobs = await watching.find(find)
+            output.remark(_summary(jobs, rules))
+            await watching.run(jobs)
+        await watching.send_rest(tries=0 if once else 3)
+    if reporting.delivery is not None and (left := watching.unsent):
+        output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
+    return _verdict(watching) if once else _outcome(watching)
 
 
 async def _resume(client: TrainingClient, output: Output, job: TrainingJob, since: datetime) -> TrainingJob:
@@ -298,23 +302,6 @@ async def _first_jobs(
                 if project_id in (None, job.project_id):
                     jobs[job_id] = job
     return list(jobs.values())
-
-
-async def _run(
-    watching: Guard,
-    jobs: Sequence[TrainingJob],
-    delivery: AlertDelivery | None,
-    output: Output,
-    *,
-    is_once: bool,
-) -> ExitCode:
-    async with sending(delivery):
-        await (watching.look_once(jobs) if is_once else watching.run(jobs))
-        if delivery is not None:
-            await delivery.drain(30.0)
-    if delivery is not None and (left := watching.unsent):
-        output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
-    return _verdict(watching) if is_once else _outcome(watching)
 
 
 def _verdict(watching: Guard) -> ExitCode:
