@@ -122,6 +122,7 @@ def test_recording_gives_back_any_text(
     [
         ({EVENTS: [{"training_job_id": "job1", "status": "x"}] * 25_001}, EVENTS),
         ({CHECKPOINTS: [{"checkpoint_id": "x" * 34_000_000}]}, CHECKPOINTS),
+        ({CHECKPOINTS: [{"checkpoint_id": "x"}] * 20_001}, CHECKPOINTS),
         ({EVENTS: [{"training_job_id": "half \ud800", "status": "x"}]}, EVENTS),
     ],
 )
