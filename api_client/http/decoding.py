@@ -21,6 +21,7 @@ from api_client.routes import Adapter
 T = TypeVar("T")
 MAX_DEPTH = 100  # maximum nesting of an answer; the published answers have less than ten levels
 MAX_LISTED_ERRORS = 1000
+MAX_PLACE_LENGTH = 200  # in a message: names of the server are parts of it
 _JSON_INVALID = "json_invalid"
 _VALUE = re.compile(
     rb'(?:[^",{\[]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z))*+(?:([,{\[])|\Z)',
@@ -103,7 +104,8 @@ def describe(error: ValidationError, whole: str) -> str:
     if error.error_count() > MAX_LISTED_ERRORS:  # pydantic builds the list of all of them
         return f"{whole}: {error.error_count():,} values are invalid"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc']) or whole}: {first['msg']}"
+    place = ".".join(str(part) for part in first["loc"])[:MAX_PLACE_LENGTH]
+    return f"{place or whole}: {first['msg']}"
 
 
 def _scrub(value: Any, depth: int) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, FailFast, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from api_client.models import (
     Checkpoint,
@@ -21,7 +21,7 @@ from api_client.models import (
     TrainingJob,
     TrainingProject,
 )
-from api_client.models.base import ApiModel, OptionalDatetime
+from api_client.models.base import PAGE, ApiModel, OptionalDatetime
 from api_client.models.jobs import JobStatus, is_finished
 from api_client.recordings.archive import (
     MAX_DOCUMENT_BYTES,
@@ -96,10 +96,10 @@ _DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     MANIFEST: TypeAdapter(Manifest),
     JOB: TypeAdapter(TrainingJob),
     PROJECT: TypeAdapter(TrainingProject),
-    EVENTS: TypeAdapter(Annotated[list[QueueEvent], FailFast()], config=_LATER),
+    EVENTS: TypeAdapter(Annotated[list[QueueEvent], PAGE], config=_LATER),
     QUEUE: TypeAdapter(QueueContext),
-    CHECKPOINTS: TypeAdapter(Annotated[list[Checkpoint], FailFast()], config=_LATER),
-    CHECKPOINT_FILES: TypeAdapter(Annotated[list[CheckpointFile], FailFast()], config=_LATER),
+    CHECKPOINTS: TypeAdapter(Annotated[list[Checkpoint], PAGE], config=_LATER),
+    CHECKPOINT_FILES: TypeAdapter(Annotated[list[CheckpointFile], PAGE], config=_LATER),
 }
 
 

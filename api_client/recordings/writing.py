@@ -158,7 +158,11 @@ class RecordingWriter:
             self.log = _BlockWriter(LOG, log, self)
             self.metrics = _BlockWriter(METRICS, metrics, self)
         self.archive = ZipAppender(path)
-        self._write_changed(first)
+        try:
+            self._write_changed(first)
+        except BaseException:
+            self.archive.close()
+            raise
 
     def documents(self, documents: Mapping[str, Any]) -> None:
         """Write the documents that have changed, without those that could not be read again."""

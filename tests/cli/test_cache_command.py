@@ -46,6 +46,17 @@ def test_json_is_the_official_document_sorted_as_wanted(cli: RunCli, baseten: Fa
     assert hub["share"] == pytest.approx(3_000_005 / 3_000_075, abs=1e-6)
 
 
+@pytest.mark.proves("docs/commands.md", "`checkpoints list`")
+def test_size_of_directory_includes_everything_below_it(cli: RunCli, baseten: FakeBaseten) -> None:
+    sizes = {"/a": 1, "/a/b": 2, "/a/b-c": 4, "/a/b/x/y/f": 8, "/a/b.txt": 16, "/a/b-c/f": 32, "/ab": 64}
+    directories = ("/a", "/a/b", "/a/b-c")
+    kinds = {path: "directory" if path in directories else "file" for path in sizes}
+    files = [{"path": path, "size_bytes": sizes[path], "file_type": kinds[path]} for path in sorted(sizes)]
+    baseten.on("GET", SUMMARY, summary(files))
+    totals = {file["path"]: file["size_bytes"] for file in cli(f"{SUMMARIZE} -o json").json["files"]}
+    assert totals == sizes | {"/a": 1 + 2 + 4 + 8 + 16 + 32, "/a/b": 2 + 8, "/a/b-c": 4 + 32}
+
+
 def test_csv_and_table(cli: RunCli, baseten: FakeBaseten) -> None:
     hostile = ({"path": "=cmd|x"}, {"path": "a\nb\x1b[2J", "size_bytes": None})
     baseten.on("GET", SUMMARY, summary([*FILES, *hostile]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,12 +34,12 @@ NAMES = [
     f"/etc/{FILE}",
     f"runs\\x/{FILE}",
     f"C:/{FILE}",
-    f"{'x' * 60_000}/{FILE}",
+    f"{'x' * 4_000}/{FILE}",
     f"a\0b\x1b[31m\n/{FILE}",
     f"./{FILE}",
     f"//{FILE}",
     f"é\u202e漢😀/{FILE}",
-    f"{'/' * 5_000}{FILE}",
+    f"{'/' * 4_000}{FILE}",
     f"hf_AbCdEfGhIjKlMnOpQr/{FILE}",
     "",
     ".",
@@ -80,7 +82,7 @@ TEXTS = st.text(max_size=40)
 
 
 @settings(max_examples=60, deadline=None)
-@example(job={"id": "..", "training_project_id": "a/b"}, names=["x" * 70_000], texts=["a"], stamps=["9" * 19])
+@example(job={"id": "..", "training_project_id": "a/b"}, names=["x" * 4_096], texts=["a"], stamps=["9" * 19])
 @given(
     job=st.fixed_dictionaries({"id": TEXTS, "name": TEXTS, "training_project_id": TEXTS, "more": TEXTS}),
     names=st.lists(TEXTS, max_size=5),
@@ -120,6 +122,7 @@ def test_recording_gives_back_any_text(
     [
         ({EVENTS: [{"training_job_id": "job1", "status": "x"}] * 25_001}, EVENTS),
         ({CHECKPOINTS: [{"checkpoint_id": "x" * 34_000_000}]}, CHECKPOINTS),
+        ({CHECKPOINTS: [{"checkpoint_id": "x"}] * 20_001}, CHECKPOINTS),
         ({EVENTS: [{"training_job_id": "half \ud800", "status": "x"}]}, EVENTS),
     ],
 )
@@ -168,6 +171,49 @@ def test_recording_on_a_full_disk_has_what_was_written_before(tmp_path: Path) ->
     RecordingWriter(path, DOCUMENTS, Scrubber()).close()
     with Recording(path) as recording:
         assert messages(recording) == ["before"]
+
+
+def test_recording_that_cannot_be_continued_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "run.btrun"
+    RecordingWriter(path, DOCUMENTS, Scrubber()).close()
+    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
+    try:
+        with pytest.raises(OSError, match="too large") as refused:
+            RecordingWriter(path, DOCUMENTS | {CHECKPOINTS: [{"checkpoint_id": "x" * 4_000}]}, Scrubber())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
+    RecordingWriter(path, DOCUMENTS, Scrubber()).close()  # the error still holds the first writer
+    assert refused.traceback
+
+
+async def test_recorder_that_is_canceled_while_it_opens_closes_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, may_open, closed = asyncio.Event(), threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class SlowWriter(RecordingWriter):
+        def __init__(self, path: Path, *arguments: Any) -> None:
+            loop.call_soon_threadsafe(opening.set)
+            may_open.wait()
+            super().__init__(path, *arguments)
+
+        def close(self) -> None:
+            super().close()
+            closed.set()
+
+    monkeypatch.setattr("tui.readers.recorder.RecordingWriter", SlowWriter)
+    with FakeObjectStore() as store:
+        async with store.client() as client:
+            recorder = Recorder(client, await client.jobs.find("job1"), tmp_path / "run.btrun")
+            recording = asyncio.create_task(recorder.run())
+            await opening.wait()
+            recording.cancel()
+            may_open.set()
+            with pytest.raises(asyncio.CancelledError):
+                await recording
+    assert closed.is_set()
 
 
 def test_recording_is_private_from_the_first_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

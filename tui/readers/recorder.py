@@ -82,8 +82,11 @@ class Recorder:
         self._manifest = self._first_manifest(self._start)
         scrub = Scrubber(self._secrets(), await self._secret_names())
         documents = await self._documents()
-        self._writer = await asyncio.to_thread(RecordingWriter, self.path, documents, scrub, self.problems)
+        opening = asyncio.create_task(
+            asyncio.to_thread(RecordingWriter, self.path, documents, scrub, self.problems)
+        )
         try:
+            self._writer = await asyncio.shield(opening)
             self.on_begin()
             if follow and not self.job.is_finished:
                 await retrying(self._record_metrics, ENDLESS, sleep=self.client.clock.sleep)
@@ -93,8 +96,8 @@ class Recorder:
                 await self._record_metrics()
                 await self._read_log()
                 await self._finish()
-        finally:
-            self._writer.close()
+        finally:  # a thread can't be canceled: what it opened is closed, too
+            (await opening).close()
 
     @property
     def line_count(self) -> int:

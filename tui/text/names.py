@@ -32,8 +32,8 @@ NaturalKey = tuple[tuple[int, int, str], ...]
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Return a sort key that puts ``node-2`` before ``node-10``."""
-    parts = _DIGITS.split(name)
+    """Return a sort key that puts ``node-2`` before ``node-10``; further numbers sort as text."""
+    parts = _DIGITS.split(name, 16)
     # Splitting with a group yields text and digits in turn, text first; the name itself breaks ties.
     return (
         *((0, int(part), "") if number % 2 else (1, 0, part.lower()) for number, part in enumerate(parts)),

@@ -30,6 +30,10 @@ ROOT = 0
 """The root node; it has no name and no row."""
 
 NO_ENTRY = -1
+_MAX_DEPTH = 64
+_MAX_NODES = 250_000
+"""With more, folders are not divided: each unlisted folder of a long path takes a node, too."""
+
 _LONGEST_SUFFIX = 16
 _IGNORED = ("", ".")
 
@@ -38,7 +42,8 @@ class FileTree:
     """A tree of files. Nodes are numbers; a parent's is always smaller than its children's.
 
     A path is data: its parts are plain names, including ``..``, and only lead down the tree. Empty parts
-    and ``.`` are dropped. A path listed twice, or as both a file and a directory, yields two nodes.
+    and ``.`` are dropped. The last name of a very deep folder is the rest of its path. A path listed twice,
+    or as both a file and a directory, yields two nodes.
 
     Attributes:
         entries: The records the tree was built from; they must not change.
@@ -86,7 +91,7 @@ class FileTree:
         if existing is not None:
             return existing
         node = ROOT
-        for name in path.split("/"):
+        for name in path.split("/", _MAX_DEPTH if len(self.names) < _MAX_NODES else 0):
             if name not in _IGNORED:
                 key = (node, name)
                 if key not in self._by_name:

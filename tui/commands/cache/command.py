@@ -68,15 +68,29 @@ def _total_directories(listing: CacheListing) -> None:
     of_folder: Counter[str] = Counter()
     for file in listing.file_summaries:
         of_folder[file.path if file.file_type == DIRECTORY else _folder_of(file.path)] += file.size_bytes
-    for folder, size_bytes in of_folder.items():
-        above, below = folder, ""
-        while above != below:
-            if above in totals:
-                totals[above] += size_bytes
-            above, below = _folder_of(above), above
+    above: list[str] = []
+    for folder in sorted({*totals, *of_folder}, key=_start_of_paths):  # what is in a folder follows it
+        _close(above, totals, _start_of_paths(folder))
+        if folder in totals:
+            above.append(folder)
+        if above:
+            totals[above[-1]] += of_folder[folder]
+    _close(above, totals, None)
     for file in listing.file_summaries:
         if file.file_type == DIRECTORY:
             file.size_bytes = totals[file.path]
+
+
+def _close(folders: list[str], totals: dict[str, int], path: str | None) -> None:
+    """Remove the folders that do not hold ``path``, the innermost first, and add their totals to the next."""
+    while folders and (path is None or not path.startswith(_start_of_paths(folders[-1]))):
+        closed = folders.pop()
+        if folders:
+            totals[folders[-1]] += totals[closed]
+
+
+def _start_of_paths(folder: str) -> str:
+    return folder.rstrip("/") + "/"
 
 
 def _folder_of(path: str) -> str:
