@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
-import httpx
-
 from api_client.addresses import Destinations
 from api_client.clock import Clock, SystemClock
 from api_client.events import RequestListener
@@ -27,6 +25,8 @@ from api_client.resources.projects import Cache, Projects
 from api_client.resources.sessions import Sessions
 
 if TYPE_CHECKING:
+    import httpx
+
     from api_client.checkpoints.reading import CheckpointContents
     from api_client.definitions import TrainingProject
     from api_client.replay import Replay

@@ -2,7 +2,7 @@
 
     python benchmarks/recordings.py [LINES] [NODES]
 
-The recording has 1,000,000 lines and 12 h of 64 × 8 GPUs; a line of the log may take 80 bytes. The dashboard
+The recording has 300,000 lines and 12 h of 64 × 8 GPUs; a line of the log may take 80 bytes. The dashboard
 may take twice as long for its first picture as on a recording of 1,000 lines and one node: until the step,
 the end of the log and the newest metrics are shown. Another moment is shown ten times as fast as opening:
 until the progress, the end of the log and the metrics of the moment are complete. The loop may not stall for
@@ -45,7 +45,7 @@ from tui.text.log_entries import record_of
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 HOURS = 12
 GPUS = 8
-LARGE, SMALL = (1_000_000, 64), (1_000, 1)
+LARGE, SMALL = (300_000, 64), (1_000, 1)
 STEP_FORWARD = "ctrl+right"
 MOMENTS = (0.5, 0.1, 0.9, 0.3, 0.7)
 ROUNDS = 5

@@ -154,7 +154,6 @@ class KeyAuth(httpx.Auth):
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0
 WRITE_TIMEOUT_S = 60.0
-MAX_IN_FLIGHT = 4  # maximum concurrent requests: more were measured to be slower, not faster
 KEEP_ALIVE_S = 30.0  # lifetime of an idle connection: longer than the time between two polls
 
 
@@ -178,7 +177,7 @@ async def connect(
     )
     # No limit to all connections: httpcore may lose one when a request is cancelled, and never gets its place
     # in the pool back. The transport limits the requests in flight.
-    limits = httpx.Limits(max_keepalive_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
+    limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_S)
     try:
         # Don't let httpx read the environment: other code must also know if there is a proxy.
         mounts = {

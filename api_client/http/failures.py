@@ -15,10 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, NamedTuple
-
-import httpcore
-import httpx
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from api_client.errors import (
     AnswerTooLarge,
@@ -36,19 +33,14 @@ from api_client.errors import (
 )
 from api_client.http.decoding import NotDecodable, TooManyValues, read_json
 from api_client.http.retry import parse_retry_after
-from api_client.http.unpacking import BodyTooLarge
 from api_client.remotes import Remote
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of a server's own text in a message, in characters
 _MAX_PARSED_BYTES = 65_536
 _REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
-
-_BROKEN_OFF = (
-    httpx.NetworkError,
-    httpx.RemoteProtocolError,
-    httpcore.NetworkError,
-    httpcore.RemoteProtocolError,
-)
 
 UNRESOLVED = "its name cannot be resolved"
 _REASONS = {
@@ -141,6 +133,17 @@ def from_answer(
 
 def from_exception(error: Exception, remote: Remote | None, host: str, line: RequestLine) -> Failure:
     """Build the failure for an exception that httpx raised, or httpcore."""
+    import httpcore
+    import httpx
+
+    from api_client.http.unpacking import BodyTooLarge
+
+    broken_off = (
+        httpx.NetworkError,
+        httpx.RemoteProtocolError,
+        httpcore.NetworkError,
+        httpcore.RemoteProtocolError,
+    )
     details = line.details
     if isinstance(error, httpx.ConnectTimeout | httpcore.ConnectTimeout):
         return Failure(TimedOut(f"can't reach {host}: no response in time", **details), False)
@@ -156,7 +159,7 @@ def from_exception(error: Exception, remote: Remote | None, host: str, line: Req
     if isinstance(error, httpx.DecodingError):
         kind = AnswerTooLarge if isinstance(error, BodyTooLarge) else InvalidAnswer
         return Failure(kind(f"can't {line.words}: {host} {clean(error, remote)}", **details), True)
-    if isinstance(error, _BROKEN_OFF):
+    if isinstance(error, broken_off):
         reason = _reason(error, remote)
         return Failure(Unreachable(f"{host} broke off its response: {reason}", **details), True)
     # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.

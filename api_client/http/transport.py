@@ -1,4 +1,7 @@
-"""The only module that sends API requests, with key, timeouts, retries, redirects and errors."""
+"""The only module that sends API requests, with key, timeouts, retries, redirects and errors.
+
+httpx is imported on the first request, in a thread: a dashboard paints before it needs an answer.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,27 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from random import Random
-from typing import Any, Literal, NamedTuple, TypeVar
-
-import httpx
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.clock import Clock
 from api_client.errors import RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
-from api_client.http.connection import MAX_IN_FLIGHT, connect
 from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
 from api_client.http.failures import RequestLine
 from api_client.http.retry import RetryPolicy, http_date, retrying
-from api_client.http.unpacking import MAX_BYTES
 from api_client.remotes import Remote, check_key
 from api_client.routes import Adapter, Route, Site
 
+if TYPE_CHECKING:
+    import httpx
+
 ANSWER_TIMEOUT_S = 300.0  # from the first byte sent to the last one received: nobody holds a slot forever
 MAX_REDIRECTS = 3
+MAX_IN_FLIGHT = 4  # maximum concurrent requests: more were measured to be slower, not faster
 DECODE_IN_THREAD_BYTES = 256 * 1024  # from this size on, decoding would block the event loop
 T = TypeVar("T")
 AnswerRequest = Callable[[Route[Any], tuple[str, ...], Mapping[str, Any]], Awaitable[Any]]
@@ -176,6 +180,8 @@ class Transport:
         call.arrived, call.status, call.date = False, None, ""
         async with self._in_flight:
             http = await self._opened(call.line)
+            import httpx
+
             self._emit_event("sent", call)
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
@@ -199,6 +205,8 @@ class Transport:
 
     async def _exchange(self, http: httpx.AsyncClient, call: _Call, read_timeout_s: float) -> _Answer:
         """Send one request, following redirects that stay on the same server."""
+        import httpx
+
         site, line, host = self._sites[call.route.site], call.line, self._sites[call.route.site].netloc
         url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
         for _ in range(MAX_REDIRECTS + 1):
@@ -260,6 +268,9 @@ class Transport:
     async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
         async with self._opening:
             if self._http is None and not self._closed:
+                await asyncio.to_thread(import_module, "api_client.http.connection")
+                from api_client.http.connection import connect
+
                 self._http = await connect(
                     self._remote, tuple(self._sites.values()), self._http_transport, clock=self._clock
                 )
@@ -291,6 +302,10 @@ def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s:
 
     RFC 6761 reserves them for this machine, but not every resolver supports this.
     """
+    import httpx
+
+    from api_client.http.unpacking import MAX_BYTES
+
     headers = None if call.body is None else {"Content-Type": "application/json"}
     content = None if call.body is None else json.dumps(call.body, allow_nan=False).encode()
     usual = http.timeout
@@ -306,6 +321,8 @@ def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s:
 
 
 def _redirect_target(response: httpx.Response, url: httpx.URL) -> httpx.URL | None:
+    import httpx
+
     try:
         return url.join(response.headers["location"])
     except (KeyError, httpx.InvalidURL, ValueError):

@@ -17,7 +17,6 @@ from typing import Any, Literal
 from api_client.addresses import is_loopback
 from api_client.errors import BadRequest, ErrorAnswer, RateLimited, RequestError, ServerFault, Unreachable
 from api_client.http.retry import RetryPolicy, retrying
-from api_client.recordings.scrub import Scrubber, secrets_of_environment
 from tui.alerts.alert import Alert
 from tui.alerts.payloads import Form, Record, form_of, payload
 from tui.system.external_programs import scrubbed_environment
@@ -108,6 +107,8 @@ class AlertDelivery:
         secrets: Iterable[str] = (),
         done: Callable[[Way, Record], object] = lambda _way, _record: None,
     ) -> None:
+        from api_client.recordings.scrub import Scrubber, secrets_of_environment
+
         self._command = command
         self._webhook = webhook or ""
         self._form = form_of(self._webhook, form)

@@ -79,6 +79,7 @@ class Tips:
         self._enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
         self._current: str | None = None
+        self._shown_on: tuple[AppScreen, str | None] | None = None
 
     def start(self) -> None:
         """Poll for a suitable tip, because tabs and screens change; this costs next to nothing."""
@@ -93,8 +94,11 @@ class Tips:
         empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
         scopes = (Scope.APP,) if empty else (*screen.scopes, Scope.APP)
         tip = self._current = next((name for name in TIPS if self._fits(name, scopes, screen)), None)
+        if self._shown_on == (screen, tip):
+            return
         line = self._line_of(screen)
         if line is not None:
+            self._shown_on = (screen, tip)
             line.shown = (key_for(tip, self._keys), TIPS[tip]) if tip is not None else ("", "")
         if tip is not None and tip not in self._shown_names:
             self._shown_names |= {tip}

@@ -139,8 +139,10 @@ class Memory:
 
     def save(self, *, wait_s: float = 0.0) -> None:
         """Write the changes, if any. What cannot be written now is written by a later call."""
+        if self._path is None or self.state is self._saved:
+            return
         before, after = self._saved.model_dump(), self.state.model_dump()
-        if self._path is None or before == after:
+        if before == after:
             return
 
         def merge(stored: DashboardState) -> DashboardState:

@@ -22,8 +22,8 @@ from api_client import (
     TrainingClient,
     Unreachable,
 )
-from api_client.http.connection import MAX_IN_FLIGHT
 from api_client.http.decoding import USUAL
+from api_client.http.transport import MAX_IN_FLIGHT
 
 PROJECTS = json_reply({"training_projects": [{"id": "p"}]})
 REFUSED = httpx.ConnectError("refused")

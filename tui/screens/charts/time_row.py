@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 from textual import events
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widget import Widget
 
 from tui.screens.charts.view import ChartView, drawing_words, lengths_of, range_words
@@ -49,13 +49,20 @@ class TimeRow(Widget):
     """
     COMPONENT_CLASSES = {"time-row--active"}
 
-    shown: reactive[TimeShown] = reactive(TimeShown())
+    shown: var[TimeShown] = var(TimeShown())
 
     @dataclass
     class Chosen(Message):
         """A length was clicked, or a place on the map."""
 
         window: Window
+
+    _painted: Text | None = None
+
+    def watch_shown(self) -> None:
+        """Repaint only if it looks different: the end of a live run moves every second, rarely by a cell."""
+        if self._drawn() != self._painted:
+            self.refresh()
 
     def _switch(self) -> tuple[Text, list[tuple[int, int, Window]]]:
         """Return the lengths, and the cells of each; only the one that is chosen if space is scarce."""
@@ -91,6 +98,10 @@ class TimeRow(Widget):
         return text.append(f"{GAP}{words}") if words else text
 
     def render(self) -> Text:
+        self._painted = self._drawn()
+        return self._painted
+
+    def _drawn(self) -> Text:
         shown, tones, (_, cells) = self.shown, tone_styles(self.app), self._map()
         line = self._switch()[0]
         start, end = shown.view.window.bounds(shown.first, shown.last)
