@@ -267,7 +267,7 @@ class HomeScreen(AppScreen):
             project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
         self._attention_place = next(
-            (place for place, fact in enumerate(facts) if fact[0][1] == ATTENTION), -1
+            (place for place, fact in enumerate(facts) if fact[-1][1] == ATTENTION), -1
         )
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
         self._show_hints()
