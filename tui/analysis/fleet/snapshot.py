@@ -361,7 +361,7 @@ def _saved(job: TrainingJob, preview: JobPreview, now: datetime) -> str:
 
 
 def _best(preview: JobPreview) -> str:
-    """Return ``best eval 1.02``: of the evaluations, losses or rewards; until all are read, the last ``eval``."""
+    """Return ``best eval 1.02``, or loss, or reward; until the whole log is read, the last ``eval``."""
     progress = preview.progress
     name, series = headline_series(progress) if progress is not None else ("", EMPTY)
     if progress is not None and name == "loss" and progress.eval_loss_series:

@@ -172,7 +172,8 @@ class HomeScreen(AppScreen):
             yield PaletteItem("project", project.name, about, choose, project.id)
         shown = {row.id: index for index, row in enumerate(self._jobs.rows)}
         for row in sorted(snapshot.jobs, key=lambda row: shown.get(row.id, len(shown))):
-            about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
+            state = row.note if row.alarmed else row.status.word
+            about = f"{state} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem(
                 "job",
                 row.name,

@@ -70,7 +70,7 @@ _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
-AREA_STRENGTHS = (0.45, 0.30, 0.19, 0.11)
+AREA_STRENGTHS = (0.32, 0.21, 0.13, 0.08)
 BAND_STRENGTH = 0.45
 """How much of a line's color the rows below it have, and the dots of a band."""
 ZOOM_STEP = 1.25

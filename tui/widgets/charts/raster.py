@@ -94,7 +94,7 @@ class _Canvas:
         )
         tops = {column: row for row, column, _ in cells}
         for row, column, character in cells:
-            if (depth := row - tops[column]) < SHADES:
+            if 0 <= (depth := row - tops[column] - 1) < SHADES:
                 self.characters[row][column], self.roles[row][column] = character, f"{AREA}:{role}-{depth}"
 
     def write(self, row: int, column: int, text: str, role: Role) -> None:
@@ -158,8 +158,8 @@ def draw_raster(
     canvas.draw("faint", gray)
     if spec.shaded and len(lines) == 1 and not gray and not bands:
         canvas.fill(*lines[0])
-    for band, bits in bands:
-        canvas.draw(band, dotted(bits, grid))
+    for shade, bits in bands:
+        canvas.draw(shade, dotted(bits, grid))
     drawn = [(role, canvas.draw(role, bits)) for role, bits in lines]
     named = [(role, cells) for role, cells in drawn if isinstance(role, int)]
     if spec.letters and (len(named) > 1 or (members and named)):

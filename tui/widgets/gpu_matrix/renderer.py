@@ -300,8 +300,8 @@ class MatrixRenderer:
         if self.frame.over_time:
             runs += self._history(row, self._line_cells)
         elif self._gpus == 1:
-            done, rest = thin_bar(row.mean or 0.0, self._line_cells)
-            runs += [(done, heat(row.mean)), (rest, "unknown")]
+            used, unused = thin_bar(row.mean or 0.0, self._line_cells)
+            runs += [(used, heat(row.mean)), (unused, "unknown")]
         else:
             for share in row.values:
                 glyph, style = bar(share)
