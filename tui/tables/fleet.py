@@ -102,7 +102,7 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
 
 
 BAR_CELLS = 8
-CURVE_CELLS, VALUE_CELLS = 8, 8
+CURVE_CELLS, VALUE_CELLS = 7, 7
 READING = [("⋯", "muted")]
 """What is still being read of a running job."""
 

@@ -279,7 +279,7 @@ class CheckpointPane(Vertical):
         if (chosen := self._chosen_checkpoint) is not None:
             snippet = resume_snippet(self._job.id, chosen.name)
             self.post_message(
-                messages.CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True)
+                messages.CopyRequested(snippet, "the LoadCheckpointConfig for config.py", lines=True)
             )
 
 

@@ -49,8 +49,7 @@ def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[Label]:
 def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     """Return the x axis: a rule, with the labels of its ticks and the marks of events on it.
 
-    No label covers a problem's mark; the time at the cursor may. Labels cover checkpoints, which the map of
-    the run shows in color.
+    No label covers a mark, unless there are more checkpoints than labels; the time at the cursor may.
     """
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
@@ -62,7 +61,7 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     taken = set()
     for column, mark in marks.items():
         axis[margin + column] = (mark.sign, f"mark-{mark.tone}")
-        if mark.tone != "good":
+        if mark.tone != "good" or len(marks) <= len(ticks):
             taken.add(margin + column)
     if spec.cursor is not None and spec.start <= spec.cursor <= spec.end:
         text = place_label(spec.cursor, spec.x_axis, origin=spec.origin)
