@@ -24,6 +24,7 @@ from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.row_table import RowTable
+from tui.widgets.tones import SERIES
 
 WIDE = (120, 40)
 NOW = ONE_O_CLOCK.timestamp()
@@ -304,7 +305,8 @@ def colours(chart: LineChart) -> set[object]:
     rows = [chart.render_line(y) for y in range(1, chart.size.height)]
     dots = (segment for row in rows for segment in row if any(sign >= "\u2801" for sign in segment.text))
     braille = (one for one in dots if all(sign <= "\u28ff" for sign in one.text))
-    return {segment.style.color for segment in braille if segment.style is not None}
+    of_lines = {chart.get_component_rich_style(name).color for name in SERIES.classes("line-chart--series")}
+    return {segment.style.color for segment in braille if segment.style is not None} & of_lines
 
 
 def highlighted(app: Dashboard) -> list[int]:

@@ -47,7 +47,7 @@ def deploying(*names: str, of: tuple[object, ...]) -> DeployForm:
 
 
 def words_of(app: BtTuiApp) -> str:
-    return " ".join(line.partition("▕")[2].strip() for line in text_of(app).splitlines())
+    return " ".join(line.strip() for line in text_of(app).splitlines())
 
 
 async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -> None:

@@ -99,3 +99,14 @@ def test_stop_shows_what_is_lost_and_asks_only_at_a_terminal(
     assert (cli("stop runs --yes").code, len(stops)) == (0, 1)
     typed("y")
     assert (cli("stop runs").code, len(stops)) == (0, 2)
+
+
+def test_stop_without_a_terminal_reports_what_is_lost_and_does_not_ask(
+    cli: RunCli, baseten: FakeBaseten
+) -> None:
+    live_run(baseten, "runs")
+    baseten.on("GET", ".*/checkpoints", Answer({"checkpoints": []}))
+    stopped = baseten.jobs[-1] | {"current_status": "TRAINING_JOB_STOPPED"}
+    baseten.on("POST", ".*/jobs/runs/stop", Answer({"training_job": stopped}))
+    result = cli("stop runs")
+    assert result.code == 0 and "Unsaved work: 1h" in result.err and "?" not in result.err

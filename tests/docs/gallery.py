@@ -59,12 +59,16 @@ PAGES: dict[str, tuple[Step, ...]] = {
     },
     "why": (((*FIND["sick"], "enter", "exclamation_mark"), "Only node-2"),),
     "why-failed": (((*FIND["failed"], "enter", "exclamation_mark"), "first error"),),
-    "compare": ((("slash", *"llama-8b-lora", "enter", "space", "down", "space", "c"), "Compare"),),
+    "compare": (
+        (("slash", *"llama-8b-lora", "enter"), "2 of 51"),
+        (("space", "down", "space"), "2 marked"),
+        (("c",), "Compare"),
+    ),
     **{
         f"deploy-{question}": (((*FIND["ended"], "d"), "step"),)
         for question in ("review", *sorted(ALL_QUESTIONS - {"secrets"}))
     },
-    "files": (((*FIND["ended"], "enter", "4", "enter"), "safetensors"),),
+    "files": (((*FIND["ended"], "enter", "4"), "★ best"), (("enter",), "safetensors")),
     "new-job": ((("n",), "new project"),),
     "new-job-review": ((("n",), "new project"), (("enter",), "Overrides")),
     "capacity": ((("Q",), "waiting"),),

@@ -410,7 +410,8 @@ class BtTuiApp(App[WelcomeChoice]):
         self.copy_to_clipboard(message.text)
         if not self.is_web:
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        self.notify(f"Copied {message.what} {clip(sanitize(message.text), COPIED_CELLS)}.")
+        copied = "" if message.lines else f" {clip(sanitize(message.text), COPIED_CELLS)}"
+        self.notify(f"Copied {message.what}{copied}.")
 
     # Notices
 

@@ -51,7 +51,6 @@ class WhyScreen(AppScreen):
     CSS_PATH = "why.tcss"
     AUTO_FOCUS = "#evidence"
     SCOPES = (Scope.WHY,)
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
     _feed: WhyFeed
     job: TrainingJob
 
@@ -73,11 +72,10 @@ class WhyScreen(AppScreen):
             for action, label in TO_DO.items():
                 words = Content.assemble((self.key_for(f"why.{action}"), "$primary bold"), f" {label}")
                 yield Button(words, action=f"screen.{action}", id=action, compact=True)
-        with Horizontal(id="body"):
-            yield TextPanel(id="evidence")
-            with Horizontal(id="charts"):
-                for place in range(MAX_CHARTS):
-                    yield LineChart(id=f"chart-{place}")
+        yield TextPanel(id="evidence")
+        with Horizontal(id="charts"):
+            for place in range(MAX_CHARTS):
+                yield LineChart(id=f"chart-{place}")
 
     def on_mount(self) -> None:
         self._show()

@@ -113,6 +113,7 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         _name,
         width=18,
         flex=3,
+        most=40,
         keep=10,
         heading="CHECKPOINT",
         shrinks=True,
@@ -129,7 +130,7 @@ CHECKPOINTS: tuple[Column[CheckpointRow], ...] = (
         value=lambda row: row.facts.step,
         descending=True,
     ),
-    Column("loss", "loss", _loss, 7, align="right", keep=6, value=_training_loss),
+    Column("loss", "loss", _loss, 8, align="right", keep=6, value=_training_loss),
     Column("evaluation", "eval", _evaluation, 7, align="right", keep=7, value=_evaluation_loss),
     Column("written", "written", _written, 8, align="right", keep=5, value=_created, descending=True),
     Column(

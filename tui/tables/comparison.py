@@ -9,7 +9,7 @@ from tui.analysis.comparison import ComparisonRow
 from tui.tables.column import Column, Span, text_cell
 
 TITLE_CELLS = 14
-RUN_CELLS = 16
+RUN_CELLS, MOST_RUN_CELLS = 16, 44
 
 
 def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
@@ -21,6 +21,7 @@ def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...
             partial(_value, index),
             width=RUN_CELLS,
             flex=1,
+            most=MOST_RUN_CELLS,
             keep=len(names) - index,
             heading=name,
             shrinks=True,

@@ -10,7 +10,8 @@ from functools import partial
 from api_client.models import JobStatus
 from tui.analysis.cost import total_cost
 from tui.analysis.export import ExportTable
-from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, attention
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, need_attention, needing
+from tui.analysis.run.finding import SIGNS, TONES
 from tui.tables.column import GAP, MARGIN, Column, Heading, Sort, Span, exported, text_cell
 from tui.tables.jobs import JOB_COLUMNS
 from tui.text.sanitize import cell_width, sanitize
@@ -24,8 +25,8 @@ def no_curve(_values: tuple[float | None, ...], _cells: int) -> str:
     return ""
 
 
-ATTENTION = "warn"
-"""Tone of the number of jobs that need attention; no other fact of the header has it."""
+ATTENTION = "caution"
+"""Tone of the words that say that jobs need attention; no other fact of the header ends in it."""
 
 
 def header_facts(
@@ -56,8 +57,9 @@ def header_facts(
         facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
     if snapshot is not None:
         running = [row for row in rows if row.running]
-        if words := attention(rows):
-            facts.append([(words, ATTENTION)])
+        if counts := needing(rows):
+            signs = [(f"{SIGNS[severity]} {count} ", TONES[severity]) for severity, count in counts.items()]
+            facts.append([*signs, (need_attention(counts), ATTENTION)])
         if not (query or project):
             facts.append([(counted(total, "job"), "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])
@@ -99,8 +101,8 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
     return headings
 
 
-BAR_CELLS = 9
-CURVE_CELLS, VALUE_CELLS = 8, 8
+BAR_CELLS = 8
+CURVE_CELLS, VALUE_CELLS = 7, 7
 READING = [("⋯", "muted")]
 """What is still being read of a running job."""
 
@@ -130,7 +132,12 @@ def _note_or_loss(draw: Drawer, row: JobRow) -> list[Span]:
 
 
 def _lost(row: JobRow) -> list[Span]:
-    return [(f"${row.lost_usd:,.0f}", "plain")] if row.lost_usd >= 1 else []
+    return [(f"−${row.lost_usd:,.0f}", "plain")] if row.lost_usd >= 1 else []
+
+
+def _note_and_lost(draw: Drawer, row: JobRow) -> list[Span]:
+    """Return the note, and what the problem has cost, where neither that nor the loss has a column."""
+    return [*_note_or_loss(draw, row), (" ", "plain"), *_lost(row)]
 
 
 def _progress(row: JobRow) -> list[Span]:
@@ -162,7 +169,7 @@ def _loss(draw: Drawer, row: JobRow) -> list[Span]:
         return []
     bad = any(finding.kind.loss for finding in row.findings)
     tone = "bad" if bad else "muted" if row.need is Need.ENDED else "plain"
-    text = f"{'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
+    text = f" {'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
     return [(draw(row.preview.curve, CURVE_CELLS + VALUE_CELLS - len(text)), "curve"), (text, tone)]
 
 
@@ -185,7 +192,7 @@ _NAME = replace(
     _OF_JOB["name"],
     title="job",
     cell=_name,
-    width=19,
+    width=22,
     flex=12,
     most=32,
     keep=9,
@@ -217,7 +224,7 @@ _NOTE: Column[JobRow] = Column(
     "note",
     "",
     _note,
-    width=18,
+    width=20,
     flex=4,
     keep=8,
     export=lambda row: row.note,
@@ -245,7 +252,7 @@ _LOSS: Column[JobRow] = Column(
 )
 _LOST: Column[JobRow] = Column(
     "lost",
-    "≈ lost",
+    "lost",
     _lost,
     width=6,
     align="right",
@@ -257,7 +264,7 @@ _LOST: Column[JobRow] = Column(
 )
 _GPU_USE: Column[JobRow] = Column(
     "use",
-    "gpu",
+    "use",
     _gpu_use,
     width=4,
     align="right",
@@ -318,7 +325,7 @@ def job_columns(
         _GPUS,
         _PROGRESS,
         _LEFT,
-        replace(_NOTE, without={"loss": partial(_note_or_loss, draw)}),
+        replace(_NOTE, without={"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}),
         _LOST,
         _STEP,
         replace(_LOSS, cell=partial(_loss, draw)),

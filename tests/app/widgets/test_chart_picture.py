@@ -13,6 +13,7 @@ from widget_text import draw
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
 from tui.widgets.charts.parts import series_of
+from tui.widgets.charts.raster import SHADES
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, read, value_at
 from tui.widgets.charts.ticks import log_ticks
 
@@ -201,7 +202,7 @@ def test_legend_of_a_band_names_each_part_that_is_drawn_once(width, height, smoo
 def test_band_does_not_reach_to_the_line_drawn_beside_it(smoothing) -> None:
     chart = spec("use", y_min=0.0, y_max=1.0, band=True, emphasis=frozenset({"node-2"}), smoothing=smoothing)
     lines = draw(BANDED, chart, 100, 42)[1:41]
-    gray = [row for row, line in enumerate(lines) for piece, role in line if role == "edge-band"]
+    gray = [row for row, line in enumerate(lines) for piece, role in line if role == "band"]
     assert gray and max(gray) <= 0.25 * 40  # the band is between 80 and 96 %
 
 
@@ -222,15 +223,15 @@ def test_series_drawn_in_gray_are_gray_in_the_legend_and_can_be_clicked() -> Non
     assert not any(isinstance(role, int) for _, role in named[1:])
 
 
-def test_area_below_a_single_line_is_shaded_down_to_the_axis_but_not_above_it() -> None:
+def test_shade_is_right_below_a_single_line_and_fades_with_depth() -> None:
     rows = draw([ramp("loss")], spec("loss", shaded=True), 60, 12)[1:11]
-    shaded = [sum(len(piece) for piece, role in row if str(role).startswith("area")) for row in rows]
-    assert shaded == sorted(shaded) and shaded[0] <= 6 and shaded[-1] >= 48  # a ramp
-    assert not {
-        role
-        for role in roles(draw([ramp("loss"), ramp("b")], spec(shaded=True), 60, 12))
-        if "area" in str(role)
-    }
+    cells = [[str(role) for piece, role in row for _ in piece] for row in rows]
+    for column in zip(*cells, strict=True):
+        shades = [role for role in column if role.startswith("area")]
+        assert shades == sorted(shades) and len(shades) <= SHADES
+        assert not shades or column[column.index(shades[0]) - 1] == "0"
+    two = roles(draw([ramp("loss"), ramp("b")], spec(shaded=True), 60, 12))
+    assert not any("area" in str(role) for role in two)
 
 
 def test_a_plain_number_at_the_cursor_has_five_digits_beside_its_line() -> None:

@@ -1,6 +1,8 @@
 """Home's rows: what the fold need not make anew, that nothing is missed by that, and what its jobs cost."""
 
+from dataclasses import replace
 from datetime import timedelta
+from math import nan
 
 import pytest
 
@@ -8,7 +10,7 @@ from api_client.models import TrainingProject
 from api_client.models.logs import NS_PER_S
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
-from tui.analysis.fleet.snapshot import FleetFold, JobPreview, JobRow
+from tui.analysis.fleet.snapshot import FleetFold, JobPreview, JobRow, job_row
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series
 from tui.tables.fleet import header_facts, job_columns
@@ -80,4 +82,14 @@ def test_reinforcement_learning_shows_its_reward_and_an_ended_job_its_evaluation
         return "".join(text for text, _ in columns[column].cell(row)).strip()
 
     assert cell("loss", rows["grpo"]) == "rew 0.770" and cell("loss", rows["sft"]) == "0.910"
-    assert cell("note", rows["sft"]) == "checkpoint-1800, eval loss 1.02"
+    assert cell("note", rows["sft"]) == "eval 1.02 · checkpoint-1800"
+
+
+def test_best_evaluation_of_an_ended_job_is_shown_once_its_whole_log_is_read() -> None:
+    evaluations = Series("", (1.0, 2.0, 3.0), (1.4, 0.98, nan))
+    sft = ProgressSnapshot(loss=0.91, eval_loss_series=evaluations)
+    for is_read, note in ((False, "eval 0.980"), (True, "best eval 0.980")):
+        row = job_row(job("sft", "COMPLETED"), JobPreview(sft, log_read=is_read), ONE_O_CLOCK)
+        assert row.saved == note
+    worse = JobPreview(replace(sft, eval_loss_series=Series("", (1.0, 2.0), (0.98, 1.4))), log_read=True)
+    assert job_row(job("sft", "COMPLETED"), worse, ONE_O_CLOCK).saved == "best eval 0.980"

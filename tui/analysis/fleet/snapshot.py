@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
 from itertools import takewhile
+from math import isfinite
 from operator import attrgetter
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
@@ -29,6 +30,7 @@ from tui.analysis.run.finding import (
     SIGNS,
     TONES,
     HealthFinding,
+    Severity,
     SnoozedFindings,
     costliest,
     lost_usd,
@@ -142,7 +144,7 @@ class JobRow:
     note: str
     """The worst finding, the reason of a failure, or what a waiting job waits for."""
     saved: str
-    """The newest checkpoint that the log names, and its age; of an ended job, its evaluation loss."""
+    """The newest checkpoint that the log names, and its age; of an ended job, its best loss before it."""
     preview: JobPreview
     age: str
     age_s: float
@@ -267,7 +269,7 @@ def job_row(
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
         note=brief(alarms[0], now) if alarms else _note(job, place),
-        saved=_saved(job, preview.progress, now),
+        saved=_saved(job, preview, now),
         preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
@@ -324,11 +326,21 @@ def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
     return replace(row, alarmed=False, sign="z", tone="muted", rank=rank, wasted=0.0, lost_usd=0.0)
 
 
+def needing(rows: Iterable[JobRow]) -> dict[Severity, int]:
+    """Return the numbers of jobs with findings by the severity of the worst, those of none left out."""
+    counts = Counter(row.sign for row in rows if row.alarmed)
+    return {severity: counts[SIGNS[severity]] for severity in SEVERITIES if counts[SIGNS[severity]]}
+
+
+def need_attention(counts: Mapping[Severity, int]) -> str:
+    return "needs attention" if sum(counts.values()) == 1 else "need attention"
+
+
 def attention(rows: Iterable[JobRow]) -> str:
     """Return ``✗ 1 ▲ 2 need attention``: the jobs with findings, by the sign of the worst; "" for none."""
-    counts = Counter(row.sign for row in rows if row.alarmed)
-    signs = " ".join(f"{sign} {counts[sign]}" for one in SEVERITIES if counts[sign := SIGNS[one]])
-    return signs and f"{signs} {'needs' if counts.total() == 1 else 'need'} attention"
+    counts = needing(rows)
+    signs = " ".join(f"{SIGNS[severity]} {count}" for severity, count in counts.items())
+    return signs and f"{signs} {need_attention(counts)}"
 
 
 def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:
@@ -341,13 +353,25 @@ def _reward(progress: ProgressSnapshot | None) -> float | None:
     return latest(values) if name == "reward" else None
 
 
-def _saved(job: TrainingJob, progress: ProgressSnapshot | None, now: datetime) -> str:
-    if progress is None or progress.last_checkpoint is None:
+def _saved(job: TrainingJob, preview: JobPreview, now: datetime) -> str:
+    saved = preview.progress.last_checkpoint if preview.progress is not None else None
+    if not job.is_finished:
+        return f"{sanitize(saved[0])} {age(now.timestamp() - saved[1] / NS_PER_S)} ago" if saved else ""
+    return " · ".join(filter(None, (_best(preview), sanitize(saved[0]) if saved else "")))
+
+
+def _best(preview: JobPreview) -> str:
+    """Return ``best eval 1.02``, or loss, or reward; until the whole log is read, the last ``eval``."""
+    progress = preview.progress
+    name, series = headline_series(progress) if progress is not None else ("", EMPTY)
+    if progress is not None and name == "loss" and progress.eval_loss_series:
+        name, series = "eval", progress.eval_loss_series
+    values = list(filter(isfinite, series.values))
+    if progress is None or not values:
         return ""
-    name, at_ns = progress.last_checkpoint
-    if job.is_finished and progress.eval_loss_series:
-        return f"{sanitize(name)}, eval loss {number(latest(progress.eval_loss_series))}"
-    return f"{sanitize(name)} {age(now.timestamp() - at_ns / NS_PER_S)} ago"
+    if not preview.log_read or progress.gaps or (name != "reward" and not progress.has_ranking_loss):
+        return f"eval {number(values[-1])}" if name == "eval" else ""
+    return f"best {name} {number((max if name == 'reward' else min)(values))}"
 
 
 def _note(job: TrainingJob, place: int) -> str:

@@ -67,8 +67,8 @@ async def stop(
 ) -> ExitCode:
     """Stop the given jobs, immediately or --after-checkpoint.
 
-    On a terminal, it shows what would be lost and asks; elsewhere, given jobs are stopped at once. Without an
-    id, the only active job is stopped, after confirmation; --all stops all active jobs, after confirmation;
+    It shows what is lost, and asks on a terminal; elsewhere, given jobs are stopped at once. Without an id,
+    the only active job is stopped, after confirmation; --all stops all active jobs, after confirmation;
     --project limits them to one project. Jobs that have already ended are skipped.
     """
     ids = dict.fromkeys([*job_ids, *named_ids])
@@ -80,11 +80,11 @@ async def stop(
     client.check_may_change("stopping jobs")
     if ids:
         jobs = [await job_named(client, job_id) for job_id in ids]
-        running = [job for job in jobs if not job.is_finished]
-        if running and can_ask() and not (after_checkpoint or assume_yes):
-            for job in running:
-                if lost := await unsaved_words(client, job):
-                    output.remark(f"{_name(job)}: {lost}")
+        running = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
+        for job in running:
+            if lost := await unsaved_words(client, job):
+                output.remark(f"{_name(job)}: {lost}")
+        if running and can_ask() and not assume_yes:
             confirm(f"stop {_names(running)}?", assume_yes=False)
     else:
         jobs = await _active_jobs(client, of_project, stop_all=stop_all)

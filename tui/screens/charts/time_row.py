@@ -106,7 +106,8 @@ class TimeRow(Widget):
         line = self._switch()[0]
         start, end = shown.view.window.bounds(shown.first, shown.last)
         first, last = self._cell(start, cells), self._cell(end, cells)
-        row = [("━", "bar") if first <= cell <= last else ("─", "faint") for cell in range(cells)]
+        inside = ("─", "muted") if shown.view.window.span is None else ("━", "bar")
+        row = [inside if first <= cell <= last else ("─", "faint") for cell in range(cells)]
         for mark in sorted(shown.marks, key=lambda mark: list(TONES).index(mark.tone)):
             if cells and shown.first <= mark.at <= shown.last:
                 row[self._cell(mark.at, cells)] = (mark.sign, TONES[mark.tone])

@@ -40,14 +40,17 @@ from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.deployment_pane import DeploymentPane
 from tui.screens.dialogs import ConfirmScreen
+from tui.screens.highlighting import text_lines
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
-from tui.widgets.text_panel import WrappedText
+from tui.widgets.text_panel import TextPanel, WrappedText
 from tui.widgets.tones import tone_styles
 
 WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
+FILE_NAMES = {"python": "config.py", "json": "config.json", "command": "command.sh"}
+"""What files with these forms of the config are called, by which their syntax is known."""
 TALL = 32
 """Rows from which the review shows the config below the answers without being asked."""
 
@@ -58,7 +61,7 @@ class DeployScreen(AppScreen):
     CSS_PATH = "deploy.tcss"
     SCOPES = (Scope.DEPLOY,)
     _feed: DeployFeed
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal"), (110, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
     snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
     config_form: var[str] = var("", init=False)
@@ -81,7 +84,7 @@ class DeployScreen(AppScreen):
                 yield WrappedText(id="findings")
                 yield Vertical(id="answer")
                 yield WrappedText(id="problem")
-                yield VerticalScroll(Static(id="made"), id="made-pane")
+                yield TextPanel(id="made-pane")
                 yield Static(id="rest")
         yield WrappedText(id="waiting")
         yield DeploymentPane(id="following")
@@ -183,9 +186,11 @@ class DeployScreen(AppScreen):
     def _show_review(self, form: DeployForm) -> None:
         review = form.review if form.current == REVIEW else None
         made = review.forms[self.config_form] if review and self.config_form else ""
-        self.query_one("#made-pane").display = bool(made)
+        panel = self.query_one("#made-pane", TextPanel)
+        panel.display = bool(made)
         self.set_class(bool(made), "-config")
-        self.query_one("#made", Static).update(Text("\n".join(map(sanitize_beginning, made.splitlines()))))
+        name = FILE_NAMES.get(self.config_form, "config.yaml")
+        panel.set_lines(text_lines(made, name, tone_styles(self.app)), keep_place=True)
         findings = self.query_one("#findings", WrappedText)
         findings.display = review is not None and bool(review.findings)
         findings.update(Text("\n").join(map(self._finding_line, review.findings if review else ())))

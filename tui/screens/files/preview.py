@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rich.style import Style
-from rich.syntax import ANSISyntaxTheme, Syntax
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
@@ -21,8 +20,9 @@ from tui.analysis.checkpoints.facts import epoch_s
 from tui.analysis.series import Series
 from tui.feeds.files import FilePreview
 from tui.screens.base import key_on
+from tui.screens.highlighting import text_lines
 from tui.tables.column import Span
-from tui.text.sanitize import cell_width, clip, sanitize, sanitize_beginning
+from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import UNKNOWN, age, bytes_iec, count, counted, number
 from tui.widgets.background import run_in_background
 from tui.widgets.charts.line_chart import LineChart
@@ -31,9 +31,6 @@ from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import tone_styles
 
-HIGHLIGHTED_CHARACTERS = 128 * 1024
-"""Show longer texts without syntax highlighting, which would take too long."""
-SHOWN_CHARACTERS = 1024 * 1024
 LONGEST_VALUE_CELLS = 300
 MAX_SHOWN_PROBLEMS = 5
 ADAPTER_CONFIG = "adapter_config.json"
@@ -47,17 +44,6 @@ ADAPTER_FACTS = (
     ("task_type", "task"),
     ("modules_to_save", "saved whole"),
 )
-TOKEN_TONES: dict[tuple[str, ...], str] = {
-    ("Comment",): "muted",
-    ("Name", "Tag"): "key",  # JSON and YAML keys
-    ("Keyword",): "accent",
-    ("Literal", "String"): "good",
-    ("Literal", "Number"): "accent",
-    ("Generic", "Heading"): "strong",
-    ("Generic", "Subheading"): "strong",
-    ("Punctuation",): "muted",
-}
-_PLAIN = frozenset({"", "text", "default"})
 _LABEL_CELLS = 15
 
 
@@ -179,18 +165,6 @@ def state_lines(state: TrainerState) -> list[Line]:
     if state.best_model_checkpoint:
         lines.append(_fact("best at", state.best_model_checkpoint))
     return lines
-
-
-def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
-    """Split a text into sanitized lines, highlighted according to the file's name."""
-    safe = "\n".join(map(sanitize_beginning, text[:SHOWN_CHARACTERS].splitlines()))
-    lexer = Syntax.guess_lexer(name, safe[:1000]) if len(safe) <= HIGHLIGHTED_CHARACTERS else ""
-    if lexer in _PLAIN:
-        return list(safe.split("\n"))
-    theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
-    colored = Syntax(safe, lexer, theme=theme).highlight(safe)
-    colored.rstrip()
-    return list(colored.split("\n", allow_blank=True))
 
 
 HOVER_DELAY_S = 0.15

@@ -172,7 +172,8 @@ class HomeScreen(AppScreen):
             yield PaletteItem("project", project.name, about, choose, project.id)
         shown = {row.id: index for index, row in enumerate(self._jobs.rows)}
         for row in sorted(snapshot.jobs, key=lambda row: shown.get(row.id, len(shown))):
-            about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
+            state = row.note if row.alarmed else row.status.word
+            about = f"{state} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem(
                 "job",
                 row.name,
@@ -267,7 +268,7 @@ class HomeScreen(AppScreen):
             project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
         self._attention_place = next(
-            (place for place, fact in enumerate(facts) if fact[0][1] == ATTENTION), -1
+            (place for place, fact in enumerate(facts) if fact[-1][1] == ATTENTION), -1
         )
         self.query_one("#header", StatusLine).set_facts(facts, priority_count)
         self._show_hints()

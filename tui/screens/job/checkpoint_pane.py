@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from textual import on
@@ -16,11 +17,14 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens import messages
 from tui.screens.base import key_on
+from tui.screens.charts.builder import ChartBuilder
+from tui.screens.charts.view import ChartView
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
 from tui.tables.column import Sort, Span, chosen, next_sort, pressed_sort, sorted_rows
 from tui.text.names import natural_key
 from tui.text.sanitize import sanitize
 from tui.text.units import age, bytes_iec, counted
+from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
@@ -53,11 +57,13 @@ CHECKPOINTS_A_SECOND = 500
 
 
 class CheckpointPane(Vertical):
-    """A summary line and the table; marks and sort order survive updates."""
+    """A summary line, the table, and the curve that they lie on; marks and sort order survive updates."""
 
     def __init__(self, job: TrainingJob, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._job = job
+        self._run: RunSnapshot | None = None
+        self._charts = ChartBuilder()
         self._facts: dict[str, CheckpointFacts] = {}
         self._by_name: tuple[str, ...] = ()
         """The keys of the facts: the order of rows whose values are equal."""
@@ -75,6 +81,7 @@ class CheckpointPane(Vertical):
         yield StatusLine(id="checkpoint-summary")
         yield RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
         yield WrappedText(LOADING, id="no-checkpoints")
+        yield LineChart(id="checkpoint-chart")
 
     @property
     def _table(self) -> RowTable[CheckpointRow]:
@@ -86,7 +93,7 @@ class CheckpointPane(Vertical):
         return row.facts if row is not None else None
 
     def show_run(self, run: RunSnapshot) -> None:
-        self._job = run.job
+        self._job, self._run = run.job, run
         empty = self.query_one("#no-checkpoints", WrappedText)
         self.query_one(StatusLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
@@ -111,6 +118,18 @@ class CheckpointPane(Vertical):
         if is_new or self._now is None or run.at - self._now >= AGE_INTERVAL:
             self._now = run.at
             self._fill()
+        self._show_curve()
+
+    @on(RowTable.Highlighted)
+    def _show_curve(self) -> None:
+        """Show the loss or reward by step below the table, read at the checkpoint under the cursor."""
+        run, fact, chart = self._run, self.chosen, self.query_one(LineChart)
+        has_curve = run is not None and run.progress is not None and fact is not None
+        self._table.styles.height = len(self._facts) + 1 if has_curve else None
+        self.set_class(has_curve, "-with-curve")
+        if run is not None and fact is not None and has_curve and chart.is_on_screen:
+            data = self._charts.charts(run, ChartView(x_axis="step"))[0].finished
+            chart.show(data.series, replace(data.spec, cursor=fact.step))
 
     def _awaits_more(self, run: RunSnapshot) -> bool:
         """Return True to postpone an update of many checkpoints that would only change losses."""
@@ -260,7 +279,7 @@ class CheckpointPane(Vertical):
         if (chosen := self._chosen_checkpoint) is not None:
             snippet = resume_snippet(self._job.id, chosen.name)
             self.post_message(
-                messages.CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True)
+                messages.CopyRequested(snippet, "the LoadCheckpointConfig for config.py", lines=True)
             )
 
 

@@ -151,21 +151,17 @@ class MetricsPane(Horizontal):
     def _show_nodes(self) -> None:
         run = self._run
         if run is not None:
-            options = self.matrix
+            options = replace(self.matrix, over_time=self.matrix.over_time and self.nodes_large)
             if self.nodes_large:
                 options = replace(options, node=self.view.node)
             elif self._tab == "live" and len(self._machines) == 1:
-                options = replace(options, over_time=False, node=self._machines[0].name)
-            else:
-                options = replace(options, over_time=False)
+                options = replace(options, node=self._machines[0].name)
             self._nodes_pane.show(run, options, self._builder.time_range(run, self.view))
 
     def _show_charts(self, at_s: float | None = None) -> None:
         if self._run is not None and self._tab in ("live", "metrics"):
             charts = self._builder.charts(self._run, self.view)
-            others = (
-                [chart for chart in charts if chart.id != self._grid.front] if self._tab == "live" else []
-            )
+            others = [chart for chart in charts if chart.id != self._grid.front]
             self._below_nodes = self._nodes_pane.show_chart(others)
             self._grid.set_charts([chart for chart in charts if chart is not self._below_nodes], at_s=at_s)
 

@@ -95,10 +95,8 @@ class NodesPane(Vertical):
 
     def show(self, run: RunSnapshot, options: MatrixOptions, time_range: tuple[float, float]) -> None:
         nodes = run.metrics.nodes if run.metrics else ()
+        self.query_one(GpuMatrix).set_data(matrix_rows(run, options), matrix_frame(run, time_range, options))
         self._make_room(nodes)
-        if self.has_class("-gpus"):
-            rows, frame = matrix_rows(run, options), matrix_frame(run, time_range, options)
-            self.query_one(GpuMatrix).set_data(rows, frame)
         self.query_one(NodeTable).set_rows(nodes)
 
     def show_chart(self, charts: Sequence[ChartData]) -> ChartData | None:
@@ -118,7 +116,7 @@ class NodesPane(Vertical):
         self.query_one(GpuMatrix).point_at(name)
 
     def _make_room(self, nodes: Sequence[NodeSnapshot]) -> None:
-        is_many = 2 * (len(nodes) + 1) > self.size.height
+        is_many = self.query_one(GpuMatrix).row_count + len(nodes) + 2 > self.size.height
         has_gpus = any(node.gpus for node in nodes)
         self.update_classes(
             {"-gpus": has_gpus, "-dense-nodes": len(nodes) > DENSE_NODES, "-many-nodes": is_many}

@@ -20,7 +20,7 @@ from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
-from tui.widgets.charts.raster import AREA, BAND, EDGE
+from tui.widgets.charts.raster import AREA, BAND
 from tui.widgets.charts.spec import ChartSpec, Line
 from tui.widgets.tones import SERIES, SERIES_COLORS
 
@@ -70,9 +70,9 @@ _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
-AREA_STRENGTHS = (0.30, 0.23, 0.16, 0.10)
-BAND_STRENGTH = 0.22
-"""How much of a line's color the area below it has, from top to bottom, and a band."""
+AREA_STRENGTHS = (0.32, 0.21, 0.13, 0.08)
+BAND_STRENGTH = 0.45
+"""How much of a line's color the rows below it have, and the dots of a band."""
 ZOOM_STEP = 1.25
 PAN_SHARE = 0.1
 
@@ -111,7 +111,7 @@ class LineChart(Widget):
         & > .line-chart--faint { color: $foreground 30%; }
         & > .line-chart--median { color: $foreground; }
         & > .line-chart--cursor { color: $accent; text-style: bold; }
-        & > .line-chart--mark-good { color: $success; text-style: bold; }
+        & > .line-chart--mark-good { color: $text-muted; }
         & > .line-chart--mark-caution { color: $warning; text-style: bold; }
         & > .line-chart--mark-bad { color: $error; text-style: bold; }
     }
@@ -283,32 +283,25 @@ class LineChart(Widget):
     # Painting
 
     def _style(self, role: str | int) -> Style:
-        if isinstance(role, str) and role.startswith((AREA, BAND, EDGE)):
-            shade, _, above = role.partition(" ")
-            over = int(above) if above.isdecimal() else above
-            return self._style(over) + self._shade(shade) if above else self._shade(shade)
+        if isinstance(role, str) and role.startswith((AREA, BAND)):
+            return self._tint(role)
         if isinstance(role, str) and role.startswith(CROWD):
             role = "faint"
         if isinstance(role, int):
             role = "off" if role < 0 else f"series-{(role + self._spec.first_color) % SERIES_COLORS}"
         return self.get_component_rich_style(f"line-chart--{role}")
 
-    def _shade(self, shade: str) -> Style:
-        """Return the style of a shaded cell, a mix of its line's color and the background."""
+    def _tint(self, role: str) -> Style:
+        """Return the style of dots in a mix of a line's color and the background."""
         if self.app.native_ansi_color:
             return self._style("faint")
-        name, _, index = shade.removeprefix(EDGE).partition(":")
-        index, _, level = index.partition("-")
-        over = self._style(int(index) if index.isdecimal() else "median").color
+        name, _, index = role.partition(":")
+        index, _, depth = index.partition("-")
+        line = self._style(int(index) if index.isdecimal() else "median")
+        strength = BAND_STRENGTH if name == BAND else AREA_STRENGTHS[int(depth)]
         background = self.background_colors[1]
-        if over is None:
-            return Style.null()
-        strength = BAND_STRENGTH if name == BAND else AREA_STRENGTHS[int(level or 0)]
-        if shade.startswith(EDGE):  # its dots cover part of a cell
-            strength *= 2
-        color = background.blend(Color.from_rich_color(over), strength).rich_color
-        is_edge = shade.startswith(EDGE)
-        return Style(color=color, bgcolor=background.rich_color) if is_edge else Style(bgcolor=color)
+        color = background.blend(Color.from_rich_color(line.color), strength) if line.color else background
+        return line + Style(color=color.rich_color)
 
     def _strip(self, line: Line, width: int) -> Strip:
         segments = [Segment(text, self._style(role)) for text, role in line if text]

@@ -24,18 +24,13 @@ BAND_LINES = 3
 MIN_BAND_DOTS = 2.0
 """A line with at least this average thickness, in dots, is drawn as a band."""
 
-AREA, BAND, EDGE = "area", "band", "edge-"
-"""What the roles of shaded cells begin with: below a line, within a band, and the dots at the edge of either.
+AREA, BAND = "area", "band"
+"""What the roles of the dots below a line, and of those of a band, begin with.
 
 The index of the series follows; none if the band is of many.
 """
 SHADES = 4
-"""Steps in which the area below a line fades toward the axis."""
-
-BLANK = 0x2800
-ALL_DOTS = 0xFF
-MIN_SHADED_DOTS = 6
-"""A cell with fewer dots below the line is not shaded: the shade would stick out above it."""
+"""Rows in which the shade below a line fades out."""
 
 MIDDLE_COLUMNS = 3
 """Half of the dot columns, beside its own, that the usual level of a noisy line is taken from."""
@@ -78,13 +73,12 @@ MAX_LABELS = 3
 
 
 class _Canvas:
-    """The cells of a raster: a character, its role, and the shade behind it."""
+    """The cells of a raster: a character and its role."""
 
     def __init__(self, width: int, rows: int) -> None:
         self.width, self.rows = width, rows
         self.characters = [[" "] * width for _ in range(rows)]
         self.roles = [[_BLANK] * width for _ in range(rows)]
-        self.shades = [[""] * width for _ in range(rows)]
 
     def draw(self, role: Role, bits: dict[int, int]) -> list[braille.Cell]:
         """Draw dots over what is there: two colors cannot share a cell."""
@@ -93,16 +87,15 @@ class _Canvas:
             self.characters[row][column], self.roles[row][column] = character, role
         return cells
 
-    def shade(self, shade: str, bits: dict[int, int]) -> None:
-        """Shade the cells that the dots fill; those filled in part are drawn, if at the edge of a band."""
-        for row, column, character in braille.cells(bits, self.rows):
-            if shade.startswith(AREA):
-                if (ord(character) - BLANK).bit_count() >= MIN_SHADED_DOTS:
-                    self.shades[row][column] = f"{shade}-{row * SHADES // self.rows}"
-            elif ord(character) - BLANK == ALL_DOTS:
-                self.shades[row][column] = shade
-            else:
-                self.characters[row][column], self.roles[row][column] = character, EDGE + shade
+    def fill(self, role: Role, bits: dict[int, int]) -> None:
+        """Draw the dots below a line, the fainter the lower."""
+        cells = braille.cells(
+            {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}, self.rows
+        )
+        tops = {column: row for row, column, _ in cells}
+        for row, column, character in cells:
+            if 0 <= (depth := row - tops[column] - 1) < SHADES:
+                self.characters[row][column], self.roles[row][column] = character, f"{AREA}:{role}-{depth}"
 
     def write(self, row: int, column: int, text: str, role: Role) -> None:
         self.characters[row][column : column + len(text)] = text
@@ -111,16 +104,11 @@ class _Canvas:
     def lines(self) -> list[Line]:
         return [
             [
-                ("".join(character for character, _, _ in cells), _shaded(role, shade))
-                for (role, shade), cells in groupby(zip(*row, strict=True), itemgetter(1, 2))
+                ("".join(character for character, _ in cells), role)
+                for role, cells in groupby(row, itemgetter(1))
             ]
-            for row in zip(self.characters, self.roles, self.shades, strict=True)
+            for row in (zip(*row, strict=True) for row in zip(self.characters, self.roles, strict=True))
         ]
-
-
-def _shaded(role: Role, shade: str) -> Role:
-    """Return the role of a cell after that of its shade."""
-    return role if not shade else shade if role == _BLANK else f"{shade} {role}"
 
 
 def draw_raster(
@@ -138,8 +126,7 @@ def draw_raster(
     layers = _layers(series, spec, shaper)
     few = not spec.smoothing and len(layers) <= BAND_LINES
     lines: list[tuple[Role, dict[int, int]]] = []
-    shades: list[tuple[str, dict[int, int]]] = []
-    samples: list[tuple[int, dict[int, int]]] = []
+    bands: list[tuple[str, dict[int, int]]] = []
     gray: dict[int, int] = {}
     members: list[list[Span]] = []
     for index, kind, layer in layers:
@@ -153,15 +140,15 @@ def draw_raster(
                 gray[column] = gray.get(column, 0) | dots
             continue
         if kind == "raw":
-            samples.append((index, bits))
+            bands.append((f"{BAND}:{index}", bits))
             continue
         if few and is_band(spans, dot_rows, *ends):
-            shades.append((f"{BAND}:{index}", bits))
+            bands.append((f"{BAND}:{index}", bits))
             bits = braille.dot_columns(middle_spans(spans, *ends), columns, dot_rows, *ends)
         lines.append((index, bits))
     if members:
         band, middle = _band_and_median(members)
-        shades.append((BAND, braille.dot_columns(band, columns, dot_rows, *ends)))
+        bands.append((BAND, braille.dot_columns(band, columns, dot_rows, *ends)))
         lines.insert(0, ("median", braille.dot_columns(middle, columns, dot_rows, *ends)))
     canvas = _Canvas(width, rows)
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
@@ -169,17 +156,10 @@ def draw_raster(
         for row in range(rows):
             canvas.write(row, cursor, CURSOR, "cursor")
     canvas.draw("faint", gray)
-    if spec.shaded and len(lines) == 1 and not gray:
-        role, bits = lines[0]
-        below = {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}
-        canvas.shade(f"{AREA}:{role}", below)
-    for shade, bits in shades:
-        if spec.shaded and len(shades) == 1:
-            canvas.shade(shade, bits)
-        else:
-            canvas.draw(EDGE + shade, dotted(bits, grid))
-    for index, bits in samples:
-        canvas.draw(f"{EDGE}{BAND}:{index}", dotted(bits, grid))
+    if spec.shaded and len(lines) == 1 and not gray and not bands:
+        canvas.fill(*lines[0])
+    for shade, bits in bands:
+        canvas.draw(shade, dotted(bits, grid))
     drawn = [(role, canvas.draw(role, bits)) for role, bits in lines]
     named = [(role, cells) for role, cells in drawn if isinstance(role, int)]
     if spec.letters and (len(named) > 1 or (members and named)):

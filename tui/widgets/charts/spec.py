@@ -153,7 +153,7 @@ class ChartSpec:
         emphasis: Names of the series to highlight in a band, or if there are too many for colors.
         baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
-        shaded: True to shade the area below a single line, and bands, in a fainter color.
+        shaded: True to shade the rows below a single line in a fainter color.
     """
 
     title: str = ""

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tui.analysis.series import EMPTY, Range, Series, reduce_columns
 from tui.text.names import abbreviated_names
 from tui.text.sanitize import clip, sanitize
-from tui.text.units import UNKNOWN, counted, percent
+from tui.text.units import UNKNOWN, counted, percent, thin_bar
 from tui.widgets.charts.legend import short_names
 from tui.widgets.charts.spec import BLOCKS, GAP, block, value_at
 from tui.widgets.charts.ticks import duration_label
@@ -216,11 +216,11 @@ class MatrixRenderer:
                 (clip(title, width), "title"),
                 (clip(self._summary(), max(0, width - cell_len(title))), "value"),
             ]
-        # No GPU numbers are above a history, so the title may extend over it.
-        left = self._left_cells + (self._history_cells if self.frame.over_time else 0)
+        # No GPU numbers are above a history or a single GPU, so the title may extend over it.
+        left = self._left_cells + (self._line_cells if self._has_lines else 0)
         shown = clip(title, max(0, left - 1)) if self._gpus or self.frame.over_time else clip(title, width)
         runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
-        if not self.frame.over_time:
+        if not self._has_lines:
             # Two-digit GPU numbers would touch: show only the last digit.
             numbers = (f"{gpu % 10}".ljust(self._cell_step) for gpu in range(self._gpus))
             runs.append(("".join(numbers), "header"))
@@ -243,7 +243,7 @@ class MatrixRenderer:
         """Return the line below the nodes: the time axis, or details of a node."""
         if self.frame.over_time:
             begin = f"-{duration_label(self.frame.end - self.frame.start, units=2)}"
-            axis = begin + self.frame.end_label.rjust(self._history_cells - len(begin))
+            axis = begin + self.frame.end_label.rjust(self._line_cells - len(begin))
             return [(" " * self._left_cells + axis, "header")]
         row = self.rows[index]
         name, note = clip(self._names[index], MAX_NAME_CELLS), sanitize(row.label_note)
@@ -273,7 +273,12 @@ class MatrixRenderer:
         return runs
 
     @property
-    def _history_cells(self) -> int:
+    def _has_lines(self) -> bool:
+        """True if each row has a history, or a bar for its only GPU, which takes the spare width."""
+        return self.frame.over_time or self._gpus == 1
+
+    @property
+    def _line_cells(self) -> int:
         return max(0, self._width - self._left_cells - sum(self._fact_widths))
 
     def _facts(self, texts: Sequence[str]) -> str:
@@ -293,7 +298,10 @@ class MatrixRenderer:
             (beside + " " * (rest - cell_len(beside)), "note"),
         ]
         if self.frame.over_time:
-            runs += self._history(row, self._history_cells)
+            runs += self._history(row, self._line_cells)
+        elif self._gpus == 1:
+            used, unused = thin_bar(row.mean or 0.0, self._line_cells)
+            runs += [(used, heat(row.mean)), (unused, "unknown")]
         else:
             for share in row.values:
                 glyph, style = bar(share)

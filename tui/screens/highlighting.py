@@ -1,0 +1,38 @@
+"""Texts of files and configs, with the colors of their syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.style import Style
+from rich.syntax import ANSISyntaxTheme, Syntax
+
+from tui.text.sanitize import sanitize_beginning
+from tui.widgets.text_panel import Line
+
+HIGHLIGHTED_CHARACTERS = 128 * 1024
+"""Show longer texts without syntax highlighting, which would take too long."""
+SHOWN_CHARACTERS = 1024 * 1024
+TOKEN_TONES: dict[tuple[str, ...], str] = {
+    ("Comment",): "muted",
+    ("Name", "Tag"): "key",  # JSON and YAML keys
+    ("Keyword",): "accent",
+    ("Literal", "String"): "good",
+    ("Literal", "Number"): "accent",
+    ("Generic", "Heading"): "strong",
+    ("Generic", "Subheading"): "strong",
+    ("Punctuation",): "muted",
+}
+_PLAIN = frozenset({"", "text", "default"})
+
+
+def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
+    """Split a text into sanitized lines, highlighted according to the file's name."""
+    safe = "\n".join(map(sanitize_beginning, text[:SHOWN_CHARACTERS].splitlines()))
+    lexer = Syntax.guess_lexer(name, safe[:1000]) if len(safe) <= HIGHLIGHTED_CHARACTERS else ""
+    if lexer in _PLAIN:
+        return list(safe.split("\n"))
+    theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
+    colored = Syntax(safe, lexer, theme=theme).highlight(safe)
+    colored.rstrip()
+    return list(colored.split("\n", allow_blank=True))
