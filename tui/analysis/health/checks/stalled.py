@@ -123,6 +123,7 @@ CHECK = Check(
         "stalled{since}",
         states_duration=True,
         halts=True,
+        saves_no_more=True,
         wastes_all=True,
         lines="quiet",
         figures=("GPU use",),
