@@ -273,7 +273,7 @@ DIVERGING = Check(
     diverging,
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
-    " no harder data: it still grows, and does so fast, beyond the first losses, or to three times the best"
+    " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
     " level; or gradients are three times as large as usual; or it has been three times the best level for"
     " long. Gradient norms that stay `grad_norm_factor` times as large for 50 reports are a warning.",
     excused="a loss that is coming back, a rise of less than 0.1, a learning rate that starts again, and a"
@@ -289,6 +289,12 @@ DIVERGING = Check(
             loss=lambda step: (
                 2 + 4 / (1 + step / 100) if step < 500 else min(11.0, 2.5 * 1.03 ** (step - 500))
             ),
+        ),
+        Example(
+            "a loss that doubles within an hour",
+            "loss diverging: ",
+            minutes=180,
+            loss=lambda step: 0.9 + 2.6 / (1 + step / 40) + max(0, step - 500) * 0.0032,
         ),
         Example(
             "harder data that is being learned",
