@@ -328,8 +328,9 @@ class _Decider:
 
     def _saves_no_more(self, cause: _Cause) -> bool:
         """Return True if the next checkpoint may never come."""
-        is_idle = cause.key.partition(":")[0] in ("gpu-idle", "checkpoint-overdue")
-        return is_idle or any(finding.kind.halts for finding in self.run.findings)
+        kind = KINDS.get(cause.key.partition(":")[0])
+        saves_no_more = kind is not None and kind.saves_no_more
+        return saves_no_more or any(finding.kind.halts for finding in self.run.findings)
 
     def _has_saved(self, plan: Stop | None) -> bool:
         return plan is not None and bool(self._stored().difference(plan.stored))

@@ -184,11 +184,14 @@ class Watched:
         A first evaluation or save that the log announces, or that begins at a round step, has no earlier
         one to compare with.
         """
-        learned_s = factor * (self.progress.line_pause_s or 0.0)
+        # An announced activity may take as long as the last one, whatever else was logged meanwhile.
+        step_pause_s = self.progress.step_pause_s if self.progress.run_phase is not None else None
+        learned_s = factor * max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)
         if self._is_first_phase:
             return max(ASIDE_S, learned_s)
         if not self._is_at_round_step and not self._is_at_end_of_epoch:
-            return learned_s
+            # Answers that are long, or run tools, may take as long as that.
+            return max(ASIDE_S * 0.75, learned_s) if self.is_reinforcement else learned_s
         is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)
         return max(ASIDE_S if is_first else ASIDE_S / 2, learned_s)
 

@@ -8,9 +8,7 @@ from typing import Protocol
 
 from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.checkpoints.facts import CheckpointFacts, newest_sound
-from tui.analysis.health.checks import checkpoint_overdue, gpu_idle
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.run.verdict import is_stuck
 from tui.text.sanitize import sanitize
 
 _LONGEST_NAME = 80
@@ -74,16 +72,13 @@ def _while_running(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     if node is not None and not node.startswith("-"):
         lines = ("logs", job, "--node", node, "--min-level", "warning", "--since", "1h")
         yield lines, "warnings of that node", False
-    is_idle = any(finding.kind is gpu_idle.CHECK.kind for finding in bad)
-    saves = bool(checkpoints) and all(
-        finding.kind is not checkpoint_overdue.CHECK.kind for finding in run.findings
-    )
-    if is_stuck(run) or is_idle or any(finding.severity == "critical" for finding in bad):
-        is_broken = any(finding.kind.loss for finding in bad)
+    useless = [f for f in bad if f.severity == "critical" or (f.kind.wastes_all and f.kind.saves_no_more)]
+    if useless:
+        is_broken = any(finding.kind.loss for finding in useless)
         lost = "nothing since its loss broke can be used" if is_broken else "what is not saved is lost"
         yield ("stop", job), f"stop it now: {lost}", True
         yield from _resuming(run, checkpoints)
-    elif bad and saves:
+    elif bad and checkpoints and not any(finding.kind.saves_no_more for finding in run.findings):
         yield ("stop", job, "--after-checkpoint"), "stop it once its next checkpoint is stored", True
     yield ("summary", job, "--follow"), "report what changes until it ends", False
 

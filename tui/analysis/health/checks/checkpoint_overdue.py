@@ -128,7 +128,7 @@ def _step(name: str) -> int | None:
 
 
 CHECK = Check(
-    FindingKind("checkpoint-overdue", 120, "checkpoint overdue"),
+    FindingKind("checkpoint-overdue", 120, "checkpoint overdue", saves_no_more=True),
     "Overdue checkpoint",
     "warning; info if no save of the log was ever stored",
     Limits,

@@ -197,6 +197,7 @@ CHECK = Check(
         note="▽ idle",
         states_duration=True,
         wastes_all=True,
+        saves_no_more=True,
         lines="quiet",
         figures=("GPU use", "CPU"),
     ),

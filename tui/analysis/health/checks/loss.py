@@ -87,10 +87,51 @@ NOT_FINITE = Check(
 )
 
 
+def metric_not_finite(run: Watched, _limits: NoLimits) -> Findings:
+    for name, series in run.progress.metrics.items():
+        broken = _broken_at_end(series.values)
+        before = series.values[: len(series) - broken]
+        # Some metrics are NaN now and then, or for as long as they do not apply.
+        if broken >= 2 * NEWEST and len(before) >= _HISTORY and all(map(math.isfinite, before)):
+            text = f"{name} is {number_or_nan(series.values[-1])}, while the loss is finite"
+            short = f"{name} is {number_or_nan(series.values[-1])}"
+            yield run.finding("warning", text, short=short, since_s=series.times[-broken])
+            return
+
+
+METRIC_NOT_FINITE = Check(
+    FindingKind("metric-not-finite", 35, "metric is NaN{since}", lines="onset", figures=("loss",)),
+    "Non-finite metric",
+    "warning",
+    NoLimits,
+    metric_not_finite,
+    needs="ten values in a row of a reward or another metric of the log that are NaN or infinite, after 30"
+    " or more, all of them finite.",
+    excused="a metric that has been NaN before.",
+    ends="with a finite value",
+    costs="unknown: a reward that is NaN teaches nothing",
+    covered_by=frozenset({"loss-not-finite"}),
+    examples=(
+        Example(
+            "a reward that is NaN from step 500 on",
+            "reward is NaN",
+            line="step {step}/90000 loss=0.01 reward={loss:.3f}",
+            loss=lambda step: math.nan if step > 500 else 0.4,
+        ),
+        Example(
+            "a reward that is NaN each 200 steps",
+            line="step {step}/90000 loss=0.01 reward={loss:.3f}",
+            loss=lambda step: math.nan if step % 200 == 7 else 0.4,
+        ),
+    ),
+)
+
+
 NEWEST = 5
 """Number of losses from which a rise shows."""
 _HISTORY = 30  # Minimum number of earlier losses to compare with.
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
+_FAR = 2.0  # Data that slowly becomes harder raises a loss less.
 _ERRORS = 6.0  # A level is known to so many standard errors.
 _RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
 
@@ -171,7 +212,8 @@ def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
         # A rise within this part of the time before is no slow change of the data.
         is_fast = 5 * len(rise.risen) < len(rise.values)
         start = median(rise.values[: 4 * NEWEST])
-        return sure or norms is not None or rise.now > start or is_fast
+        is_far = rise.now > start or rise.now > _FAR * rise.best > 0
+        return sure or norms is not None or is_far or is_fast
     # A rise that no longer grows may be harder data.
     return (sure or norms is not None) and rise.is_lasting
 
@@ -231,7 +273,7 @@ DIVERGING = Check(
     diverging,
     needs="the median of the newest losses `loss_factor` times the best level of the run and beyond the"
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
-    " no harder data: it still grows, and does so fast, beyond the first losses, or to three times the best"
+    " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
     " level; or gradients are three times as large as usual; or it has been three times the best level for"
     " long. Gradient norms that stay `grad_norm_factor` times as large for 50 reports are a warning.",
     excused="a loss that is coming back, a rise of less than 0.1, a learning rate that starts again, and a"
@@ -247,6 +289,12 @@ DIVERGING = Check(
             loss=lambda step: (
                 2 + 4 / (1 + step / 100) if step < 500 else min(11.0, 2.5 * 1.03 ** (step - 500))
             ),
+        ),
+        Example(
+            "a loss that doubles within an hour",
+            "loss diverging: ",
+            minutes=180,
+            loss=lambda step: 0.9 + 2.6 / (1 + step / 40) + max(0, step - 500) * 0.0032,
         ),
         Example(
             "harder data that is being learned",
