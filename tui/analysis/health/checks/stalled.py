@@ -137,8 +137,8 @@ CHECK = Check(
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
     excused="start-up, pauses that the run has recovered from, 15 minutes in reinforcement learning, a"
-    " first evaluation or save that the log announces or that begins at a round step or the end of an epoch, a"
-    " count of other work that moves, and, for twice the time, GPUs that work, but less than before.",
+    " first evaluation or save that the log announces or that begins at a round step or the end of an epoch,"
+    " a count of other work that moves, and, for twice the time, GPUs that work, but less than before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
