@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, SecretStr
 
-from api_client.models.base import MAX_TEXT_LENGTH, ApiModel, Integer, OptionalDatetime, Text
+from api_client.models.base import ApiModel, Integer, OptionalDatetime, Text
 
 EMULATOR_USER_EMAIL = "you@emulator.example"  # by which clients recognize the emulator; no real address
 
@@ -39,7 +39,7 @@ class Secret(ApiModel):
 class AwsCredentials(ApiModel):
     """Temporary credentials for one upload. Extra fields (an endpoint, a region) are kept."""
 
-    model_config = ConfigDict(str_max_length=MAX_TEXT_LENGTH)
+    model_config = ConfigDict(str_max_length=None)
 
     aws_access_key_id: str
     aws_secret_access_key: SecretStr

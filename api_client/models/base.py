@@ -31,9 +31,7 @@ T = TypeVar("T")
 MAX_NAME_LENGTH = 4096
 """Maximum number of characters of ids, names and paths: a path of Linux, and few enough to draw and sort."""
 
-MAX_TEXT_LENGTH = 256 * 1024
-
-Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
+Text = Annotated[str, Field(max_length=256 * 1024)]
 """A message, an address or the content of a file."""
 
 STAMPS_REMEMBERED = 4096
