@@ -25,7 +25,7 @@ from api_client.emulator.processes import EmulatorChild
 JOBS, PROJECTS = 10_000, 1_000
 ROUNDS = 3
 KEYS = ["G", "g", "j", "k", "\x1b[6~", "\x1b[5~"]
-WATCHED_S, SETTLING_S = 20.0, 35.0
+WATCHED_S, SETTLING_S = 20.0, 20.0
 
 BARE = """
 import httpx, json, os
