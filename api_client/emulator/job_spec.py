@@ -7,7 +7,7 @@ runner gets the job spec as it was sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,7 +15,6 @@ from api_client.definitions.job_request import read_job_request
 from api_client.emulator.answers import first_problem, invalid
 from api_client.emulator.catalog import instance_for
 from api_client.models import InstanceType
-from api_client.models.base import MAX_NAME_LENGTH
 
 
 class _SpecPart(BaseModel):
@@ -68,7 +67,7 @@ class CheckedJobSpec(_SpecPart):
     image: _Image
     compute: _Compute = Field(default_factory=_Compute)
     runtime: _Runtime = Field(default_factory=_Runtime)
-    name: Annotated[str, Field(max_length=MAX_NAME_LENGTH)] | None = None
+    name: str | None = None
     priority: int | None = None
     interactive_session: _InteractiveSession | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, SecretStr
 
-from api_client.models.base import ApiModel, Integer, OptionalDatetime, Text
+from api_client.models.base import ApiModel, Integer, OptionalDatetime
 
 EMULATOR_USER_EMAIL = "you@emulator.example"  # by which clients recognize the emulator; no real address
 
@@ -39,7 +39,7 @@ class Secret(ApiModel):
 class AwsCredentials(ApiModel):
     """Temporary credentials for one upload. Extra fields (an endpoint, a region) are kept."""
 
-    model_config = ConfigDict(str_max_length=None)
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     aws_access_key_id: str
     aws_secret_access_key: SecretStr
@@ -60,7 +60,7 @@ class AuthCode(ApiModel):
     session_id: str
     replica_id: str = ""
     auth_code: str = ""
-    auth_url: Text = ""
+    auth_url: str = ""
     generated_at: OptionalDatetime = None
     tunnel_name: str | None = None
     expires_at: OptionalDatetime = None
@@ -79,7 +79,7 @@ class InteractiveSession(ApiModel):
     expires_at: OptionalDatetime = None
     tunnel_name: str | None = None
     auth_code: str | None = None
-    auth_url: Text | None = None
+    auth_url: str | None = None
     auth_code_generated_at: OptionalDatetime = None
     authenticated_at: OptionalDatetime = None
     working_directory: str | None = None
@@ -95,7 +95,7 @@ class InteractiveSessionUpdate(ApiModel):
 class SignedSshCertificate(ApiModel):
     """Certificate for one SSH connection through the proxy (``host:port``)."""
 
-    ssh_certificate: Text
+    ssh_certificate: str
     jwt: SecretStr
     proxy_address: str
     ssh_cert_expires_at: OptionalDatetime = None

@@ -28,12 +28,6 @@ TOLERANT = ConfigDict(extra="ignore", defer_build=True)  # built on first use: m
 
 T = TypeVar("T")
 
-MAX_NAME_LENGTH = 4096
-"""Maximum number of characters of ids, names and paths: a path of Linux, and few enough to draw and sort."""
-
-Text = Annotated[str, Field(max_length=256 * 1024)]
-"""A message, an address or the content of a file."""
-
 STAMPS_REMEMBERED = 4096
 MAX_CACHED_STAMP_LENGTH = 64
 
@@ -45,13 +39,7 @@ class LargeApiModel(BaseModel):
     that runs before a field first turns everything below into Python objects, at three times the cost.
     """
 
-    model_config = ConfigDict(
-        extra="allow",
-        defer_build=True,
-        frozen=True,
-        protected_namespaces=(),
-        str_max_length=MAX_NAME_LENGTH,
-    )
+    model_config = ConfigDict(extra="allow", defer_build=True, frozen=True, protected_namespaces=())
 
 
 class ApiModel(LargeApiModel):

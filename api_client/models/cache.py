@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field
 from pydantic_core import core_schema
 
-from api_client.models.base import MAX_NAME_LENGTH, STRICT_TEXT, ApiModel, FastPath, Integer, OrNull, UpTo
+from api_client.models.base import STRICT_TEXT, ApiModel, FastPath, Integer, OrNull, UpTo
 
 MAX_FILES = 150_000
 
@@ -46,7 +45,7 @@ _Bytes = Annotated[int, FastPath(core_schema.int_schema(strict=True, gt=-(2**63)
 class ListedPath:
     """File or directory of the cache, as the server sends it; other values than text and sizes are empty."""
 
-    path: Annotated[str, Field(max_length=MAX_NAME_LENGTH)]
+    path: str
     size_bytes: _Bytes = 0
     modified: _Text = ""
     file_type: _Text = ""

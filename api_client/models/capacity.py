@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api_client.models.base import ApiModel, Integer, OptionalDatetime, Text, TolerantList
+from api_client.models.base import ApiModel, Integer, OptionalDatetime, TolerantList
 
 
 class ActiveJobAtSubmit(ApiModel):
@@ -44,7 +44,7 @@ class QueueEvent(ApiModel):
     training_job_name: str | None = None
     status: str
     created: OptionalDatetime = None
-    event_message: Text | None = None
+    event_message: str | None = None
     exit_code: Integer | None = None
 
 

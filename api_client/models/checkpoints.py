@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from api_client.models.base import ApiModel, Integer, OptionalDatetime, Text, TolerantList
+from api_client.models.base import ApiModel, Integer, OptionalDatetime, TolerantList
 
 
 class Checkpoint(ApiModel):
@@ -28,7 +28,7 @@ class Checkpoint(ApiModel):
 class CheckpointFile(ApiModel):
     """File of a checkpoint. ``url`` is presigned: fetch it without credentials, list again on 403."""
 
-    url: Text = ""
+    url: str = ""
     relative_file_name: str = ""
     node_rank: Integer = 0
     size_bytes: Integer = 0

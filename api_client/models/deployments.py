@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api_client.models.base import ApiModel, EpochMs, Integer, OptionalDatetime, Text, TolerantList
+from api_client.models.base import ApiModel, EpochMs, Integer, OptionalDatetime, TolerantList
 
 CHANGING_STATUSES = frozenset(
     {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
@@ -47,7 +47,7 @@ class DeploymentConfig(ApiModel):
     """Configuration of a deployment: a truss config, parsed and as it was written."""
 
     config: dict[str, Any] | None = None
-    raw_config: Text | None = None
+    raw_config: str | None = None
 
 
 class Activation(ApiModel):

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, Number, OptionalDatetime, Text
+from api_client.models.base import FIRST_MOMENT, ApiModel, Integer, NodeCount, Number, OptionalDatetime
 
 STATUS_PREFIX = "TRAINING_JOB_"
 CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation: nodes have their own clocks
@@ -141,7 +141,7 @@ class TrainingJob(ApiModel):
     training_project: ProjectSummary | None = None
     instance_type: InstanceType = Field(default_factory=InstanceType)
     name: str | None = None
-    error_message: Text | None = None
+    error_message: str | None = None
     checkpoint_sync_status: str | None = None
     priority: Integer | None = 0
     availability_model: str | None = None

@@ -45,7 +45,7 @@ async def test_log_and_charts_show_one_range_and_its_place_in_the_run() -> None:
     app = job_view(sick_run("hang"), tab="logs", lines=story())
     async with opened(app, WIDE) as pilot:
         everything = shown_lines(app)
-        assert row_of(app).startswith("run  6 h  1 h  15 min  5 min  ━") and "─" not in row_of(app)
+        assert row_of(app).startswith("run  6 h  1 h  15 min  5 min  ─") and "━" not in row_of(app)
         await pilot.press("v", "v")
         await until(pilot, lambda: shown_lines(app) != everything)
         assert min(shown_lines(app)) == pytest.approx(NOW - 3600, abs=3600 / 20 + 60)
@@ -67,7 +67,7 @@ async def test_click_on_a_length_or_on_the_map_moves_the_range() -> None:
         row = row_of(app)
         await pilot.click(TimeRow, offset=(row.index("1 h") + 1, 0))
         assert screen_of(app).metrics.view.window.span == 3600
-        await pilot.click(TimeRow, offset=(row.index("━") + (119 - row.index("━")) // 2, 0))
+        await pilot.click(TimeRow, offset=(row.index("─") + (119 - row.index("─")) // 2, 0))
         await settle(pilot)
         first, last = screen_of(app).metrics._builder.reach(screen_of(app).snapshot)  # type: ignore[arg-type]
         start, end = screen_of(app).metrics.view.window.bounds(first, last)

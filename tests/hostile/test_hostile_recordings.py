@@ -34,12 +34,12 @@ NAMES = [
     f"/etc/{FILE}",
     f"runs\\x/{FILE}",
     f"C:/{FILE}",
-    f"{'x' * 4_000}/{FILE}",
+    f"{'x' * 60_000}/{FILE}",
     f"a\0b\x1b[31m\n/{FILE}",
     f"./{FILE}",
     f"//{FILE}",
     f"é\u202e漢😀/{FILE}",
-    f"{'/' * 4_000}{FILE}",
+    f"{'/' * 5_000}{FILE}",
     f"hf_AbCdEfGhIjKlMnOpQr/{FILE}",
     "",
     ".",
@@ -82,7 +82,7 @@ TEXTS = st.text(max_size=40)
 
 
 @settings(max_examples=60, deadline=None)
-@example(job={"id": "..", "training_project_id": "a/b"}, names=["x" * 4_096], texts=["a"], stamps=["9" * 19])
+@example(job={"id": "..", "training_project_id": "a/b"}, names=["x" * 70_000], texts=["a"], stamps=["9" * 19])
 @given(
     job=st.fixed_dictionaries({"id": TEXTS, "name": TEXTS, "training_project_id": TEXTS, "more": TEXTS}),
     names=st.lists(TEXTS, max_size=5),

@@ -136,7 +136,7 @@ class TextPanel(ScrollView, can_focus=True):
             else:
                 row += 1
         self.virtual_size = Size(0, row)
-        self.refresh()
+        self.refresh(layout=self.styles.auto_dimensions)
 
     def _line_at(self, row: int) -> int:
         return max(0, bisect_right(self._first_rows, row) - 1)

@@ -9,7 +9,7 @@ from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, Strict, TypeAdapter, ValidationError
+from pydantic import Strict, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +19,6 @@ from api_client.emulator.answers import ApiFault, JsonAnswer, first_problem, inv
 from api_client.emulator.backend import Backend, LogQuery
 from api_client.emulator.platform import Platform
 from api_client.models import Team, TrainingJob
-from api_client.models.base import MAX_NAME_LENGTH
 from api_client.models.logs import LEVELS
 from api_client.routes import Route
 
@@ -147,8 +146,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 Value = TypeVar("Value")
-TEXT = TypeAdapter(Annotated[str, Strict(), Field(max_length=MAX_NAME_LENGTH)])
-DOCUMENT = TypeAdapter(Annotated[str, Strict()])
+TEXT = TypeAdapter(Annotated[str, Strict()])
 TEXTS = TypeAdapter(list[Annotated[str, Strict()]])
 OBJECT = TypeAdapter(dict[str, Any])
 MOMENT = TypeAdapter(datetime)

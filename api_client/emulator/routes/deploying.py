@@ -20,7 +20,7 @@ from api_client.definitions.job_request import normal_gpu_type
 from api_client.emulator.answers import ApiFault, first_problem, invalid, not_found, not_served
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes.calls import DOCUMENT, Call, api_route, served
+from api_client.emulator.routes.calls import TEXT, Call, api_route, served
 from api_client.emulator.store.deployments import DeploymentPlan
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.models.account import EMULATOR_USER_EMAIL
@@ -302,7 +302,7 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
 
 
 def _answer(call: Call) -> Any:
-    document, platform = call.parameters.required("query", DOCUMENT), call.platform
+    document, platform = call.parameters.required("query", TEXT), call.platform
     variables = call.parameters.values.get("variables")
     try:
         kind, fields = top_level_fields(document)

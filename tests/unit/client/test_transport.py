@@ -215,9 +215,9 @@ async def test_damaged_gzip_is_refused(content: bytes) -> None:
 @pytest.mark.parametrize("count", [USUAL.values, USUAL.values // 25])
 async def test_number_of_values_is_limited_outside_of_texts(count: int) -> None:
     text = "[" * USUAL.values
-    world = World(json_reply({"training_projects": [{"id": "p", "text": text}], "more": [0] * count}))
+    world = World(json_reply({"training_projects": [{"id": "p", "name": text}], "more": [0] * count}))
     if count < USUAL.values:
-        assert [project.id for project in await world.client.projects.list()] == ["p"]
+        assert [project.name for project in await world.client.projects.list()] == [text]
         return
     with pytest.raises(AnswerTooLarge, match="over 400,000 values"):
         await world.client.projects.list()

@@ -190,8 +190,7 @@ class Watched:
         if self._is_first_phase:
             return max(ASIDE_S, learned_s)
         if not self._is_at_round_step and not self._is_at_end_of_epoch:
-            # Answers that are long, or run tools, may take as long as that.
-            return max(ASIDE_S * 0.75, learned_s) if self.is_reinforcement else learned_s
+            return learned_s
         is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)
         return max(ASIDE_S if is_first else ASIDE_S / 2, learned_s)
 

@@ -136,16 +136,15 @@ CHECK = Check(
     " if the GPUs look busy (ranks that wait in a collective spin at 100%; if they began to, half the time"
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
-    excused="start-up, pauses that the run has recovered from, 15 minutes in reinforcement learning, a"
-    " first evaluation or save that the log announces or that begins at a round step or the end of an epoch,"
-    " a count of other work that moves, and, for twice the time, GPUs that work, but less than before.",
+    excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
+    " announces or that begins at a round step or the end of an epoch, a count of other work that moves,"
+    " and, for twice the time, GPUs that work, but less than before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
         Example("steps stop while the GPUs look busy", "no step, no log line for", stops_s=5450),
         Example("a line each 25 minutes", step_s=1500.0, stops_s=6500),
         Example("a start of 20 minutes", minutes=20, stops_s=0),
-        Example("a rollout that waits for a tool", line="step {step}/900 loss=0.01 reward=0.4", stops_s=6420),
         Example(
             "an evaluation as long as the last one, although less is logged",
             step_s=lambda at: 1300.0 if 1995 <= at < 2005 else 10.0,
