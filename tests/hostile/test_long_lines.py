@@ -23,6 +23,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.submit import SubmitScreen
 from tui.screens.why import WhyScreen
+from tui.widgets.text_panel import TextPanel
 
 LONG_CONFIG = """
 from truss_train import definitions
@@ -97,7 +98,8 @@ async def test_new_job_shows_a_config_with_long_texts(
             await until(pilot, lambda: "config.py" in text_of(app))
             await pilot.press("enter")
             await until(pilot, lambda: "print(1)" in text_of(app))
-            app.screen.query_one("#job").focus()
+            job = app.screen.query_one("#job", TextPanel).focus()
+            await until(pilot, lambda: job.has_focus and job.allow_vertical_scroll)
             await pilot.press("G")
             await until(pilot, lambda: "more characters" in text_of(app))
             await to_screen(pilot, HomeScreen, "escape", "escape")
