@@ -69,7 +69,7 @@ if __name__ == "__main__":
     Faulty.moment = sys.argv[1]
     if Faulty.moment == "never closed":
         Session.aclose = never  # type: ignore[method-assign]
-        Shutdown.__init__.__kwdefaults__["limit_s"] = 0.1
+        Shutdown.__init__.__kwdefaults__["limit_s"] = 2.0  # the notice is printed by then
     if Faulty.moment == "closing":
         Session.aclose = failing  # type: ignore[method-assign]
     if Faulty.moment == "keyboard":
