@@ -13,8 +13,9 @@ from support.worlds import ONE_O_CLOCK, run
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, saved_key
+from tui.screens.base import OpenPage
 from tui.screens.job.checkpoint_pane import CheckpointPane
-from tui.screens.messages import DownloadRequested, OpenPage
+from tui.screens.messages import DownloadRequested
 from tui.widgets.row_table import RowTable
 
 

@@ -24,10 +24,10 @@ from support.waiting import to_screen, until
 from support.worlds import JOBS, fleet, run
 from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
+from tui.screens.base import OpenPage
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import OpenPage
 from tui.widgets.row_table import RowTable
 
 READ = tuple(ComparedRun(job, "read", replace(run(job), findings=())) for job in (JOBS[0], JOBS[5], JOBS[6]))

@@ -15,9 +15,9 @@ from support.worlds import JOBS, run
 from tui.analysis.code import code_differences
 from tui.analysis.comparison import ComparedRun
 from tui.analysis.differences import JobDifferences
+from tui.screens.base import OpenPage
 from tui.screens.compare import CompareRunsScreen
 from tui.screens.differences import DifferencesScreen
-from tui.screens.messages import OpenPage
 
 BEFORE, AFTER = JOBS[0], JOBS[1]
 CODE = code_differences({"train.py": b"lr = 1\n"}, {"train.py": b"lr = 2\n", "\x1b[2J.py": b"new\n"})

@@ -24,10 +24,10 @@ from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
 from tui.app import BtTuiApp
+from tui.screens.base import OpenPage
 from tui.screens.dialogs import StopScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import OpenPage
 from tui.settings.remembered import Memory
 from tui.tables.column import sortable
 from tui.tables.fleet import job_columns

@@ -9,9 +9,9 @@ from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed,
 from support.waiting import to_screen, until
 from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
+from tui.screens.base import OpenPage
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.messages import OpenPage
 
 
 @pytest.mark.proves("README.md", "Try it")

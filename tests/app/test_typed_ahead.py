@@ -15,10 +15,11 @@ from textual.widgets import Input
 from support.dashboard import Dashboard, Heard, home, job_view, opened, settle, text_of
 from support.waiting import to_screen, until
 from tui.app import BtTuiApp
+from tui.screens.base import OpenPage
 from tui.screens.dialogs import ConfirmScreen, Dialog, FileConflictScreen
 from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.messages import BatchRequested, OpenPage
+from tui.screens.messages import BatchRequested
 
 SIZE = (80, 24)
 

@@ -31,7 +31,7 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.readers.session import Session
-from tui.screens.base import Page
+from tui.screens.base import OpenPage, Page
 from tui.screens.cache import CachePage
 from tui.screens.capacity import CapacityPage
 from tui.screens.compare import ComparePage
@@ -42,7 +42,6 @@ from tui.screens.files.compare import CompareCheckpointsPage
 from tui.screens.files.screen import FilesPage
 from tui.screens.home.screen import HomePage, HomeScreen
 from tui.screens.job.page import JobPage
-from tui.screens.messages import OpenPage
 from tui.screens.submit import SubmitPage
 from tui.screens.why import WhyPage
 

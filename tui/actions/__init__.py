@@ -1,7 +1,8 @@
 """All actions of the dashboard.
 
 Footer, help screen, command palette and docs/keys.md read this list, so they cannot disagree. The
-action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a screen or the app.
+action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a screen or the app, unless
+it only opens a page.
 """
 
 from __future__ import annotations

@@ -70,7 +70,8 @@ class Action:
     """Something the user can do.
 
     ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the
-    palette; ``help`` is one short sentence.
+    palette; ``help`` is one short sentence. ``page`` is the page that it opens, about the screen's job
+    if it has fields, as ``module.Class`` in ``tui.screens``; empty if a method carries it out.
     """
 
     scope: Scope
@@ -79,6 +80,7 @@ class Action:
     label: str
     help: str
     flags: ActionFlag = PLAIN
+    page: str = ""
 
     def sentence(self, *, read_only: bool) -> str:
         """Return the help text, with a note if the action is off in a read-only dashboard."""
@@ -87,7 +89,11 @@ class Action:
 
 FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, ActionFlag.FIELD, ActionFlag.RARE
 
-Row = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
+Row = (
+    tuple[str, str, str, str]
+    | tuple[str, str, str, str, ActionFlag]
+    | tuple[str, str, str, str, ActionFlag, str]
+)
 
 ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.HOME: (
@@ -108,7 +114,14 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ),
         ("sort", "S", "sort", "Sort by the next column (or click a heading).", FOOTER),
         ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
-        ("new_job", "n", "new", "Submit a new job from a config or a starter project.", FOOTER | DANGEROUS),
+        (
+            "new_job",
+            "n",
+            "new",
+            "Submit a new job from a config or a starter project.",
+            FOOTER | DANGEROUS,
+            "submit.SubmitPage",
+        ),
         ("toggle_projects", "p", "projects", "Show or hide the project list.", RARE),
         ("open_cache", "C", "cache", "Browse the cache of the selected project or job."),
         ("deploy", "d", "deploy", "Deploy checkpoints of the selected job.", DANGEROUS),
@@ -130,7 +143,14 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("mark", "space", "mark", "Mark the job for bulk actions."),
         ("bookmark", "B", "bookmark", "Toggle a bookmark (filter with is:bookmarked)."),
         ("compare", "c", "compare", "Compare the marked jobs, or a marked job with the selected one."),
-        ("open_capacity", "Q", "capacity", "Show GPU capacity and the queue."),
+        (
+            "open_capacity",
+            "Q",
+            "capacity",
+            "Show GPU capacity and the queue.",
+            PLAIN,
+            "capacity.CapacityPage",
+        ),
         ("export", "E", "export", "Export the listed jobs as CSV or JSON.", RARE),
         ("snooze", "z", "snooze", "Snooze this job's alerts; press again to undo."),
         ("copy_id", "y", "copy id", "Copy the job id."),

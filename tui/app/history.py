@@ -11,8 +11,7 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from tui.actions.keymap import key_for
-from tui.screens import messages
-from tui.screens.base import AppScreen, FindPage, Page, PageServices
+from tui.screens.base import AppScreen, FindPage, OpenPage, Page, PageServices
 from tui.screens.home.screen import HomePage
 from tui.widgets.background import run_in_background
 
@@ -72,7 +71,7 @@ class Navigation:
             self._pages[first] = HomePage()
             self._history.visit(HomePage())
 
-    def take(self, message: messages.OpenPage) -> Worker[None] | None:
+    def take(self, message: OpenPage) -> Worker[None] | None:
         """Open the page of a message, unless the screen that it replaces is no longer on top."""
         if message.replaces is not None:
             if self._app.screen is not message.replaces:

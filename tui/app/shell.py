@@ -61,7 +61,7 @@ from tui.app.tips import Tips
 from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
-from tui.screens.base import AppScreen, PageServices
+from tui.screens.base import AppMessage, AppScreen, OpenPage, PageServices
 from tui.screens.dialogs import QuitScreen, stop_words
 from tui.screens.downloads import DownloadsPage, DownloadsScreen
 from tui.screens.help import HelpScreen
@@ -199,7 +199,7 @@ class BtTuiApp(App[WelcomeChoice]):
         self._handlers = self._handlers_of(session)
 
     def _handlers_of(self, session: Session | None) -> messages.Handlers:
-        handlers: dict[type[messages.AppMessage], Callable[[Any], object]] = {
+        handlers: dict[type[AppMessage], Callable[[Any], object]] = {
             messages.DownloadsChanged: self._take_transfers,
             messages.CopyRequested: self._copy,
             messages.OpenProjectRequested: self.teams.open_project,
@@ -207,18 +207,18 @@ class BtTuiApp(App[WelcomeChoice]):
         for service in (self.jobs, self.downloads, self.files, self.alerts, self.recorders):
             handlers |= service.handlers
         if session is not None:
-            handlers[messages.OpenPage] = self.navigation.take
+            handlers[OpenPage] = self.navigation.take
         return handlers
 
-    @on(messages.AppMessage)
-    def _carry_out(self, message: messages.AppMessage) -> None:
+    @on(AppMessage)
+    def _carry_out(self, message: AppMessage) -> None:
         if message.changes_server and self._read_only_by:
             self.notify(f"This dashboard is read-only ({self._read_only_by}).", severity="warning")
         elif (carry_out := self._handlers.get(type(message))) is not None:
             begun = carry_out(message)
             if isinstance(begun, Worker):
                 self._typed.wait_for(begun)
-        if isinstance(message, messages.OpenPage) and isinstance(message.page, JobPage):
+        if isinstance(message, OpenPage) and isinstance(message.page, JobPage):
             self.tips.done(f"{Scope.HOME}.open_job")
 
     def first_screen(self) -> Screen[None]:

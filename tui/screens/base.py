@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -105,9 +106,12 @@ class AppScreen(OpenedWhole, Screen[None]):
     """Labels of actions that do something else now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Bind the keys of the screen's scopes, and forward the actions of panes to them."""
+        """Bind the keys of the screen's scopes, open pages, and forward the actions of panes to them."""
         cls.BINDINGS = bindings_of(*cls.SCOPES, Scope.SCREEN)
         super().__init_subclass__(**options)
+        for action in actions_of(*cls.SCOPES):
+            if action.page:
+                setattr(cls, f"action_{action.id}", _opening(action.page))
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
                 setattr(cls, f"action_{action.id}", _forward(pane, action.id))
@@ -276,6 +280,33 @@ class Page(ABC):
 
 FindPage = Callable[[PageServices], Coroutine[Any, Any, Page | None]]
 """Reads what a page is about, and returns it; None if there is none, after notifying the user."""
+
+
+class AppMessage(Message):
+    """Base class; a read-only dashboard refuses those with ``changes_server``."""
+
+    changes_server: bool = False
+
+
+@dataclass
+class OpenPage(AppMessage):
+    """Request to open a page; if ``replaces`` is set, that screen is closed, and it has to be on top."""
+
+    page: Page | FindPage
+    replaces: AppScreen | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.changes_server = isinstance(self.page, Page) and self.page.changes_server
+
+
+def _opening(page: str) -> Callable[[AppScreen], None]:
+    def act(screen: AppScreen) -> None:
+        module, _, name = page.rpartition(".")
+        kind = getattr(import_module(f"tui.screens.{module}"), name)
+        screen.post_message(OpenPage(kind(screen.job) if fields(kind) else kind()))
+
+    return act
 
 
 def _forward(pane: type[Widget], action_id: str) -> Callable[[AppScreen], Awaitable[object]]:

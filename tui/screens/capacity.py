@@ -12,9 +12,9 @@ from textual.reactive import var
 from tui.actions import Scope
 from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
+from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.job.page import JobPage
-from tui.screens.messages import ExportRequested, OpenPage
+from tui.screens.messages import ExportRequested
 from tui.tables.capacity import GPUS, QUEUE, CapacityLine, capacity_table, queue_table
 from tui.tables.column import Span, chosen
 from tui.text.sanitize import sanitize

@@ -32,14 +32,14 @@ from tui.analysis.comparison import (
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, next_smoothing
 from tui.feeds.comparison import ComparisonFeed, job_before
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
+from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.charts.builder import LEAST_RANGE, METRIC, ChartData
 from tui.screens.charts.filter import ChartFilter
 from tui.screens.charts.grid import FAST_CURSOR_CELLS, ChartGrid
 from tui.screens.charts.time_row import TimeRow, TimeShown
 from tui.screens.charts.view import ChartView, next_length, with_cursor_moved
 from tui.screens.differences import DifferencesPage
-from tui.screens.messages import ExportRequested, OpenPage
+from tui.screens.messages import ExportRequested
 from tui.tables.column import Span
 from tui.tables.comparison import comparison_columns
 from tui.text.sanitize import sanitize

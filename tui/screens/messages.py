@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 
 from api_client.models import TrainingJob
-from tui.screens.base import AppScreen, FindPage, Page
+from tui.screens.base import AppMessage
 from tui.text.sanitize import sanitize, sanitize_lines
 
 if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other screens
@@ -22,26 +22,8 @@ if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other
     from tui.analysis.transfers import DownloadRequest, Transfers
 
 
-class AppMessage(Message):
-    """Base class; a read-only dashboard refuses those with ``changes_server``."""
-
-    changes_server: bool = False
-
-
 Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
 """The messages that a service takes, and its methods; one that opens a screen later returns its worker."""
-
-
-@dataclass
-class OpenPage(AppMessage):
-    """Request to open a page; if ``replaces`` is set, that screen is closed, and it has to be on top."""
-
-    page: Page | FindPage
-    replaces: AppScreen | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.changes_server = isinstance(self.page, Page) and self.page.changes_server
 
 
 @dataclass

@@ -24,10 +24,9 @@ from api_client.submission.payload import Overrides
 from tui.actions import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.forms.submission import FIELDS, overrides_of, summary
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
+from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.job.page import JobPage
-from tui.screens.messages import OpenPage
 from tui.system.saved_files import own_path
 from tui.system.starters import FilesInTheWay, StarterProject, write_starters
 from tui.tables.column import Column, Heading

@@ -31,7 +31,7 @@ from tui.analysis.fleet.snapshot import (
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices, PaletteItem
+from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
 from tui.screens.home.preview import JobPreviewPane
 from tui.screens.job.page import JobPage
 from tui.settings.remembered import Bookmarks, HomeState, Memory
@@ -178,7 +178,7 @@ class HomeScreen(AppScreen):
                 "job",
                 row.name,
                 about,
-                partial(self.post_message, messages.OpenPage(JobPage(row.job))),
+                partial(self.post_message, OpenPage(JobPage(row.job))),
                 row.id,
             )
 
@@ -377,12 +377,7 @@ class HomeScreen(AppScreen):
     @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
         if (job := self._chosen) is not None:
-            self.post_message(messages.OpenPage(JobPage(job)))
-
-    def action_new_job(self) -> None:
-        from tui.screens.submit import SubmitPage
-
-        self.post_message(messages.OpenPage(SubmitPage()))
+            self.post_message(OpenPage(JobPage(job)))
 
     def action_snooze(self) -> None:
         row = self._jobs.cursor_row
@@ -396,9 +391,9 @@ class HomeScreen(AppScreen):
 
         project = self._projects.cursor_row
         if project is not None and project.id != ALL_PROJECTS:
-            self.post_message(messages.OpenPage(CachePage(project.id, project.name)))
+            self.post_message(OpenPage(CachePage(project.id, project.name)))
         elif (job := self._chosen) is not None:
-            self.post_message(messages.OpenPage(CachePage(job.project_id, job.project_name)))
+            self.post_message(OpenPage(CachePage(job.project_id, job.project_name)))
         else:
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
 
@@ -428,12 +423,7 @@ class HomeScreen(AppScreen):
         else:
             from tui.screens.compare import ComparePage
 
-            self.post_message(messages.OpenPage(ComparePage(tuple(jobs))))
-
-    def action_open_capacity(self) -> None:
-        from tui.screens.capacity import CapacityPage
-
-        self.post_message(messages.OpenPage(CapacityPage()))
+            self.post_message(OpenPage(ComparePage(tuple(jobs))))
 
     def action_export(self) -> None:
         table = jobs_table(self._columns, self._jobs.rows)
@@ -443,7 +433,7 @@ class HomeScreen(AppScreen):
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
 
-        self.post_message(messages.OpenPage(DeployPage(self._chosen)))
+        self.post_message(OpenPage(DeployPage(self._chosen)))
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""

@@ -16,7 +16,7 @@ from tui.analysis.progress.holes import unread_steps
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens import messages
-from tui.screens.base import key_on
+from tui.screens.base import OpenPage, key_on
 from tui.screens.charts.builder import ChartBuilder
 from tui.screens.charts.view import ChartView
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
@@ -249,7 +249,7 @@ class CheckpointPane(Vertical):
     def open_files(self, checkpoint: Checkpoint) -> None:
         from tui.screens.files.screen import FilesPage
 
-        self.post_message(messages.OpenPage(FilesPage(self._job, checkpoint)))
+        self.post_message(OpenPage(FilesPage(self._job, checkpoint)))
 
     def action_download_checkpoint(self) -> None:
         chosen = self._chosen_checkpoint
@@ -273,7 +273,7 @@ class CheckpointPane(Vertical):
         from tui.screens.files.compare import CompareCheckpointsPage
 
         left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
-        self.post_message(messages.OpenPage(CompareCheckpointsPage(self._job, left, right)))
+        self.post_message(OpenPage(CompareCheckpointsPage(self._job, left, right)))
 
     def action_copy_load_config(self) -> None:
         if (chosen := self._chosen_checkpoint) is not None:

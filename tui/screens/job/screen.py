@@ -30,7 +30,7 @@ from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.screens import messages
-from tui.screens.base import AppScreen, PaletteItem
+from tui.screens.base import AppScreen, OpenPage, PaletteItem
 from tui.screens.charts.builder import METRIC
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
@@ -385,12 +385,12 @@ class JobScreen(AppScreen):
         from tui.screens.deploy.screen import DeployPage
 
         names = self.query_one(CheckpointPane).names_to_deploy if self.tab == "checkpoints" else ()
-        self.post_message(messages.OpenPage(DeployPage(self.job, names, self.snapshot)))
+        self.post_message(OpenPage(DeployPage(self.job, names, self.snapshot)))
 
     def action_open_cache(self) -> None:
         from tui.screens.cache import CachePage
 
-        self.post_message(messages.OpenPage(CachePage(self.job.project_id, self.job.project_name)))
+        self.post_message(OpenPage(CachePage(self.job.project_id, self.job.project_name)))
 
     def action_record(self) -> None:
         self.post_message(messages.RecordRequested(self.job))
@@ -401,7 +401,7 @@ class JobScreen(AppScreen):
     def action_compare(self) -> None:
         from tui.screens.compare import comparison_with_previous
 
-        self.post_message(messages.OpenPage(partial(comparison_with_previous, self.job)))
+        self.post_message(OpenPage(partial(comparison_with_previous, self.job)))
 
     def _change_job(self, verb: Verb) -> None:
         self.post_message(messages.BatchRequested(verb, [self.job], self.snapshot))
@@ -415,7 +415,7 @@ class JobScreen(AppScreen):
             from tui.screens.why import WhyPage
 
             page = WhyPage(self.snapshot, lambda: self.snapshot, self._show_log_from)
-            self.post_message(messages.OpenPage(page))
+            self.post_message(OpenPage(page))
 
     def _show_log_from(self, begin: datetime) -> None:
         self.show_tab("logs")
