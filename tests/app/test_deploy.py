@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
@@ -138,6 +139,17 @@ async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
 
     await until(pilot, lambda: place() is not None)
     await pilot.click(KeyHints, offset=(place() or 0, 0))
+
+
+async def test_a_question_that_learns_late_that_it_was_hidden_keeps_the_focus() -> None:
+    app = deploy_view(to(form_of(lora("one"), lora("two")), "checkpoint_names"))
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: isinstance(app.focused, CheckboxList))
+        choices = app.screen.query_one(CheckboxList)
+        app.screen.query_one(QuestionPane).post_message(events.Show())
+        choices.post_message(events.Hide())
+        await pilot.press("space")
+        await until(pilot, lambda: choices.is_changed)
 
 
 @pytest.mark.proves("README.md", "Try it")

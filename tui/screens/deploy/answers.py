@@ -146,11 +146,11 @@ class QuestionPane(Vertical):
         return isinstance(self._field, ChoiceList) and _replace_prompts(self._field, _rows(question))
 
     def on_mount(self) -> None:
-        self.take_focus()
+        self._field.focus()
 
-    def take_focus(self) -> None:
-        if self._field.is_mounted:
-            self.screen.set_focus(self._field)
+    def on_show(self) -> None:
+        # The field loses the focus when it learns that it was hidden, which may be after it is shown again.
+        self._field.call_later(self._field.focus)
 
     @on(CheckboxList.Complete)
     @on(Input.Submitted)
@@ -175,7 +175,7 @@ class QuestionPane(Vertical):
     def _option_chosen(self, event: OptionList.OptionSelected) -> None:
         if isinstance(self._field, Input):
             self._field.value = event.option.id or ""
-            self.take_focus()
+            self._field.focus()
         else:
             self._post(event.option.id)
 

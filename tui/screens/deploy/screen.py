@@ -108,8 +108,6 @@ class DeployScreen(AppScreen):
         self.refresh_bindings()
         self._show_header(snapshot)
         if stage == "asking":
-            for pane in self.query(QuestionPane):
-                pane.take_focus()  # it lost the focus while hidden behind a result
             self._show_question(form)
             self._show_problem(form)
         self.query_one(DeploymentPane).show(snapshot)
