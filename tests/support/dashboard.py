@@ -25,7 +25,7 @@ from tui.forms.deployment import DeployForm
 from tui.readers.session import Session
 from tui.screens.base import AppScreen
 from tui.screens.deploy.screen import DeployScreen
-from tui.screens.home.screen import HomeScreen
+from tui.screens.home.screen import HomePage, HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
@@ -75,7 +75,14 @@ class StubFeed:
 
 def home(snapshot: FleetSnapshot | None = None, **options: Any) -> Dashboard:
     shown = fleet() if snapshot is None else snapshot
-    return screen_view(lambda: HomeScreen(partial(StubFleetFeed, shown), "acme"), **options)
+
+    def first() -> AppScreen:
+        """Open the page, which reads the settings."""
+        feed = partial(StubFleetFeed, shown)
+        return HomePage().open(replace(app.navigation.services, fleet_feed=feed, label=lambda: "acme"))
+
+    app = screen_view(first, **options)
+    return app
 
 
 def loading_home(connection: Connection) -> Dashboard:
