@@ -29,7 +29,7 @@ def fail() -> NoReturn:
 
 
 class Faulty(BtTuiApp):
-    """Fails at a moment of its life: drawn, before that, in a worker or thread, reading keys, closing."""
+    """Fails at a moment of its life: drawn, before that, in the background, reading keys, closing."""
 
     moment = "ready"
 
@@ -42,6 +42,10 @@ class Faulty(BtTuiApp):
             self.run_worker(fail, thread=True)
         if self.moment == "thread":
             threading.Thread(target=fail).start()
+        if self.moment == "task":
+            asyncio.create_task(self.work())  # noqa: RUF006 - nobody awaits it
+        if self.moment == "callback":
+            asyncio.get_running_loop().call_soon(fail)
         if self.moment == "closing":
             self.exit()
 

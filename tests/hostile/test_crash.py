@@ -18,6 +18,8 @@ MOMENTS = (
     "worker",
     "worker thread",
     "thread",
+    "task",
+    "callback",
     "keyboard",
     "never closed",
     "closing",

@@ -260,6 +260,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def on_mount(self) -> None:
         self.animation_level = "none"
+        asyncio.get_running_loop().set_exception_handler(self._handle_loop_error)
         first = self.first_screen()
         self.navigation.begin(first)
         self.push_screen(first)
@@ -313,6 +314,18 @@ class BtTuiApp(App[WelcomeChoice]):
             if not self.is_headless:
                 self._report_crash(error)
         self._close_messages_no_wait()
+
+    def _handle_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Report a task or a callback that failed and that nobody awaits as a crash.
+
+        asyncio would log it, which Textual hides. Its other reports are of connections, which may break.
+        """
+        error = context.get("exception")
+        is_ours = "handle" in context or isinstance(context.get("future"), asyncio.Task)
+        if is_ours and isinstance(error, Exception):
+            self._handle_exception(error)
+        else:
+            loop.default_exception_handler(context)
 
     def _report_crash(self, error: Exception) -> None:
         """Restore the terminal and print the notice now: what is closed afterwards may take its time."""
