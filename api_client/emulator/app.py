@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -158,6 +158,8 @@ def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answe
     async def answer_error(request: Request, error: Exception) -> Response:
         if isinstance(error, ApiFault):
             return fault_answer(error)
+        if isinstance(error, ClientDisconnect):
+            return Response()  # which nobody receives
         if isinstance(error, HTTPException):
             return answer(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
@@ -166,7 +168,7 @@ def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answe
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestChecks, checks)],
-        exception_handlers=dict.fromkeys((ApiFault, HTTPException, Exception), answer_error),
+        exception_handlers=dict.fromkeys((ApiFault, ClientDisconnect, HTTPException, Exception), answer_error),
     )
     app.router.redirect_slashes = False
     app.state.platform = platform

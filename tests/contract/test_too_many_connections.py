@@ -121,6 +121,16 @@ def test_emulator_and_job_survive_more_connections_than_descriptors(tmp_path: Pa
     assert (tmp_path / "stderr").read_bytes() == b""
 
 
+def test_client_that_leaves_before_its_request_ends_is_not_logged(tmp_path: Path) -> None:
+    with small_emulator(tmp_path) as emulator, emulator.client() as client:
+        head = b"POST /v1/training_jobs/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n"
+        authorization = f"Authorization: {client.headers['authorization']}\r\n\r\n"
+        with ExitStack() as opened:
+            connect(emulator.address, opened).sendall(head + authorization.encode() + b"{")
+        client.get("/v1/teams").raise_for_status()
+    assert emulator.log.read_text() == ""
+
+
 @contextmanager
 def impatient_server(app: ASGIApp) -> Iterator[tuple[str, int]]:
     """Serve with a keep-alive of almost nothing."""
