@@ -209,9 +209,11 @@ def test_answers_are_bounded_and_say_what_is_cut(talk: Talk, baseten: FakeBasete
             await call(client, "list_jobs"),
             await call(client, "search_log", job_id="job1", last=9_999),
             await call(client, "metric_series", job_id="runs", name="loss", points=9_999),
+            await call(client, "summarize_job", job_id="x" * 100_000),
         ]
 
-    jobs, lines, series = talk(session)
+    jobs, lines, series, error = talk(session)
+    assert error.startswith("error: ") and len(error) <= 3_000
     assert len(jobs) <= 25_000 and re.search(r"\(cut: \d+ more lines; ask for less\)", jobs)
     assert lines["cut"].startswith("lists to ") and lines["answer"][-1]["message"].startswith("299 y")
     curve = series["loss"]

@@ -261,7 +261,7 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
             try:
                 return [NOTICE, await tool(*arguments, **parameters)]
             except CommandFailed as error:
-                raise ToolError(sanitize_lines(str(error))) from None
+                raise ToolError(_cut(sanitize_lines(str(error)), MOST_CHARACTERS // 10)) from None
 
         return run
 
