@@ -198,6 +198,18 @@ def test_job_that_cannot_be_resumed_is_refused(
 
 
 @pytest.mark.usefixtures("no_waits")
+def test_job_whose_successor_has_not_ended_is_refused(cli: RunCli, baseten: FakeBaseten, serve: Any) -> None:
+    serve()
+    baseten.jobs.append(job("job2", "RUNNING", name="counter-r2"))
+    refused = cli("resume", "job1", "--yes", "--skip-checks")
+    assert refused.code == ExitCode.USAGE
+    assert "job job1 was resumed as job2, which has not ended" in refused.err
+    assert cli(*DRY).code == ExitCode.OK
+    baseten.jobs[1] |= {"current_status": "TRAINING_JOB_COMPLETED"}
+    assert "would run twice" not in cli("resume", "job1", "--yes", "--skip-checks").err
+
+
+@pytest.mark.usefixtures("no_waits")
 def test_config_with_another_name_is_found_if_it_is_the_only_one(
     cli: RunCli, baseten: FakeBaseten, serve: Any
 ) -> None:

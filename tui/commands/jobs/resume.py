@@ -71,7 +71,7 @@ POLL_S, UPLOAD_POLLS = 10.0, 30
     metavar="PATH",
     help="Load the config with this Python interpreter (for its imports).",
 )
-@click.option("--anyway", is_flag=True, help="Also if the code never reads the checkpoint's folder.")
+@click.option("--anyway", is_flag=True, help="Also if its code reads no checkpoint, or it runs already.")
 @push_options(format_option(TABLE, JSON))
 @client_command
 async def resume(
@@ -96,6 +96,8 @@ async def resume(
     job = await job_named(client, job_id)
     if not job.is_finished:
         raise CommandFailed(f"job {job.id} has not ended: it would run twice; stop it first", ExitCode.USAGE)
+    if not (anyway or cli_options.dry_run):
+        await _refuse_to_run_twice(client, job)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
         draft = await draft_of(
@@ -113,6 +115,17 @@ async def resume(
             return ExitCode.OK
         submission = await check_and_submit(client, output, draft, cli_options)
     return await print_or_tail(client, output, submission.training_job, submission.as_dict(), cli_options)
+
+
+async def _refuse_to_run_twice(client: TrainingClient, job: TrainingJob) -> None:
+    """Raise CommandFailed if the job was resumed before, and that one has not ended."""
+    for other in await client.jobs.search(project_id=job.project_id):
+        if other.name == next_name(job) and not other.is_finished:
+            raise CommandFailed(
+                f"job {job.id} was resumed as {other.id}, which has not ended: it would run twice "
+                f"(--anyway submits it)",
+                ExitCode.USAGE,
+            )
 
 
 async def resume_now(
