@@ -148,6 +148,12 @@ def test_bar_of_nothing_reports_no_step() -> None:
     assert told["loss"] == 0.41 and not told.keys() & {"epoch_step", "total_steps"}
 
 
+def test_both_passes_make_a_step_time_and_one_does_not() -> None:
+    both = read("[rank8] iter 12 loss 2.013 fwd+bwd time 11.52s")
+    one = read("[rank8] iter 12 loss 2.013 fwd time 3.20s")
+    assert both["step_time_s"] == 11.52 and "step_time_s" not in one
+
+
 def test_of_a_bar_that_overwrote_itself_the_last_state_counts() -> None:
     states = [
         f"\r\x1b[32m {n // 90}%|██        | {n}/9000 [01:00<21:00,  5.30s/it]\x1b[0m"

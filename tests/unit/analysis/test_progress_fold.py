@@ -148,6 +148,12 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
         {"last_step_at_ns": (START_S + 10) * SECOND}),
     "a second stage takes over once it prints losses": (
         trainer_run(100) + later(trainer_run(80, total=300), 9000), {"step": 80, "total_steps": 300}),
+    "the bar of evaluations, between which losses are printed, is none of the steps": (
+        [each for begin in (0, 1000, 2000) for each in (
+            *steps(range(0, 300, 10), "{{'loss': 1.0, 'epoch': 0.5}}", start=begin),
+            *steps(range(100), BAR, start=begin + 400))]
+        + steps(range(0, 30, 10), "{{'loss': 1.0, 'epoch': 0.5}}", start=2510),
+        {"step": None}),
     "a replica without steps takes those of the one that tells them": (
         steps(range(20), BAR) + [line(at, f"epoch 1 loss {at}", "node-1") for at in range(20)],
         {"replica": "node-1", "step": 19, "total_steps": 4000}),

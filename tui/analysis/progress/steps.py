@@ -106,7 +106,9 @@ def _training_source(counts: Counts, losses: ThinnedPoints) -> int | None:
     if named is not None and named.added * 20 >= losses.added:
         return NAMED
     beside = Counter(_source_nearest(counts, time) for time in losses.times[-3:])
-    votes = {one: n for one, n in beside.items() if one is not None and not _has_ended(counts[one], losses)}
+    votes = {
+        one: n for one, n in beside.items() if one is not None and not _has_ended(counts[one], losses, counts)
+    }
     if votes:
         return _around(max(votes, key=lambda one: (votes[one], abs(one))), counts)
     if named is not None or losses.added >= 3:
@@ -124,11 +126,19 @@ def _source_nearest(counts: Counts, time: float) -> int | None:
     return max(before, key=lambda one: (counts[one].times[before[one]], abs(one)), default=None)
 
 
-def _has_ended(points: ThinnedPoints, losses: ThinnedPoints) -> bool:
-    """Return True if a bar stopped and losses continued without it, as after an evaluation."""
-    after = losses.times[bisect_right(losses.times, points.times[-1]) :]
-    usual_s = usual_interval(points) or 0.0
-    return len(after) > 8 and after[-1] - points.times[-1] > 8 * usual_s
+def _has_ended(points: ThinnedPoints, losses: ThinnedPoints, counts: Counts) -> bool:
+    """Return True if losses go on without a bar: after it, before it came again, or with none at all."""
+    least_s = 8 * (usual_interval(points) or 0.0)
+
+    def rests(bar: ThinnedPoints, time: float, later: float) -> bool:
+        return bar.before(time) == bar.before(later)
+
+    return any(
+        later - time > least_s
+        and rests(points, time, later)
+        and (time >= points.times[0] or all(rests(bar, time, later) for bar in counts.values()))
+        for time, later in pairwise(losses.times[-900::9])
+    )
 
 
 def _around(inner: int, counts: Counts) -> int:
