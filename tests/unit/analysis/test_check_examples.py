@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from typing import Any
 
 import pytest
@@ -37,3 +39,15 @@ def test_example_is_found_as_its_check_says(check: Check[Any], example: Example)
 
 def test_every_check_has_an_example_that_it_finds() -> None:
     assert [str(check.kind) for check in CHECKS if not any(each.finds for each in check.examples)] == []
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+def test_noisy_jump_to_harder_data_is_no_divergence() -> None:
+    draw = random.Random(270)
+    levels = [
+        1.2 + 3 / (1 + step / 70) if step < 1020 else 1.72 + 0.35 * math.exp(-(step - 1020) / 150)
+        for step in range(1060)
+    ]
+    losses = [level * (1 + draw.gauss(0, 0.08)) for level in levels]
+    run = Example("harder data", minutes=1050, step_s=60.0, loss=losses.__getitem__)
+    assert not [each for found in watch_example(run) for each in found if str(each.kind) == "loss-exploding"]

@@ -131,7 +131,6 @@ NEWEST = 5
 """Number of losses from which a rise shows."""
 _HISTORY = 30  # Minimum number of earlier losses to compare with.
 _SURE = 3.0  # Harder data or a new learning rate may raise a loss, but not to this many times its level.
-_FAR = 2.0  # Data that slowly becomes harder raises a loss less.
 _ERRORS = 6.0  # A level is known to so many standard errors.
 _RECOVERED = 0.1  # A loss is coming back once this share of its rise is gone.
 
@@ -169,8 +168,13 @@ class Rise:
 
     @property
     def grows(self) -> bool:
-        """True if each third is higher than the one before, and the last clearly above the first."""
+        """True if each third is higher than the one before, and the last clearly above the first.
+
+        In fewer losses a jump looks like growth: values from before it are among them.
+        """
         thirds = self.thirds
+        if len(self.risen) < 3 * NEWEST:
+            return False
         error = _ERRORS * noise_of(self.values) / math.sqrt(len(self.risen) / 3)
         least = max(error, _RECOVERED * (thirds[-1] - self.best))
         return thirds == sorted(thirds) and thirds[-1] > thirds[0] + least
@@ -212,7 +216,8 @@ def _is_divergence(rise: Rise, sure: bool, norms: Rise | None) -> bool:
         # A rise within this part of the time before is no slow change of the data.
         is_fast = 5 * len(rise.risen) < len(rise.values)
         start = median(rise.values[: 4 * NEWEST])
-        is_far = rise.now > start or rise.now > _FAR * rise.best > 0
+        # Data that slowly becomes harder raises a loss less than to its double.
+        is_far = rise.now > start or rise.now > 2.0 * rise.best > 0
         return sure or norms is not None or is_far or is_fast
     # A rise that no longer grows may be harder data.
     return (sure or norms is not None) and rise.is_lasting
@@ -233,7 +238,8 @@ def rise_of(series: Series, factor: float) -> Rise | None:
     # Smaller ones are none: the losses of GRPO and PPO start at 0 and grow by design.
     if now <= best + max((least - 1) * abs(best), 0.1, _ERRORS * noise_of(before) / math.sqrt(count)):
         return None
-    level = best + 0.2 * (now - best)  # a rise begins where a fifth of it is done
+    # A rise begins where a fifth of it is done, or beyond the noise: else losses before it belong to it.
+    level = best + min(max(0.2 * (now - best), 3.0 * noise_of(before)), 0.5 * (now - best))
     since = holds_since(series, lambda value: value > level, forgiven=2) or series.times[-1]
     return Rise(now, best, since, values, values_between(series, since))
 

@@ -21,7 +21,6 @@ from tui.text.units import number, percent
 _BINS, _EARLIER = 3, 4
 """A slow time consists of so many bins, each of them slow, after at least so many others."""
 
-_RECOVERED = 0.9  # A run is slow if it is slower than this share of its slowest times before.
 _NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
 
 
@@ -58,10 +57,10 @@ def find(run: Watched, limits: Limits) -> Findings:
             break
         began = time
     before = sorted(speed for time, speed in earlier if time < began)
-    # A run that was as slow before, for a while, and came back to its speed does so by design.
-    if not is_held and (len(before) < _EARLIER or now > _RECOVERED * before[_BINS - 1]):
+    # A run that was nearly as slow before, for a while, and came back to its speed does so by design.
+    if not is_held and (len(before) < _EARLIER or now > 0.9 * before[_BINS - 1]):
         return
-    cause = _cause(run, began, limits.slowdown_window_s, in_tokens=unit == "tok/s")
+    cause = _cause(run, began, limits.slowdown_window_s, series if unit == "tok/s" else None)
     if cause is not None:
         short = f"{percent(1 - now / usual)} slower: {number(now)} {unit}, was {number(usual)}"
         slowed_by = 1 - now / usual
@@ -99,7 +98,7 @@ def _mean_speed(speeds: Sequence[float]) -> float:
     return 1 / fmean(1 / speed for speed in positive) if positive else 0.0
 
 
-def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> str | None:
+def _cause(run: Watched, began: float, window_s: float, counted: Series | None) -> str | None:
     """Return what the metrics say of a slow time since then; None if it is more work, not less speed."""
     nodes, at, before = run.metrics.nodes, run.metrics.at or began, began - 4 * window_s
 
@@ -108,7 +107,13 @@ def _cause(run: Watched, began: float, window_s: float, *, in_tokens: bool) -> s
 
     # Larger inputs are a tenth longer, or use a tenth more GPU memory; other data has another loss.
     sizes = [change(series) for series in (*run.work_per_step, run.progress.loss_series)]
-    sizes += [] if in_tokens else [change(node.mean_memory) for node in nodes]
+    if counted is None:
+        sizes += [change(node.mean_memory) for node in nodes]
+    else:
+        # Tokens a second by steps a second: tokens a step.
+        pairs = zip(change(counted), change(_paced(run.progress.step_series)), strict=True)
+        old_size, new_size = (tokens / steps if tokens and steps else None for tokens, steps in pairs)
+        sizes.append((old_size, new_size))
     if any(old and new is not None and new > 1.1 * old for old, new in sizes):
         return None
     uses = [change(node.mean_utilization) for node in nodes]
@@ -132,12 +137,27 @@ CHECK = Check(
     " as before.",
     excused="pauses, a speed that is coming back or was as low before for long (batches sorted by length),"
     " reinforcement learning, whose steps vary in work, and larger inputs: longer sequences or batches by the"
-    " log, or, unless tokens are counted, more GPU memory.",
+    " log, more tokens in each step, or, unless tokens are counted, more GPU memory.",
     costs="the missing share of all GPUs",
     covered_by=frozenset({"stalled"}),
     examples=(
         Example(
             "steps that take half as long again", "3", minutes=240, step_s=lambda at: 10 if at < 7200 else 15
+        ),
+        Example(
+            "longer sequences, of which fewer tokens a second are read",
+            minutes=240,
+            step_s=lambda at: 10 if at < 7200 else 40,
+            line="step {step}/90000 loss=2.0 tokens/s={loss:.0f}",
+            loss=lambda step: 40_000 if step < 720 else 26_000,
+        ),
+        Example(
+            "fewer tokens a second at the same length",
+            "3",
+            minutes=240,
+            step_s=lambda at: 10 if at < 7200 else 15,
+            line="step {step}/90000 loss=2.0 tokens/s={loss:.0f}",
+            loss=lambda step: 40_000 if step < 720 else 26_000,
         ),
         Example(
             "longer answers in reinforcement learning",
