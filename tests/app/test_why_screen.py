@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api_client.emulator.processes import EmulatorChild
-from support.dashboard import Heard, StubFeed, opened, pressed, screen_view, text_of
+from support.dashboard import Heard, StubFeed, job_view, opened, pressed, screen_view, settle, text_of
 from support.remotes import remote_of
 from support.sick_runs import sick_run
 from support.waiting import to_screen, until
@@ -66,6 +66,18 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
         health = app.screen.query_one(RunHeader).query_one("#health", StatusLine)
         await pilot.click(health, offset=(3, 0))
         await until(pilot, lambda: isinstance(app.screen, WhyScreen))
+
+
+@pytest.mark.parametrize("theme", ["bt-dark", "ansi-dark"])
+async def test_nothing_of_the_page_below_shines_through(theme: str) -> None:
+    feed = partial(StubFeed, WhyView((), at=None))
+    app = job_view(sick_run("straggler"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.theme = theme
+        await app.push_screen(WhyScreen(partial(run, JOBS[0]), feed, print))
+        await settle(pilot)
+        rows = [row for row in text_of(app).splitlines() if row]
+        assert len(rows) == 4, rows  # the header, what can be done, what is read, the footer
 
 
 async def test_only_a_job_that_ended_is_said_to_have_ended() -> None:

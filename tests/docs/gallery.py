@@ -61,7 +61,7 @@ PAGES: dict[str, tuple[Step, ...]] = {
     "why-failed": (((*FIND["failed"], "enter", "exclamation_mark"), "first error"),),
     "compare": (
         (("slash", *"llama-8b-lora", "enter"), "2 of 51"),
-        (("space", "down", "space"), "2 marked"),
+        (("g", "space", "down", "space"), "2 marked"),
         (("c",), "Compare"),
     ),
     **{

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from textual import events
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
 
-class OpenedWhole(Widget):
-    """A screen or widget whose ``on_mount`` finds its children.
+class OpenedWhole(MessagePump):
+    """Mixin for screens and widgets whose ``on_mount`` finds its children.
 
     Textual mounts no children in what is removed while it opens, but still sends it ``Mount``.
     """
+
+    # Not a widget: style sheets follow only the first base that is one, here what this is mixed into.
+    _pruning: bool
 
     async def on_event(self, event: events.Event) -> None:
         if not (self._pruning and isinstance(event, events.Mount)):
