@@ -288,6 +288,9 @@ async def test_tall_screens_show_what_is_wrong_with_the_selected_job() -> None:
         assert "no step, since" in text_of(app) and "≈$60 lost so far, $120 an hour" in text_of(app)
         await pressed(pilot, "j", "j")
         assert "loss is NaN, since" in text_of(app)
+        rows = (await pressed(pilot, "slash", *"whisper-ft")).splitlines()
+        assert any("whisper-ft" in row and "1 A10G" in row for row in rows), rows
+        await pressed(pilot, "escape")
         await pilot.resize_terminal(120, 14)
         await settle(pilot)
         assert not app.screen.query_one("#preview").display

@@ -51,7 +51,9 @@ BELOW_ACTIONS = 0.999
 """Score factor that ranks an equally good action first."""
 
 
-NAME_CELLS = 34
+BEFORE_KEYS = "  "
+"""What separates the name of an action from its keys."""
+NAME_CELLS = 32
 """Width of the names and keys, so that what follows is aligned."""
 
 
@@ -60,7 +62,8 @@ class ActionProvider(SystemCommandsProvider):
 
     async def discover(self) -> Hits:
         for name, about, run, _ in self.app.get_system_commands(self.screen):
-            yield DiscoveryHit(_row(Content(name), about), run, text=name)
+            label, _, keys = name.partition(BEFORE_KEYS)
+            yield DiscoveryHit(_row(Content(label), about, keys), run, text=name)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -69,8 +72,9 @@ class ActionProvider(SystemCommandsProvider):
             score = matcher.match(name)
             if query_words and all(word in about.casefold() for word in query_words):
                 score = max(score, DESCRIPTION_SCORE)
+            label, _, keys = name.partition(BEFORE_KEYS)
             if score > 0:
-                yield Hit(score, _row(matcher.highlight(name), about), run, text=name)
+                yield Hit(score, _row(matcher.highlight(label), about, keys), run, text=name)
 
 
 class PaletteProvider(Provider):
@@ -105,10 +109,10 @@ class PaletteProvider(Provider):
             yield from screen.palette_items()
 
 
-def _row(name: Content, about: str) -> Content:
-    """Return the line of an entry: its name, and what it does or is about."""
-    gap = " " * max(2, NAME_CELLS - name.cell_length)
-    return Content.assemble(name, gap, (about[:LONGEST_WRAPPED], "dim not bold"))
+def _row(name: Content, about: str, keys: str = "") -> Content:
+    """Return the line of an entry: its name, its keys, and what it does or is about."""
+    gap = " " * max(1, NAME_CELLS - name.cell_length - len(keys))
+    return Content.assemble(name, gap, (keys, "$primary"), "  ", (about[:LONGEST_WRAPPED], "dim not bold"))
 
 
 MARK = "● "
@@ -215,7 +219,7 @@ def action_commands(
         if action.id == "command_palette":
             continue
         owner = "app" if action.scope is Scope.APP else "screen"
-        title = f"{action.label[:1].upper()}{action.label[1:]}  {key_signs(keys_of(action, keys))}"
+        title = f"{action.label[:1].upper()}{action.label[1:]}{BEFORE_KEYS}{key_signs(keys_of(action, keys))}"
         sentence = action.sentence(read_only=read_only)
         yield SystemCommand(title, sentence, partial(run, f"{owner}.{action.id}"))
 

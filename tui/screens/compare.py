@@ -9,7 +9,7 @@ from typing import Literal
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Container, Vertical
 from textual.reactive import var
 
 from api_client.errors import RequestError
@@ -141,6 +141,7 @@ class CompareRunsScreen(AppScreen):
     AUTO_FOCUS = "RowTable"
     SCOPES = (Scope.COMPARE,)
     _feed: ComparisonFeed
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (160, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-tall")]
 
     runs: var[tuple[ComparedRun, ...]] = var((), init=False)
@@ -159,8 +160,9 @@ class CompareRunsScreen(AppScreen):
         yield WrappedText(id="problem")
         yield TimeRow(id="time")
         yield ChartFilter()
-        yield ChartGrid(id="charts")
-        yield Vertical(self._new_table(), id="finals")
+        with Container(id="runs"):
+            yield ChartGrid(id="charts")
+            yield Vertical(self._new_table(), id="finals")
 
     def on_mount(self) -> None:
         self._show()

@@ -24,7 +24,7 @@ from tui.screens.charts.builder import BAND_FROM
 from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
-from tui.text.times import MONTH_DAY_AND_TIME, TIME_OF_DAY, local_time
+from tui.text.times import TIME_OF_DAY, local_time, near_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
@@ -137,7 +137,7 @@ class WhyScreen(AppScreen):
         elif view.explanation is None:
             yield [("Reading the evidence…", "muted")]
         if view.explanation is not None:
-            yield from _evidence(view.explanation)
+            yield from _evidence(view.explanation, view.at)
 
     # Actions
 
@@ -170,15 +170,13 @@ def _when(view: WhyView, job: TrainingJob) -> Iterator[str]:
         yield f"ended {local_time(job.updated_at)}"
 
 
-def _evidence(explanation: Explanation) -> Iterator[Line]:
+def _evidence(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
     found = explanation.finding
     severity = found.severity if found is not None else "critical"
     tone = TONES[severity]
     node = f"{found.node}: " if found is not None and found.node else ""
     problem = explanation.problem
-    since = (
-        f" (since {local_time(found.since, MONTH_DAY_AND_TIME)})" if found is not None and found.since else ""
-    )
+    since = f" (since {near_time(found.since, at)})" if found is not None and found.since else ""
     words = sanitize(problem if node.strip(": ") in problem else node + problem)
     yield [(f"{SIGNS[severity]} ", tone), (words, tone), (since, "muted")]
     if explanation.answer:

@@ -14,6 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 DATE_AND_MINUTE = "%Y-%m-%d %H:%M"
+DATE = "%Y-%m-%d"
 MONTH_DAY_AND_TIME = "%m-%d %H:%M:%S"
 TIME_OF_DAY = "%H:%M:%S"
 HOUR_AND_MINUTE = "%H:%M"
@@ -35,6 +36,12 @@ def time_key(moment: datetime | None) -> float:
 def local_time(moment: datetime | None, pattern: str = DATE_AND_TIME) -> str:
     """Format a time in the local time zone; return an empty string for None."""
     return moment.astimezone().strftime(pattern) if moment else ""
+
+
+def near_time(moment: datetime | None, now: datetime | None, pattern: str = TIME_OF_DAY) -> str:
+    """Format a time of the day of ``now`` with ``pattern``, any other with its month and day."""
+    is_today = local_time(moment, DATE) == local_time(now, DATE)
+    return local_time(moment, pattern if is_today else MONTH_DAY_AND_TIME)
 
 
 def stamp_text(time_ns: int, timezone: tzinfo | None = None) -> str:

@@ -136,7 +136,7 @@ def test_values_that_hardly_differ_have_labels_that_do(low, high, labels) -> Non
         ),
         (BEGIN_S, 48, 50, UTC_CLOCK, "15 Nov Wed 12:00 16 Nov Thu 12:00"),
         (BEGIN_S, 24 * 365 * 2.5, 20, UTC_CLOCK, "13 Nov 2024 13 Nov 2025"),
-        (4, 0.003, 50, {"axis": "step"}, "5 10"),
+        (4, 0.003, 50, {"axis": "step"}, "4 6 8 10 12 14"),
     ],
 )
 def test_labels_tell_close_and_distant_ticks_apart(start, hours, width, how, labels) -> None:

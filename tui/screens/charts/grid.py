@@ -185,7 +185,8 @@ class ChartGrid(Container, can_focus=True):
         if not self._data or not width or not height:
             return
         order, columns, rows = self._fitting()
-        order = [data.finished for data in order]
+        first, *others = [data.finished for data in order]
+        order = [first, *(data.without_checkpoints for data in others)]
         tallest = max(rows)
         self._shown = tuple(order)
         shown = {data.id for data in order}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -14,7 +15,7 @@ from tui.analysis.run.finding import SIGNS, TONES, Severity
 from tui.analysis.series import EMPTY
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize
-from tui.text.times import HOUR_AND_MINUTE, local_time
+from tui.text.times import HOUR_AND_MINUTE, near_time
 from tui.text.units import money, number
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
@@ -33,8 +34,8 @@ class JobPreviewPane(Horizontal):
                 panel.can_focus = False
                 yield panel
 
-    def show(self, row: JobRow, keys: Sequence[Span]) -> None:
-        """Show the row; ``keys`` are those that help now."""
+    def show(self, row: JobRow, at: datetime, keys: Sequence[Span]) -> None:
+        """Show the row as of ``at``; ``keys`` are those that help now."""
         # A plain text would be read as markup.
         self.border_title = Content(row.name)
         self.border_subtitle = Content(row.project)
@@ -58,7 +59,7 @@ class JobPreviewPane(Horizontal):
             )
             chart.show((values,), spec)
         log = [[(line, "muted")] for line in row.preview.last_lines]
-        for name, lines in (("text", [*_problems(row), keys]), ("log", log)):
+        for name, lines in (("text", [*_problems(row, at), keys]), ("log", log)):
             panel = self.query_one(f"#preview-{name}", TextPanel)
             if lines != panel.lines:
                 panel.set_lines(lines)
@@ -66,12 +67,12 @@ class JobPreviewPane(Horizontal):
                     self.call_after_refresh(panel.scroll_end, animate=False, force=True)
 
 
-def _problems(row: JobRow) -> list[Sequence[Span]]:
+def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
     """Return what is wrong, since when, and what that has cost; without a finding, the row's own words."""
     lines: list[Sequence[Span]] = []
     for finding in row.findings:
         sign = (f"{SIGNS[finding.severity]} ", TONES[finding.severity])
-        since = f", since {local_time(finding.since, HOUR_AND_MINUTE)}" if finding.since is not None else ""
+        since = f", since {near_time(finding.since, at, HOUR_AND_MINUTE)}" if finding.since else ""
         lines.append([sign, (sanitize(finding.text), "plain"), (since, "muted")])
     if row.lost_usd >= 1:
         rate = f", {money(row.wasted_usd_per_hour)} an hour"

@@ -289,12 +289,14 @@ class HomeScreen(AppScreen):
     def _show_preview(self) -> None:
         """Show more about the job under the cursor on tall screens, and where the list leaves room."""
         row, pane = self._jobs.cursor_row, self.query_one(JobPreviewPane)
-        free = self.query_one("#jobs-pane").size.height - self._jobs.virtual_size.height
+        above = [part for part in self.query("#filter, #problem") if part.display]
+        room = self.query_one("#jobs-pane").size.height - sum(part.size.height for part in above)
+        free = room - self._jobs.virtual_size.height
         lines = max(free, PREVIEW_LINES if self.size.height >= TALL else 0)
         pane.display = row is not None and lines >= LEAST_PREVIEW_LINES
-        if row is not None and pane.display:
+        if row is not None and pane.display and self.snapshot is not None:
             pane.styles.height = lines
-            pane.show(row, self._keys_for(row))
+            pane.show(row, self.snapshot.at, self._keys_for(row))
 
     def _keys_for(self, row: JobRow) -> list[Span]:
         """Return the keys that help with a job, each with its label."""

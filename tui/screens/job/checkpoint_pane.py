@@ -56,6 +56,10 @@ CHECKPOINTS_A_SECOND = 500
 """Checkpoints to rebuild per second while the log is being read and losses change many times a second."""
 
 
+LEAST_SHARE_OF_CURVE, CURVE_LINES = 0.4, 9
+"""The curve has at least this share of the height and this many lines, with a gap above it."""
+
+
 class CheckpointPane(Vertical):
     """A summary line, the table, and the curve that they lie on; marks and sort order survive updates."""
 
@@ -124,12 +128,16 @@ class CheckpointPane(Vertical):
     def _show_curve(self) -> None:
         """Show the loss or reward by step below the table, read at the checkpoint under the cursor."""
         run, fact, chart = self._run, self.chosen, self.query_one(LineChart)
-        has_curve = run is not None and run.progress is not None and fact is not None
+        room = max(self.size.height - len(self._facts) - 2, self.size.height * LEAST_SHARE_OF_CURVE)
+        has_curve = run is not None and run.progress is not None and fact is not None and room >= CURVE_LINES
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
         self.set_class(has_curve, "-with-curve")
         if run is not None and fact is not None and has_curve and chart.is_on_screen:
             data = self._charts.charts(run, ChartView(x_axis="step"))[0].finished
             chart.show(data.series, replace(data.spec, cursor=fact.step))
+
+    def on_resize(self) -> None:
+        self._show_curve()
 
     def _awaits_more(self, run: RunSnapshot) -> bool:
         """Return True to postpone an update of many checkpoints that would only change losses."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -16,8 +20,12 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.status import status_view, upload_text
 from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.text.times import local_time
-from tui.text.units import BYTES_PER_MIB, bytes_iec, count, hardware, money, significant
+from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, money, significant
 from tui.widgets.tones import tone_styles
+
+NAME_CELLS = 19
+WIDE = 140
+"""From this width on, what happened stands beside the fields."""
 
 
 class Details(VerticalScroll, can_focus=True):
@@ -32,31 +40,55 @@ class Details(VerticalScroll, can_focus=True):
         if snapshot is not None and self.display:
             self.query_one("#facts", Static).update(self._table(snapshot))
 
+    def on_resize(self) -> None:
+        self.watch_snapshot(self.snapshot)
+
     def _table(self, run: RunSnapshot) -> Table:
         tones = tone_styles(self.app)
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True, style=tones["muted"])
-        table.add_column(ratio=1, overflow="fold")
-        for name, value in facts(run):
-            table.add_row(Text(name), Text(sanitize_beginning(value)))
-        if run.findings:
-            table.add_row("", "")
-            table.add_row(Text("findings", tones["strong"]), "")
-            for finding in run.findings:
-                since = local_time(finding.since) if finding.since is not None else finding.severity
-                table.add_row(Text(since), Text(_finding_text(finding), tones[TONES[finding.severity]]))
-        if run.status_history:
-            table.add_row("", "")
-            table.add_row(Text("history", tones["strong"]), "")
-            for event in run.status_history:
-                view = status_view(event.status)
-                event_text = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
-                if event.exit_code is not None:
-                    event_text.append(f"  exit code {event.exit_code}")
-                if event.event_message:
-                    event_text.append(f"  {sanitize_beginning(event.event_message)}", tones["muted"])
-                table.add_row(Text(local_time(event.created)), event_text)
+        fields = [(Text(name), Text(sanitize_beginning(value))) for name, value in facts(run)]
+        findings = [
+            (
+                Text(local_time(finding.since) if finding.since is not None else finding.severity),
+                Text(_finding_text(finding), tones[TONES[finding.severity]]),
+            )
+            for finding in run.findings
+        ]
+        sections = [self._section(fields)]
+        for title, rows in (("findings", findings), ("history", list(self._history(run)))):
+            if rows:
+                heading = (Text(title, tones["strong"]), Text())
+                gap = [] if self.size.width >= WIDE and len(sections) == 1 else [(Text(), Text())]
+                sections.append(self._section([*gap, heading, *rows]))
+        table = Table.grid(expand=True, padding=(0, 2))
+        if self.size.width >= WIDE:
+            table.add_row(sections[0], Group(*sections[1:]))
+        else:
+            table.add_row(Group(*sections))
+        for column in table.columns:
+            column.ratio = 1
         return table
+
+    def _section(self, rows: Iterable[tuple[Text, Text]]) -> Table:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(width=NAME_CELLS, no_wrap=True, style=tone_styles(self.app)["muted"])
+        table.add_column(ratio=1, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        return table
+
+    def _history(self, run: RunSnapshot) -> Iterator[tuple[Text, Text]]:
+        """Yield the changes of the status, and how long each lasted."""
+        tones, events = tone_styles(self.app), run.status_history
+        for event, after in zip_longest(events, events[1:]):
+            view = status_view(event.status)
+            text = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
+            if after is not None and after.created is not None and event.created is not None:
+                text.append(f"  {duration((after.created - event.created).total_seconds())}")
+            if event.exit_code is not None:
+                text.append(f"  exit code {event.exit_code}")
+            if event.event_message:
+                text.append(f"  {sanitize_beginning(event.event_message)}", tones["muted"])
+            yield Text(local_time(event.created)), text
 
 
 def _finding_text(finding: HealthFinding) -> str:
@@ -85,7 +117,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         *_costs(run.cost),
         ("bill", run.bill.why_not if run.bill is not None else ""),
         ("availability", job.availability_model or ""),
-        ("priority", str(job.priority or 0)),
+        ("priority", str(job.priority or "")),
         ("user", job.user_email or ""),
         ("created", local_time(job.created_at)),
         ("last change", local_time(job.updated_at)),

@@ -131,9 +131,10 @@ def _single(readout: Readout, room: int, unit: Callable[[float], str]) -> list[R
     return [(text, 0)]
 
 
+MIN_TABLE_ENTRIES = 3
 MIN_TABLE_ROWS = 5
 MIN_RASTER_CELLS = 36
-"""Charts with fewer rows or raster cells show the legend in the header."""
+"""Charts with fewer entries, rows or raster cells show the legend in the header."""
 
 _TABLE_NAME_CELLS = 14
 _GAP = 2
@@ -143,7 +144,7 @@ def legend_table(
     entries: Sequence[Entry], spec: ChartSpec, unit: Callable[[float], str], width: int, rows: int
 ) -> list[Line] | None:
     """Return ``rows`` lines of equal width, some around the selected series; None without room."""
-    if len(entries) < 2 or rows < MIN_TABLE_ROWS:
+    if len(entries) < MIN_TABLE_ENTRIES or rows < MIN_TABLE_ROWS:
         return None
     names = [entry.name for entry in entries]
     names = abbreviated_names(short_names(names) if len(entries) > rows else names, _TABLE_NAME_CELLS)

@@ -93,8 +93,9 @@ def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
 def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> dict[int, Mark]:
     marks_by_cell: dict[int, Mark] = {}
     for mark in marks:
-        column = grid.column(mark.at) // braille.DOTS_PER_CELL_X
-        if 0 <= column < cells:
+        dot = grid.column(mark.at)  # -1 at the start of the range if the grid begins a little later
+        column = max(0, dot) // braille.DOTS_PER_CELL_X
+        if dot >= -1 and column < cells:
             other = marks_by_cell.get(column)
             if other is None or _SEVERITY[mark.tone] >= _SEVERITY[other.tone]:
                 marks_by_cell[column] = mark
@@ -115,6 +116,8 @@ AXES_MIN_WIDTH = 20
 AXES_MIN_HEIGHT = 4
 """Narrower or shorter charts show a row of blocks, or a number."""
 
+LABEL_CELLS = 8
+"""Least width of the labels of the value axis, so that charts above each other begin in one column."""
 _ROWS_PER_TICK = 4
 _LABEL_SHARE = 3  # tick labels take at most a third of the width
 _TRACE_MIN_CELLS = 4
@@ -148,7 +151,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
         title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
         return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // _LABEL_SHARE)
-    margin = max(cell_len(text) for text in labels.values()) + 1
+    margin = max(LABEL_CELLS, *(cell_len(text) for text in labels.values())) + 1
     unit = (spec.unit or number) if spec.cursor is None else spec.exact
     legend = entries(series, spec)
     table = legend_table(legend, spec, unit, width - margin, height - 1)

@@ -89,9 +89,7 @@ class _Canvas:
 
     def fill(self, role: Role, bits: dict[int, int]) -> None:
         """Draw the dots below a line, the fainter the lower."""
-        cells = braille.cells(
-            {column: (1 << dots.bit_length()) - 1 for column, dots in bits.items()}, self.rows
-        )
+        cells = braille.cells({column: 2 * (dots & -dots) - 1 for column, dots in bits.items()}, self.rows)
         tops = {column: row for row, column, _ in cells}
         for row, column, character in cells:
             if 0 <= (depth := row - tops[column] - 1) < SHADES:
@@ -156,8 +154,8 @@ def draw_raster(
         for row in range(rows):
             canvas.write(row, cursor, CURSOR, "cursor")
     canvas.draw("faint", gray)
-    if spec.shaded and len(lines) == 1 and not gray and not bands:
-        canvas.fill(*lines[0])
+    if spec.shaded and len(lines) == 1 and not gray:
+        canvas.fill(lines[0][0], (bands or lines)[0][1])
     for shade, bits in bands:
         canvas.draw(shade, dotted(bits, grid))
     drawn = [(role, canvas.draw(role, bits)) for role, bits in lines]

@@ -104,7 +104,7 @@ _FINE_STEPS = 10  # axis ends are round to about a tenth of the axis
 _EXTRA_STEPS = 1  # fine steps by which an axis may extend to get even ticks
 _ROUNDING = 1e-6
 _CLEARANCE = 0.4  # a tick closer to an end than this fraction of a step is left out
-_TICK_CELLS = 10  # at least about as far apart are the labels of the x axis
+_TICK_CELLS = 9  # at least about as far apart are the labels of the x axis
 _FLAT_MARGIN = 0.5
 """Margin above and below a series of one value, as a fraction of it."""
 
@@ -211,7 +211,7 @@ def time_ticks(
     most = max(1, cells // _TICK_CELLS)
     if axis == "step":
         return _step_ticks(start, end, most)
-    step_s = next((step for step in _TIME_STEPS_S if span_s / step <= most), _TIME_STEPS_S[-1])
+    step_s = next((step for step in _TIME_STEPS_S if span_s / step < most + 1), _TIME_STEPS_S[-1])
     if axis == "clock":
         return _clock_ticks(start, end, step_s, timezone)
     if axis == "relative":
@@ -272,7 +272,7 @@ _HALVES = (0.0, log10(2.0), log10(5.0))
 
 
 def _step_ticks(start: float, end: float, most: int) -> tuple[tuple[float, str], ...]:
-    step = nice_step(max(end - start, 1.0), most)
+    step = nice_step(max(end - start, 1.0), most + 1)
     whole_step = max(1, round(step if step.is_integer() else 2 * step))  # 5 for 2.5
     ticks = range(whole_step * ceil(start / whole_step - 1e-9), floor(end + 1e-9) + 1, whole_step)
     return tuple((float(tick), f"{tick:,}") for tick in ticks)
