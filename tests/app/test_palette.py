@@ -57,7 +57,7 @@ async def test_actions_are_found_by_words_jobs_and_projects_by_letters_of_names_
     app = home(fleet((job("vkcj4q7", name="llama-8b"), job("z", name="bert"))))
     asked = Heard(OpenPage)
     async with opened(app, (80, 24), message_hook=asked) as pilot:
-        for typed, words in (("svg", "Screenshot"), ("settings", "Settings"), ("marked stop", "Stop  s")):
+        for typed, words in (("svg", "Screenshot"), ("settings", "Settings"), ("marked stop", "Stop the m")):
             await to_screen(pilot, CommandPalette, "colon")
             await pilot.press(*(key.replace(" ", "space") for key in typed))
             await until(pilot, lambda words=words: words in text_of(app))  # type: ignore[misc]

@@ -413,7 +413,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("retry", "t", "retry", "Start the failed deployment again.", FOOTER | DANGEROUS),
     ),
     Scope.SCREEN: (
-        ("back", "escape", "back", "Clear the filter, then go back."),
+        ("back", "escape", "back", "Go back; first clear what is filtered, marked or read."),
         ("refresh", "r", "refresh", "Refresh now."),
     ),
     Scope.APP: (

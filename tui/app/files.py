@@ -40,8 +40,8 @@ class SavedFiles:
 
         def saved(files: tuple[Path, ...] | None) -> None:
             if files:
-                in_browser = f"as {delivered_as(files)}"
-                where = in_browser if self._app.is_web else f"to {', '.join(map(str, files))}"
+                paths = ", ".join(str(path.absolute()) for path in files)
+                where = f"as {delivered_as(files)}" if self._app.is_web else f"to {paths}"
                 self._app.notify(f"Saved {message.what} {where}.")
                 self.deliver(FilesSaved(files))
 

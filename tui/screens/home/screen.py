@@ -430,7 +430,7 @@ class HomeScreen(AppScreen):
     def action_export(self) -> None:
         table = jobs_table(self._columns, self._jobs.rows)
         what = counted(len(table.rows), "job")
-        self.post_message(messages.ExportRequested(what, [table], (self._place, "jobs")))
+        self.post_message(messages.ExportRequested(what, [table], (self._place.partition(" · ")[0], "jobs")))
 
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
