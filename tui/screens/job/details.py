@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -24,51 +23,24 @@ from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, 
 from tui.widgets.tones import tone_styles
 
 NAME_CELLS = 19
-WIDE = 140
-"""From this width on, what happened stands beside the fields."""
 
 
 class Details(VerticalScroll, can_focus=True):
-    """The job's fields, findings and status history."""
+    """The job's fields, and what happened: findings and status history; side by side on wide screens."""
 
     snapshot: var[RunSnapshot | None] = var(None)
 
     def compose(self) -> ComposeResult:
         yield Static(id="facts")
+        yield Static(id="events")
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         if snapshot is not None and self.display:
-            self.query_one("#facts", Static).update(self._table(snapshot))
+            fields = ((Text(name), Text(sanitize_beginning(value))) for name, value in facts(snapshot))
+            self.query_one("#facts", Static).update(self._table(fields))
+            self.query_one("#events", Static).update(self._table(self._events(snapshot)))
 
-    def on_resize(self) -> None:
-        self.watch_snapshot(self.snapshot)
-
-    def _table(self, run: RunSnapshot) -> Table:
-        tones = tone_styles(self.app)
-        fields = [(Text(name), Text(sanitize_beginning(value))) for name, value in facts(run)]
-        findings = [
-            (
-                Text(local_time(finding.since) if finding.since is not None else finding.severity),
-                Text(_finding_text(finding), tones[TONES[finding.severity]]),
-            )
-            for finding in run.findings
-        ]
-        sections = [self._section(fields)]
-        for title, rows in (("findings", findings), ("history", list(self._history(run)))):
-            if rows:
-                heading = (Text(title, tones["strong"]), Text())
-                gap = [] if self.size.width >= WIDE and len(sections) == 1 else [(Text(), Text())]
-                sections.append(self._section([*gap, heading, *rows]))
-        table = Table.grid(expand=True, padding=(0, 2))
-        if self.size.width >= WIDE:
-            table.add_row(sections[0], Group(*sections[1:]))
-        else:
-            table.add_row(Group(*sections))
-        for column in table.columns:
-            column.ratio = 1
-        return table
-
-    def _section(self, rows: Iterable[tuple[Text, Text]]) -> Table:
+    def _table(self, rows: Iterable[tuple[Text, Text]]) -> Table:
         table = Table.grid(padding=(0, 2))
         table.add_column(width=NAME_CELLS, no_wrap=True, style=tone_styles(self.app)["muted"])
         table.add_column(ratio=1, overflow="fold")
@@ -76,9 +48,16 @@ class Details(VerticalScroll, can_focus=True):
             table.add_row(*row)
         return table
 
-    def _history(self, run: RunSnapshot) -> Iterator[tuple[Text, Text]]:
-        """Yield the changes of the status, and how long each lasted."""
+    def _events(self, run: RunSnapshot) -> Iterator[tuple[Text, Text]]:
+        """Yield the findings, then the changes of the status, and how long each status lasted."""
         tones, events = tone_styles(self.app), run.status_history
+        if run.findings:
+            yield Text("findings", tones["strong"]), Text()
+        for finding in run.findings:
+            since = local_time(finding.since) if finding.since is not None else finding.severity
+            yield Text(since), Text(_finding_text(finding), tones[TONES[finding.severity]])
+        if events:
+            yield Text("\nhistory" if run.findings else "history", tones["strong"]), Text()
         for event, after in zip_longest(events, events[1:]):
             view = status_view(event.status)
             text = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
