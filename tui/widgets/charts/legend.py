@@ -34,14 +34,13 @@ def header(
     spec: ChartSpec,
     *,
     note: str = "",
-    has_table: bool = False,
 ) -> list[Run]:
     """Return the header line: title, the longest legend that fits, and a note on the right.
 
     A single series shows its latest value (or the one at the cursor), and the extremes of the time range
     if there is room. Several entries show mark, name and value each. To save room, names lose their common
     prefix, then values are dropped, except at a cursor, then names are cut while they differ, then the last
-    entries are counted. Beside a table, which names all, the legend is shown only as a whole.
+    entries are counted.
     """
     note = clip(sanitize(note), max(0, width // 2)) if note else ""
     room = width - (cell_len(note) + len(_BETWEEN) if note else 0)
@@ -49,7 +48,7 @@ def header(
     runs: list[Run] = [(title, "title")] if title else []
     used = cell_len(title)
     room -= used + (len(_BETWEEN) if title else 0)
-    for piece in _legend(entries, room, unit, spec, has_table=has_table):
+    for piece in _legend(entries, room, unit, spec):
         if piece and used and runs[-1][1] == "title":
             runs.append((_BETWEEN, "legend"))
             used += len(_BETWEEN)
@@ -66,8 +65,6 @@ def _legend(
     room: int,
     unit: Callable[[float], str],
     spec: ChartSpec,
-    *,
-    has_table: bool,
 ) -> list[Run]:
     if not entries or room <= 0:
         return []
@@ -77,17 +74,14 @@ def _legend(
     short = short_names(full_names)
     values = [_value(entry.readout(), unit) for entry in entries]
     forms = [(full_names, _NAME_CELLS, values), (short, _NAME_CELLS, values)]
-    if not has_table:
-        values = values if spec.cursor is not None else [""] * len(entries)
-        forms += [(short, cells, values) for cells in range(_NAME_CELLS, _MIN_LEGEND_NAME_CELLS - 1, -1)]
+    values = values if spec.cursor is not None else [""] * len(entries)
+    forms += [(short, cells, values) for cells in range(_NAME_CELLS, _MIN_LEGEND_NAME_CELLS - 1, -1)]
     most = (room + len(_BETWEEN)) // _LEAST_CELLS
     for names, cells, shown in forms if len(entries) <= most else ():
         cut = abbreviated_names(names, cells)
         pieces = _pieces(entries, cut, shown)
         if _cells(_joined(pieces)) <= room and len(set(cut)) == len(set(names)):
             return _joined(pieces)
-    if has_table:
-        return []
     pieces = _pieces(entries, abbreviated_names(short, _NAME_CELLS), values)
     for fitting in range(min(most, len(pieces) - 1), -1, -1):
         runs = _joined([*pieces[:fitting], [(f"+{len(pieces) - fitting}", "legend")]])

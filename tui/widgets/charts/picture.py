@@ -166,7 +166,8 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
     body.append(time_line(spec, width - side, margin))
     if table:
         body = [[*line, *beside] for line, beside in zip(body, table, strict=True)]
-    first = header(spec.title, legend, width, unit, spec, note=_note(spec, cells), has_table=bool(table))
+    named = () if table else legend
+    first = header(spec.title, named, width, unit, spec, note=_note(spec, cells))
     return Picture([first, *body], margin, cells)
 
 
