@@ -22,7 +22,7 @@ from tui.text.times import local_time
 from tui.text.units import BYTES_PER_MIB, bytes_iec, count, duration, hardware, money, significant
 from tui.widgets.tones import tone_styles
 
-NAME_CELLS = 19
+NAME_CELLS, WIDE = 19, 140
 
 
 class Details(VerticalScroll, can_focus=True):
@@ -39,6 +39,9 @@ class Details(VerticalScroll, can_focus=True):
             fields = ((Text(name), Text(sanitize_beginning(value))) for name, value in facts(snapshot))
             self.query_one("#facts", Static).update(self._table(fields))
             self.query_one("#events", Static).update(self._table(self._events(snapshot)))
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= WIDE, "-beside")
 
     def _table(self, rows: Iterable[tuple[Text, Text]]) -> Table:
         table = Table.grid(padding=(0, 2))
