@@ -91,6 +91,8 @@ async def test_filter_sort_and_copy_by_keyboard() -> None:
         assert "type▴" in text or "name▴" in text
         await pilot.press("V")
         assert "▾" in (await at_rest(pilot)).splitlines()[2]
+        await pilot.press("X", "D")
+        await until(pilot, lambda: len(app._notifications) == 2)
 
 
 async def looked_at(pilot: Pilot[Any]) -> None:

@@ -53,8 +53,12 @@ async def test_newest_best_and_uploading_are_said_in_words_at_every_width() -> N
             assert "↑ uploading, newest" in lines["checkpoint-300"]
             assert all(words in lines["checkpoint-200"] for words in ("★ best", "200", "0.500"))
             assert ("LoRA r=16" in lines["checkpoint-100"]) == (size[0] >= 80)
+            assert "┤" in text  # the curve has room
             if size[0] >= 100:
                 assert "best checkpoint-200, loss 0.500 at step 200" in text
+        await pilot.resize_terminal(80, 16)
+        text = await pressed(pilot)
+        assert "checkpoint-100" in text and "┤" not in text
 
 
 async def test_what_is_said_before_and_after_they_are_judged() -> None:
