@@ -72,7 +72,8 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["iter 20: loss 2.5, time 3ms", "iter 30: loss 2.4, mfu 31%"], [2.5, 2.4]),
         (["step 7 loss 0.9", CLEAR], [0.9, 1.0]),
         (["Iteration 2 of the loop: x = 5, loss = 3", CLEAR], [1.0]),
-        (["Iteration 2 of the loop: x = 5, loss = 3", "Iteration 3 of the loop: x = 4, loss = 2"], [3.0, 2.0]),
+        (["Iteration 2 of the loop: x = 5, loss = 3", "Iteration 3 of the loop: x = 4, loss = 2"], []),
+        ([f"Iteration {n} of the loop: x = 5, loss = {n}" for n in range(5)], [0.0, 1.0, 2.0, 3.0, 4.0]),
         (["[step=5/900]", "    train/loss=2.5", "    train/accuracy=0.4"], [2.5]),
         (["step 5", "  loss: 2.5", "step 6", "  loss: 2.4"], [2.5, 2.4]),
         (["step 5", "step 6", "step 7"], []),
@@ -84,7 +85,7 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["{'loss': 2.5, 'learning_rate': 0.1, 'epoch': 0.1}"], [2.5]),
         (["{'loss': 2.5, 'step': 3}"], []),
     ],
-    ids=["once", "rising", "falling", "one count in two forms", "before a training", "prose", "repeated prose",
+    ids=["once", "rising", "falling", "one count in two forms", "before a training", "prose", "prose twice", "repeated prose",
          "a heading with a total", "headings that rise", "headings without values", "a configuration", "a value alone", "csv", "a table",
          "a number without a name", "an object", "an object with one value"],
 )  # fmt: skip

@@ -157,7 +157,7 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
     "a replica without steps takes those of the one that tells them": (
         steps(range(20), BAR) + [line(at, f"epoch 1 loss {at}", "node-1") for at in range(20)],
         {"replica": "node-1", "step": 19, "total_steps": 4000}),
-    "losses without any step are numbered": (steps(range(3), "{{'loss': {}, 'epoch': 0.5}}"),
+    "losses without any step are numbered": (steps(range(3), "{{'loss': {}, 'lr': 0.1, 'epoch': 0.5}}"),
         {"step": None, "loss_by_step": ((1, 0), (2, 1), (3, 2)), "last_step_at_ns": (START_S + 2) * SECOND}),
     "Keras counts over epochs": (keras_run(), {"step": 270, "total_steps": 270, "loss_steps": TENS[:27]}),
     "a bar has the total of lines that name their step": (

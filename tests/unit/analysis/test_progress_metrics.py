@@ -73,7 +73,7 @@ def test_metrics_of_verl_keep_their_names_and_steps() -> None:
     ],
 )
 def test_numbers_with_names_are_metrics(line: str, metrics: dict[str, float]) -> None:
-    progress = fold(*(line.format(step, step) for step in (1, 2)))
+    progress = fold(*(line.format(step, step) for step in range(1, 6)))
     assert progress.loss == 2.0
     assert {name: series.values[-1] for name, series in progress.metrics.items()} == pytest.approx(
         metrics, nan_ok=True

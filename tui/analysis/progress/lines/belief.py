@@ -45,9 +45,9 @@ def measures_of(reading: ParsedMetrics) -> int:
 
 
 def has_risen(readings: Iterable[Told], form: Form) -> bool:
-    """Return True if a count rises as a trainer's does: seldom back, and by a part of itself or four times.
+    """Return True if a count rises as a trainer's does: seldom back, and evenly.
 
-    Numbers in a conversation rise by chance, but hardly from 500 to 1000, or from 7 to 8.
+    Numbers in a conversation rise by chance, but hardly from 500 to 1000, or by 10 and by 20.
     """
     counts: dict[tuple[str, int | None, int | None], list[float]] = {}
     for told in sorted(readings, key=attrgetter("at_ns")):
@@ -55,15 +55,18 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
         if count is not None:
             counts.setdefault((told.replica, told.reading.rank, told.reading.total_steps), []).append(count)
     pairs = [pair for of_rank in counts.values() for pair in pairwise(of_rank)]
-    rises = [(before, after) for before, after in pairs if before < after]
+    rises = [after - before for before, after in pairs if before < after]
     falls = sum(before > after for before, after in pairs)
     if not rises or len(rises) < 2 * falls:
         return False
-    if form.is_exact or len(rises) > 3:
-        return True
-    return not form.is_bare and any(
-        after % 1 or after % (after - before) in (0, 1) for before, after in rises
-    )
+    usual = min(rises)
+    if any(rise % usual for rise in rises) and not usual % 1:
+        return False
+    if form.is_prose:
+        return len(rises) > 3
+    if form.is_bare:
+        return form.is_exact or (len(rises) > 3 and usual != 1)
+    return form.is_exact or len(rises) > 1 or any(after % 1 or after % usual in (0, 1) for _, after in pairs)
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ _NAMED = re.compile(
 )
 _OTHER_TIME = re.compile(
     r"\b(?:load|resum|restor|delet|remov|skip|fail|error|unable|not\b|will\b|would|should|could|can\b|every|interval"
-    r"|before|when|ensure|convert|using|about to|version|kept\b|you\b|we\b|def\b|assert)"
+    r"|before|when|ensure|convert|using|about to|version|kept\b|(?:you|we|your|my)\b|\bi(?= [a-z])|def\b|assert)"
     r"|\(f?[\"']|^\s*(?:#|//)"
 )
 _OTHER_THING = re.compile(

@@ -6,10 +6,13 @@ import re
 from dataclasses import dataclass
 
 from tui.analysis.progress.lines.reading import ParsedMetrics
-from tui.analysis.progress.lines.template import COUNTS, LOSSES, Slot, Template
+from tui.analysis.progress.lines.template import COUNTS, LOSSES, MEASURES, Form, Slot, Template
 from tui.analysis.progress.lines.vocabulary import meaning
 
 _SEPARATOR = re.compile(r"\s*[|,\t│]\s*|\s{2,}")
+_NAME = re.compile(r"[\w #%/.()*^-]*")
+_RULE = re.compile(r"[\s|:-]+")
+"""Below the names of a table in Markdown, which quotes what a training printed."""
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
 
 
@@ -31,6 +34,9 @@ class Table:
     """Number of cells of a row."""
     separators: int
 
+    def is_quoted(self, text: str) -> bool:
+        return "|" in text and _RULE.fullmatch(text) is not None
+
     def read(self, text: str) -> ParsedMetrics | None:
         """Return what a row reports; None for a line that is none."""
         numbers = [match[0] if (match := _NUMBER.match(cell)) else "" for cell in cells(text)]
@@ -42,16 +48,20 @@ class Table:
 def table_below(text: str) -> Table | None:
     """Return the table that a line of names begins; None for another line."""
     names = cells(text)
+    if not all(map(_NAME.fullmatch, names)):
+        return None
     slots: dict[str, Slot] = {}
     metrics: dict[str, int] = {}
     for index, name in enumerate(names):
         told = meaning(name)
-        if told is not None and told.field not in slots:
+        is_amount = told is not None and told.field in COUNTS and name.lower().endswith("s")
+        if told is not None and told.field not in slots and not is_amount:
             slots[told.field] = Slot(index, told.field, name, told.scale)
         elif name and told is None:
             metrics.setdefault(name, index)
     if not (slots.keys() & COUNTS and slots.keys() & LOSSES):
         return None
     others = tuple((index, name) for name, index in metrics.items())
-    template = Template(tuple(slots.values()), metrics=others)
+    form = Form(has_count=True, has_values=True, is_clear=len(slots.keys() & MEASURES) > 1, key=tuple(names))
+    template = Template(tuple(slots.values()), form=form, metrics=others)
     return Table(template, len(names), separators(text.encode(errors="replace")))

@@ -29,9 +29,6 @@ _TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
 MAX_UNTITLED_RATE = 100.0
 """A bar without a title or a loss that moves faster than this, in steps per second, counts something else."""
 
-MAX_WORDS_AFTER = 4
-"""With more words after its last number, a line is a sentence."""
-
 MAX_NAME = 100
 """Characters of a metric's name."""
 
@@ -47,6 +44,15 @@ _RATE = re.compile(
 _EVALUATES = re.compile(
     r"\b(?:evaluat\w*|validat\w*|eval|val|valid|test|testing|dev|holdout)\b", re.IGNORECASE
 )
+_LANGUAGE = re.compile(
+    r"\b(?:the|th[ei]se|th[ai]t|this|your?|we|our|my|me|was|were|be|been|ha[sd]|have|will|would|should|could|can|not"
+    r"|if|but|then|than|because|which|what|how|why|when|let|now|here|means|(?-i:I(?= [a-z]))|it(?= [a-z]))\b"
+    r"|\w\([^()]*[=\"'{,]|[;?]$|\)\s?:$|\{\w+[:}]|^\s*(?:def|for|return|assert|import|from)\b"  # code
+    r"|\0 [+*×] \0|\0 - \0 =|(?<!\S)--\w"  # expressions and options
+    r"|  # |^(?:[>#] |\"|- \[)|`|\*\*\w",  # comments and quotations
+    re.IGNORECASE,
+)
+"""Words and signs of prose and code, which no trainer prints beside its numbers."""
 _SIGNS = (":", "=", "[", "(")
 _FREE_NAMES = TRAINING | EVALUATION | {""}
 """Names of a count of a total that say only what goes on: ``Training [110/125000]``."""
@@ -275,7 +281,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
     form = _form(line, is_bar)
-    if not form.has_count and _is_setting(numbers):
+    if _is_setting(numbers):
         return Template()
     counter = _counter_of(line, values, is_bar, bool(title))
     slots = _slots(line)
@@ -315,7 +321,7 @@ def _has_own_name(one: _Number) -> bool:
     before = one.before.rstrip(" \"'")
     is_next = before[-1:] in _SIGNS or (one.is_numeral and len(_DELIMITER.split(before)) > 1)
     is_code = one.name.endswith(".py") or one.after.startswith("%|")
-    is_name = len(one.name) <= MAX_NAME and 0 < len(_WORD.findall(one.name)) <= MAX_WORDS_AFTER
+    is_name = len(one.name) <= MAX_NAME and 0 < len(_WORD.findall(one.name)) <= 4
     return is_next and is_name and not is_code
 
 
@@ -338,18 +344,16 @@ def _form(line: _Line, is_bar: bool) -> Form:
     has_count = bool(line.counts())
     with_total = any(one.is_fraction for one in line.counts())
     inner = [index for index in known if numbers[index].field != "rank"]
-    first, last = (inner[0], known[-1]) if inner else (0, 0)
+    first = inner[0] if inner else 0
     ending = line.texts[-1]
+    counted = [one.name.lower() for one in line.counts() if one.name]
     is_prose = not is_bar and (
-        any(_is_prose(one.before) for one in numbers[first + 1 : last + 1])
-        or any(_is_sentence(one.before) for one in numbers[first + 1 :])
-        or any(one.extra > 1 for one in numbers[first + 1 :])
-        or len(_WORD.findall(ending)) > MAX_WORDS_AFTER
+        len(counted) > len(set(counted)) or _LANGUAGE.search("\0".join(line.texts)) is not None
     )
     is_named = line.counter is None or is_bar or "epoch" in fields or bool(numbers[line.counter].field)
     has_loss = bool(fields & LOSSES)
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
-    is_known_object = is_object and (measures > 1 or ("epoch" in fields and has_loss))
+    is_known_object = is_object and measures > 1
     is_row = is_bar or is_known_object or (is_object and {"step", "total_steps"} <= fields)
     shows = is_row or (with_total and measures > 0) or measures > 2
     is_clear = (has_count and not is_prose and is_named and shows) or (is_known_object and has_loss)
@@ -357,7 +361,6 @@ def _form(line: _Line, is_bar: bool) -> Form:
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
-    names = sorted({one.name.lower() for one in line.counts()})
     return Form(
         has_count=has_count,
         has_values=with_total or measures > 0 or any(map(_is_named_value, numbers)),
@@ -366,9 +369,13 @@ def _form(line: _Line, is_bar: bool) -> Form:
         is_clear=is_clear,
         is_heading=is_heading,
         is_prose=is_prose,
-        key=(*names, *sorted(fields & LOSSES))
-        if measures or is_heading
-        else tuple(" ".join(text.split()) for text in line.texts),
+        key=(
+            numbers[first].name.lower() if inner else "",
+            *(
+                re.sub(r"\s+|\d+", " ", text)
+                for text in line.texts[first + 1 : (inner[1] + 1 if measures and len(inner) > 1 else None)]
+            ),
+        ),
     )
 
 
@@ -376,7 +383,7 @@ def _is_setting(numbers: Sequence[_Number]) -> bool:
     """Return True for a total in a configuration; a training announces it as ``Total … steps``."""
     totals = [one for one in numbers if one.field == "total_steps"]
     is_announced = any(one.name.lower().startswith("total") for one in totals)
-    return bool(totals) and not is_announced and not any(one.field in MEASURES for one in numbers)
+    return bool(totals) and not is_announced and not any(one.field in LOSSES for one in numbers)
 
 
 def _is_named_value(one: _Number) -> bool:
@@ -584,16 +591,6 @@ def _trains(line: _Line, counter: int, title: Sequence[str], evaluates: bool) ->
     others = [one for one in line.numbers[counter + 1 :] if one.meaning is not None]
     has_measure = any(one.name or one.field != "step_time_s" for one in others)
     return has_measure or not re.search(r"[A-Za-z]{3,}\s?[:=]", inside)
-
-
-def _is_prose(text: str) -> bool:
-    """Return True if a sentence goes on after the number before this text."""
-    first, *others = _DELIMITER.split(text.rstrip(_EDGE))
-    return bool(others) and "|" not in text and len(_WORD.findall(first)) > 1
-
-
-def _is_sentence(text: str) -> bool:
-    return any(len(_WORD.findall(part)) > MAX_WORDS_AFTER for part in _DELIMITER.split(text))
 
 
 def _heads(one: _Number) -> bool:
