@@ -39,8 +39,8 @@ _NAMED = re.compile(
 )
 _OTHER_TIME = re.compile(
     r"\b(?:load|resum|restor|delet|remov|skip|fail|error|unable|not\b|will\b|would|should|could|can\b|every|interval"
-    r"|before|when|ensure|convert|using|about to|version|kept\b|(?:you|we|your|my)\b|\bi(?= [a-z])|def\b|assert)"
-    r"|\(f?[\"']|^\s*(?:#|//)"
+    r"|before|when|ensure|convert|using|about to|version|kept\b|(?:you|we|your|my)\b|\bi(?= [a-z])"
+    r"|def\b|assert)|\(f?[\"']|^\s*(?:#|//)"
 )
 _OTHER_THING = re.compile(
     r"\b(?:\w*results?\b|samples?\b|predictions?|images?|figure|plot|video|metrics?|logs?\b|data|feature|embed|shards"

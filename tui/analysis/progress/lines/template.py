@@ -342,11 +342,13 @@ def _form(line: _Line, is_bar: bool) -> Form:
     numbers, fields, known = line.numbers, line.fields, line.known()
     measures = len(fields & MEASURES)
     has_count = bool(line.counts())
-    with_total = any(one.is_fraction for one in line.counts())
+    counts = line.counts()
+    with_total = any(one.is_fraction for one in counts)
+    counts_within = any(one.is_fraction and not one.name for one in numbers)
     inner = [index for index in known if numbers[index].field != "rank"]
     first = inner[0] if inner else 0
     ending = line.texts[-1]
-    counted = [one.name.lower() for one in line.counts() if one.name]
+    counted = [one.name.lower() for one in counts if one.name]
     is_prose = not is_bar and (
         len(counted) > len(set(counted)) or _LANGUAGE.search("\0".join(line.texts)) is not None
     )
@@ -355,7 +357,7 @@ def _form(line: _Line, is_bar: bool) -> Form:
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
     is_known_object = is_object and measures > 1
     is_row = is_bar or is_known_object or (is_object and {"step", "total_steps"} <= fields)
-    shows = is_row or (with_total and measures > 0) or measures > 2
+    shows = is_row or ((with_total or counts_within) and measures > 0) or measures > 2
     is_clear = (has_count and not is_prose and is_named and shows) or (is_known_object and has_loss)
     is_heading = has_count and not (is_clear or measures or is_prose or _WORD.search(ending))
     if is_heading:
@@ -513,16 +515,10 @@ def _counter(
         if is_free and begun is None and "step" not in fields and fields & LOSSES:
             return index, False
     if not fields & COUNTS and fields & {"loss", "eval_loss", "learning_rate"}:
-        for index, one in enumerate(numbers):
-            if one.meaning is not None:
-                break
-            head = one.before.rpartition("]")[2]
-            if (
-                not one.name
-                and one.is_whole
-                and not _WORD.search(head)
-                and (not head.strip() or head.strip() == "[")
-            ):
+        begun = next(index for index, one in enumerate(numbers) if one.meaning is not None)
+        for index in reversed(range(begun)):
+            one = numbers[index]
+            if not one.name and one.is_whole and one.before.rpartition("]")[2].strip() in ("", "["):
                 return index, False
     return None, False
 
