@@ -273,6 +273,8 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     evaluates = _evaluates(texts, numbers)
     _scope(numbers, evaluates)
     line = _Line(texts, numbers, index)
+    if not line.known():
+        return Template()
     if evaluates and ("eval_loss" not in line.fields or (index is not None and numbers[index].is_fraction)):
         return Template()  # part of an evaluation, whose result comes later
     title = _title(texts, index) if is_bar and index is not None else []
@@ -285,7 +287,7 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
         return Template()
     counter = _counter_of(line, values, is_bar, bool(title))
     slots = _slots(line)
-    metrics = () if form.is_prose or not line.known() else _metrics(line, slots)
+    metrics = () if form.is_prose else _metrics(line, slots)
     return Template(slots, counter, form, metrics)
 
 
