@@ -16,12 +16,6 @@ from typing import NamedTuple
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.template import MEASURES, Form
 
-BLOCK_LINES = 40
-"""Lines below a count in which values without one of their own belong to it."""
-
-MAX_HELD = 64
-"""Readings of a kind that are held."""
-
 MAX_KINDS = 1024
 """Kinds of readings that are held or believed, and replicas that are told apart."""
 
@@ -76,6 +70,7 @@ class ReadBlock:
     headings: dict[tuple[str, ...], list[Told]] = field(default_factory=dict)
     """Headings by kind."""
     lines_left: int = 0
+    """Lines below the heading in which values without a count of their own belong to it."""
     is_confirmed: bool = False
     """Headings have a total, or have risen."""
     held: list[Told] = field(default_factory=list)
@@ -149,7 +144,7 @@ class Belief:
             believed = self._believe(told, block)
         else:
             block.held = [told]
-        block.lines_left = BLOCK_LINES
+        block.lines_left = 40
         return believed
 
     def _take_values(self, form: Form, told: Told, block: ReadBlock) -> list[Told]:
@@ -189,5 +184,5 @@ def _of_kind(kinds: dict[tuple[str, ...], list[Told]], key: tuple[str, ...]) -> 
 
 
 def _hold(held: list[Told], told: Told) -> None:
-    if len(held) < MAX_HELD:
+    if len(held) < 64:
         held.append(told)

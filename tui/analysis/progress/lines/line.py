@@ -18,8 +18,6 @@ _SPLIT = re.compile(
     rf"|{_DECIMAL} ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?![\w/]|:\d)"
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )
-BAR = re.compile(r"█|=>|[>.=]\]")
-"""A part of a progress bar, of whatever style."""
 _QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')(?![\w:])""")
 _WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(")
 

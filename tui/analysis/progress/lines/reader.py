@@ -27,13 +27,6 @@ from tui.text.sanitize import last_carriage_segment, strip_ansi
 MAX_SHAPES = 4096
 """Texts of lines whose meaning is remembered, the newest."""
 
-MAX_REMEMBERED = 1024
-"""Longer lines are read anew each time."""
-
-MAX_LINES = 200
-MAX_STATES = 4
-"""Newest states of a line that progress bars overwrote."""
-
 _REPORTS = re2.compile(  # a third of the time of ``re``
     rb"(?i)loss|step|epoch|iter|it/s|s/it|batch|norm|lr|tps|tgs|wps|learning|tok|sample|update|/s\b|entropy|\bep\b|/group|sav|writ|ckpt|checkpoint|dump|stor|snapshot"
 )
@@ -84,7 +77,7 @@ class Reader:
             return self._read_text(shape or self.shape(message), message, replica, at_ns)
         message = newest_states(message)
         found: list[Told] = []
-        for line in message.split("\n")[-MAX_LINES:]:
+        for line in message.split("\n")[-200:]:
             found += self._read_states(line, replica, at_ns)
         return found
 
@@ -98,7 +91,7 @@ class Reader:
             return self._read_text(self.shape(line), line, replica, at_ns)
         match = _RANK.match(line)
         rank = "" if match is None else match[0]
-        states = [state for state in line[len(rank) :].split("\r") if state.strip()][-MAX_STATES:]
+        states = [state for state in line[len(rank) :].split("\r") if state.strip()][-4:]
         found: list[Told] = []
         for state in reversed(states):
             told = self._read_text(self.shape(state := f"{rank}{state}"), state, replica, at_ns)
@@ -119,7 +112,7 @@ class Reader:
                 can_fail=MAY_FAIL.search(key) is not None,
                 has_moving_target=_MOVING_TARGET.search(key) is not None,
             )
-            if len(key) <= MAX_REMEMBERED:
+            if len(key) <= 1024:
                 self._remember(self._shapes, key, shape)
         return shape
 

@@ -32,7 +32,6 @@ _PATH = re.compile(
     r"(?<![\w.@=+/\\-])(?:(?:[a-z0-9]{1,12}:/)?[\w.@=+-]*+(?:[/\\]++[\w.@=+-]++)++|\w[\w=-]*+(?:\.[\w=-]++)++)",
     re.IGNORECASE,
 )
-_WEIGHTS = re.compile(r"\.(?:pth?|ckpt|safetensors|gguf|keras|hdf5|h5|msgpack)\b")
 _NAMED = re.compile(
     r"(?<![a-z])(?:checkpoint|ckpt|global_step|step|iter|epoch)[-_=]?\d[\w=-]*|(?<=checkpoints/)\d+",
     re.IGNORECASE,
@@ -65,7 +64,7 @@ def read(text: str) -> ParsedMetrics | None:
     paths = _PATH.findall(text)
     own = _PATH.sub(lambda path: f"/{PurePosixPath(path[0]).suffix}", lowered)
     verb = _VERB.search(own)
-    is_model = _MODEL.search(own) or _NAMED.search(text) or any(map(_WEIGHTS.search, paths))
+    is_model = _MODEL.search(own) or _NAMED.search(text)
     saves = verb is not None and is_model and (verb[0] != "save " or any("/" in path for path in paths))
     if not saves and not any(text in lowered for text in _FORMATS):
         return None

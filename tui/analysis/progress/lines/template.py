@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui.analysis.progress.lines.line import BAR, fraction, to_float
+from tui.analysis.progress.lines.line import fraction, to_float
 from tui.analysis.progress.lines.reading import MAX_STEP, WHOLE, ParsedMetrics
 from tui.analysis.progress.lines.vocabulary import (
     EVALUATION,
@@ -25,12 +25,6 @@ MEASURES = frozenset(
 LOSSES = frozenset({"loss", "eval_loss"})
 COUNTS = frozenset({"step", "epoch"})
 _TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
-
-MAX_UNTITLED_RATE = 100.0
-"""A bar without a title or a loss that moves faster than this, in steps per second, counts something else."""
-
-MAX_NAME = 100
-"""Characters of a metric's name."""
 
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
@@ -54,9 +48,6 @@ _LANGUAGE = re.compile(
 )
 """Words and signs of prose and code, which no trainer prints beside its numbers."""
 _SIGNS = (":", "=", "[", "(")
-_FREE_NAMES = TRAINING | EVALUATION | {""}
-"""Names of a count of a total that say only what goes on: ``Training [110/125000]``."""
-
 _BAR_TITLE = TRAINING | frozenset(
     [
         "step",
@@ -104,8 +95,7 @@ class Counter:
 
     def moves_too_fast(self, found: Mapping[str, Any]) -> bool:
         """Return True for a bar without a title or a loss that moves too fast for a training."""
-        step_time_s = found.get("step_time_s", 1.0)
-        return not self.is_titled and "loss" not in found and step_time_s * MAX_UNTITLED_RATE < 1
+        return not self.is_titled and "loss" not in found and found.get("step_time_s", 1.0) < 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +313,7 @@ def _has_own_name(one: _Number) -> bool:
     before = one.before.rstrip(" \"'")
     is_next = before[-1:] in _SIGNS or (one.is_numeral and len(_DELIMITER.split(before)) > 1)
     is_code = one.name.endswith(".py") or one.after.startswith("%|")
-    is_name = len(one.name) <= MAX_NAME and 0 < len(_WORD.findall(one.name)) <= 4
+    is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
     return is_next and is_name and not is_code
 
 
@@ -341,44 +331,42 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: boo
 
 
 def _form(line: _Line, is_bar: bool) -> Form:
-    numbers, fields, known = line.numbers, line.fields, line.known()
+    numbers, fields, counts = line.numbers, line.fields, line.counts()
     measures = len(fields & MEASURES)
-    has_count = bool(line.counts())
-    counts = line.counts()
     with_total = any(one.is_fraction for one in counts)
-    counts_within = any(one.is_fraction and not one.name for one in numbers)
-    inner = [index for index in known if numbers[index].field != "rank"]
+    inner = [index for index in line.known() if numbers[index].field != "rank"]
     first = inner[0] if inner else 0
     ending = line.texts[-1]
     counted = [one.name.lower() for one in counts if one.name]
     is_prose = not is_bar and (
         len(counted) > len(set(counted)) or _LANGUAGE.search("\0".join(line.texts)) is not None
     )
-    is_named = line.counter is None or is_bar or "epoch" in fields or bool(numbers[line.counter].field)
-    has_loss = bool(fields & LOSSES)
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
-    is_known_object = is_object and measures > 1
-    is_row = is_bar or is_known_object or (is_object and {"step", "total_steps"} <= fields)
-    shows = is_row or ((with_total or counts_within) and measures > 0) or measures > 2
-    is_clear = (has_count and not is_prose and is_named and shows) or (is_known_object and has_loss)
-    is_heading = has_count and not (is_clear or measures or is_prose or _WORD.search(ending))
+    is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
+    shows = (
+        is_bar
+        or measures > 2
+        or (is_object and (measures > 1 or {"step", "total_steps"} <= fields))
+        or (is_of_total and measures > 0)
+    )
+    is_clear = bool(counts) and not is_prose and shows
+    is_heading = bool(counts) and not (is_clear or measures or is_prose or _WORD.search(ending))
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
         is_heading = all(map(_heads, others))
+    # The same count is followed by the same texts, at least up to the next known number.
+    until = inner[1] + 1 if len(inner) > 1 else None
     return Form(
-        has_count=has_count,
-        has_values=with_total or measures > 0 or any(map(_is_named_value, numbers)),
-        is_exact=with_total or any("_" in one.name for one in line.counts()),
+        has_count=bool(counts),
+        has_values=measures > 0 or any(map(_is_named_value, numbers)),
+        is_exact=with_total or any("_" in one.name for one in counts),
         is_bare=not (measures or is_heading),
         is_clear=is_clear,
         is_heading=is_heading,
         is_prose=is_prose,
         key=(
-            numbers[first].name.lower() if inner else "",
-            *(
-                re.sub(r"\s+|\d+", " ", text)
-                for text in line.texts[first + 1 : (inner[1] + 1 if measures and len(inner) > 1 else None)]
-            ),
+            numbers[first].name.lower(),
+            *(re.sub(r"\s+|\d+", " ", text) for text in line.texts[first + 1 : until]),
         ),
     )
 
@@ -482,11 +470,8 @@ def _counter(
 ) -> tuple[int | None, bool]:
     """Return the index of the number that counts steps, and True if it is a bar's."""
     for index, one in enumerate(numbers):
-        if (
-            one.is_fraction
-            and one.field in ("", "step")
-            and (BAR.search(one.before) or BAR.search(one.after) or _is_timed(texts, values, index))
-        ):
+        is_bar = ">." in one.after or _is_timed(texts, values, index)
+        if one.is_fraction and one.field in ("", "step") and is_bar:
             return index, True
     if (
         numbers
@@ -508,7 +493,8 @@ def _counter(
     fields = {one.field for one in numbers}
     begun = next((index for index, one in enumerate(numbers) if one.field == "epoch"), None)
     for index, one in enumerate(numbers):
-        is_free = one.is_fraction and one.meaning is None and one.name.lower() in _FREE_NAMES
+        # Such a name says only what goes on: "Training [110/125000]".
+        is_free = one.is_fraction and one.meaning is None and one.name.lower() in TRAINING | EVALUATION | {""}
         if is_free and begun is not None and index > begun:
             is_of_samples = "%" in one.after[:8] or (
                 index + 1 < len(numbers) and numbers[index + 1].unit == "%"

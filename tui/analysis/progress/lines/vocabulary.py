@@ -50,7 +50,7 @@ _WHICH = TRAINING | _words(
 
 _LOSSES = _WHICH | _words(
     "lm ce nll xent cross entropy gpt sft pg distill token causal grpo word language modeling model dpo orpo"
-    " kto simpo rnnt diffusion denoising log binary bce s mse student gen generator reward step closs"
+    " kto simpo rnnt diffusion denoising log binary bce s mse student gen generator reward step c"
 )
 """Words that say which loss is the training's whole one."""
 
@@ -98,10 +98,8 @@ def meaning(name: str, unit: str = "") -> Meaning | None:
         return Meaning("samples_per_s", 9)
     if not 0 < len(words) <= 8:
         return None
-    if (ending := words[-1].removesuffix("loss")) in ("log", "ce", "nll", "bce") and words[-1] != ending:
+    if (ending := words[-1].removesuffix("loss")) in ("log", "ce", "nll", "bce", "c") and words[-1] != ending:
         words[-1:] = [ending, "loss"]
-    if words == ["closs"]:
-        return Meaning("loss", 2)
     return (
         _loss(words)
         or _rate(words, unit)
