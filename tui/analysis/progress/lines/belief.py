@@ -72,7 +72,7 @@ class ReadBlock:
     lines_left: int = 0
     """Lines below the heading in which values without a count of their own belong to it."""
     is_confirmed: bool = False
-    """Headings have a total, or have risen."""
+    """A heading has had a total, or two that rise have had values below them."""
     held: list[Told] = field(default_factory=list)
 
 
@@ -134,16 +134,17 @@ class Belief:
         is_rising = has_risen((*earlier, told), form)
         has_total = reading.total_steps is not None or reading.total_epochs is not None
         _hold(earlier, told)
-        block.is_confirmed = block.is_confirmed or is_rising or has_total
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
         believed: list[Told] = []
         has_values = any(measures_of(held.reading) for held in block.held)
-        if block.is_confirmed and (self._trains or (is_rising and has_values)):
+        is_repeated = is_rising and has_values
+        block.is_confirmed |= has_total or is_repeated or (is_rising and self._trains)
+        if block.is_confirmed and (self._trains or (has_total and is_repeated)):
             believed = self._believe(told, block)
         else:
-            block.held = [told]
+            block.held = [*(block.held if is_repeated else ()), told]
         block.lines_left = 40
         return believed
 
