@@ -343,13 +343,15 @@ def _form(line: _Line, is_bar: bool) -> Form:
     )
     is_object = "{" in line.texts[0] and ending.rstrip().endswith("}")
     is_of_total = with_total or any(one.is_fraction and not one.name for one in numbers)
+    is_known_object = is_object and measures > 1
     shows = (
         is_bar
+        or is_known_object
         or measures > 2
-        or (is_object and (measures > 1 or {"step", "total_steps"} <= fields))
+        or (is_object and {"step", "total_steps"} <= fields)
         or (is_of_total and measures > 0)
     )
-    is_clear = bool(counts) and not is_prose and shows
+    is_clear = not is_prose and ((bool(counts) and shows) or (is_known_object and bool(fields & LOSSES)))
     is_heading = bool(counts) and not (is_clear or measures or is_prose or _WORD.search(ending))
     if is_heading:
         others = [one for index, one in enumerate(numbers) if index >= first and index != line.counter]
