@@ -77,6 +77,11 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["[step=5/900]", "    train/loss=2.5", "    train/accuracy=0.4"], [2.5]),
         (["step 5", "  loss: 2.5", "step 6", "  loss: 2.4"], [2.5, 2.4]),
         (["step 5", "step 6", "step 7"], []),
+        (["step 5", "I think", "step 6", "  loss: 2.4", "done"], []),
+        (["step 3: read it, loss: 2.5", "step 4: write it, loss: 2.4"], []),
+        (["| step | loss | lr |", "|---|---|---|", "| 10 | 2.5 | 0.1 |", "| 20 | 2.4 | 0.1 |"], []),
+        (["Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.5"], [2.5]),
+        (["trainer.py:48] 7 [100] loss=2.5, lr=0.1", "trainer.py:48] 7 [200] loss=2.4, lr=0.1"], [2.5, 2.4]),
         (["max_steps: 900", "epoch: 3", "loss: 1.9"], []),
         (["loss: 0.5", CLEAR, "loss: 0.5"], [1.0]),
         (["epoch,step,train_loss,lr", "1,500,0.91,0.1", "1,600,0.90,0.1"], [0.91, 0.9]),
@@ -84,10 +89,13 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["430 | loss 4.2", "440 | loss 4.1"], [4.2, 4.1]),
         (["{'loss': 2.5, 'learning_rate': 0.1, 'epoch': 0.1}"], [2.5]),
         (["{'loss': 2.5, 'step': 3}"], []),
+        (["{'loss': 2.5, 'epoch': 3}"], []),
     ],
     ids=["once", "rising", "falling", "one count in two forms", "before a training", "prose", "prose twice", "repeated prose",
-         "a heading with a total", "headings that rise", "headings without values", "a configuration", "a value alone", "csv", "a table",
-         "a number without a name", "an object", "an object with one value"],
+         "a heading with a total", "headings that rise", "headings without values", "values below one heading", "other words", "a table in Markdown",
+         "samples", "the number next to the values", "a configuration", "a value alone", "csv", "a table",
+         "a number without a name", "an object", "an object with one value",
+         "an object with a loss and an epoch"],
 )  # fmt: skip
 def test_belief_comes_from_form_or_from_a_rising_count(lines: list[str], losses: list[float]) -> None:
     told = readings_of(lines)
