@@ -7,7 +7,8 @@ interval; these are reduced. Nodes whose samples did not change stay the same ob
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from api_client.models.metrics import JobMetrics, MetricSample, NodeSeries, StorageMetrics
@@ -129,8 +130,8 @@ class MetricsFold:
     def __init__(self, *, max_points: int = MAX_POINTS, thins: bool = False) -> None:
         self._max_points = max_points
         self._thins = thins
-        self._nodes: dict[str, _Node] = {}
-        self._cache = _Storage("cache", max_points)
+        self._nodes: dict[str, _Buffers] = {}
+        self._cache = _Buffers(max_points, thins)
         self._snapshot = MetricsSnapshot()
 
     @property
@@ -142,36 +143,33 @@ class MetricsFold:
 
         Samples before ``since_s`` (epoch seconds) are left out.
         """
-        taking = Taking(step_s, since_s, self._thins)
-        changed = False
-        if metrics.per_node_metrics:
-            # The top-level series are the leader's: once nodes are named, they would show it twice.
-            changed = self._nodes.pop(LEADER, None) is not None
-            for named in metrics.per_node_metrics:
-                changed |= self._node(named.node_id).take(named.metrics, taking)
-        elif set(self._nodes) <= {LEADER} and _has_samples(metrics):
-            changed = self._node(LEADER).take(metrics, taking)
-        changed |= self._cache.take(metrics.cache, taking)
+        nodes: list[tuple[str, NodeSeries]] = [
+            (named.node_id, named.metrics) for named in metrics.per_node_metrics
+        ]
+        # The top-level series are the leader's: once nodes are named, they would show it twice.
+        changed = bool(nodes) and self._nodes.pop(LEADER, None) is not None
+        if not nodes and set(self._nodes) <= {LEADER} and any(samples for *_, samples in _node(metrics)):
+            nodes = [(LEADER, metrics)]
+        for name, series in nodes:
+            if name not in self._nodes:
+                self._nodes[name] = _Buffers(self._max_points, self._thins)
+            changed |= self._nodes[name].take(_node(series), step_s, since_s)
+        changed |= self._cache.take(_volume("cache", metrics.cache), step_s, since_s)
         if changed:
             self._snapshot = self._build()
         return self._snapshot
 
-    def _node(self, name: str) -> _Node:
-        node = self._nodes.get(name)
-        if node is None:
-            node = self._nodes[name] = _Node(name, self._max_points)
-        return node
-
     def _build(self) -> MetricsSnapshot:
-        newest = [node.newest for node in self._nodes.values() if node.newest is not None]
-        at = max(newest, default=self._cache.usage.newest)
-        nodes = tuple(self._nodes[name].snapshot(at) for name in sorted(self._nodes, key=natural_key))
+        newest = [buffers.newest for buffers in self._nodes.values() if buffers.newest is not None]
+        at = max(newest, default=self._cache.newest)
+        nodes = tuple(self._nodes[name].snapshot(name, at) for name in sorted(self._nodes, key=natural_key))
+        usage, utilization = self._cache.series("cache usage"), self._cache.series("cache utilization")
         return MetricsSnapshot(
             nodes=nodes,
-            cache_usage=self._cache.usage.snapshot(),
-            cache_utilization=self._cache.utilization.snapshot(),
-            cache_usage_now=value_now(self._cache.usage.snapshot(), at),
-            cache_utilization_now=value_now(self._cache.utilization.snapshot(), at),
+            cache_usage=usage,
+            cache_utilization=utilization,
+            cache_usage_now=value_now(usage, at),
+            cache_utilization_now=value_now(utilization, at),
             at=at,
             step_s=_newest_step_s(nodes),
         )
@@ -205,127 +203,94 @@ def mean_known(values: Iterable[float | None]) -> float | None:
     return sum(measured) / len(measured) if measured else None
 
 
-@dataclass(frozen=True, slots=True)
-class Taking:
-    """Adds the samples of a response to buffers."""
-
-    step_s: float
-    since_s: float
-    thins: bool
-
-    def take(self, buffer: SeriesBuffer, samples: Iterable[MetricSample]) -> list[float]:
-        """Add the samples to a buffer. Return the times that changed."""
-        points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
-        points.sort(key=_time_of)  # The sort is stable: the last value for a repeated time wins.
-        points = points[bisect_left(points, self.since_s, key=_time_of) :]
-        if self.thins:
-            return buffer.extend(points, apart_s=self.step_s)
-        return buffer.extend(resample(points, self.step_s))
+_Named = Iterator[tuple[str, str | None, list[MetricSample]]]
 
 
-def _time_of(point: tuple[float, float | None]) -> float:
+def _node(node: NodeSeries) -> _Named:
+    """Yield the series of a node: metric, GPU rank (None for those of the whole node), samples."""
+    for gpu, samples in node.gpu_utilization.items():
+        yield "utilization", gpu, samples
+    for gpu, samples in node.gpu_memory_usage_bytes.items():
+        yield "memory", gpu, samples
+    yield "cpu", None, node.cpu_usage
+    yield "cpu memory", None, node.cpu_memory_usage_bytes
+    yield from _volume("disk", node.ephemeral_storage)
+
+
+def _volume(name: str, storage: StorageMetrics | None) -> _Named:
+    if storage is not None:
+        yield f"{name} usage", None, storage.usage_bytes
+        yield f"{name} utilization", None, storage.utilization
+
+
+def _time_of(point: Point) -> float:
     return point[0]
 
 
-def _has_samples(series: NodeSeries) -> bool:
-    storage = series.ephemeral_storage
-    return bool(
-        series.gpu_utilization
-        or series.gpu_memory_usage_bytes
-        or series.cpu_usage
-        or series.cpu_memory_usage_bytes
-        or (storage is not None and (storage.usage_bytes or storage.utilization))
-    )
+class _Buffers:
+    """The series of a node, or of the cache, by metric and GPU rank; without a rank also the GPUs' mean."""
 
-
-class _Storage:
-    """The two series of a volume."""
-
-    def __init__(self, name: str, max_points: int) -> None:
-        self.usage = SeriesBuffer(f"{name} usage", max_points=max_points)
-        self.utilization = SeriesBuffer(f"{name} utilization", max_points=max_points)
-
-    def take(self, storage: StorageMetrics | None, taking: Taking) -> bool:
-        if storage is None:
-            return False
-        usage = taking.take(self.usage, storage.usage_bytes)
-        utilization = taking.take(self.utilization, storage.utilization)
-        return bool(usage or utilization)
-
-
-class _Gpus:
-    """A single metric of every GPU of a node, and its mean."""
-
-    def __init__(self, name: str, max_points: int) -> None:
+    def __init__(self, max_points: int, thins: bool) -> None:
         self._max_points = max_points
-        self.buffers: dict[str, SeriesBuffer] = {}
-        self.mean = SeriesBuffer(name, max_points=max_points)
-
-    def take(self, series: Mapping[str, list[MetricSample]], taking: Taking) -> bool:
-        changed: set[float] = set()
-        for gpu, samples in series.items():
-            buffer = self.buffers.get(gpu)
-            if buffer is None:
-                buffer = self.buffers[gpu] = SeriesBuffer(f"GPU {gpu}", max_points=self._max_points)
-            changed.update(taking.take(buffer, samples))
-        for time in sorted(changed):
-            self.mean.add(
-                time, mean_known(buffer.value_near(time, ALIGNED_S) for buffer in self.buffers.values())
-            )
-        return bool(changed)
-
-    def shown(self, names: Iterable[str]) -> tuple[Series, ...]:
-        """Return the series of these GPUs; an empty one for a GPU without this metric."""
-        return tuple(
-            self.buffers[name].snapshot() if name in self.buffers else Series(f"GPU {name}") for name in names
-        )
-
-
-class _Node:
-    def __init__(self, name: str, max_points: int) -> None:
-        self._name = name
-        self._utilization = _Gpus("utilization", max_points)
-        self._memory = _Gpus("memory", max_points)
-        self._cpu = SeriesBuffer("cpu", max_points=max_points)
-        self._cpu_memory = SeriesBuffer("cpu memory", max_points=max_points)
-        self._disk = _Storage("disk", max_points)
+        self._thins = thins
+        self._buffers: dict[tuple[str, str | None], SeriesBuffer] = {}
         self._snapshot: NodeSnapshot | None = None
         self.newest: float | None = None
 
-    def take(self, series: NodeSeries, taking: Taking) -> bool:
-        changed = self._utilization.take(series.gpu_utilization, taking)
-        changed |= self._memory.take(series.gpu_memory_usage_bytes, taking)
-        changed |= bool(taking.take(self._cpu, series.cpu_usage))
-        changed |= bool(taking.take(self._cpu_memory, series.cpu_memory_usage_bytes))
-        changed |= self._disk.take(series.ephemeral_storage, taking)
+    def _buffer(self, metric: str, gpu: str | None) -> SeriesBuffer:
+        buffer = self._buffers.get((metric, gpu))
+        if buffer is None:
+            name = metric if gpu is None else f"GPU {gpu}"
+            buffer = self._buffers[metric, gpu] = SeriesBuffer(name, max_points=self._max_points)
+        return buffer
+
+    def take(self, named: _Named, step_s: float, since_s: float) -> bool:
+        """Add samples, reduced if they are denser than ``step_s``; return True if anything changed."""
+        changed, means = False, defaultdict[str, set[float]](set)
+        for metric, gpu, samples in named:
+            points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
+            points.sort(key=_time_of)  # The sort is stable: the last value for a repeated time wins.
+            points = points[bisect_left(points, since_s, key=_time_of) :]
+            buffer = self._buffer(metric, gpu)
+            if self._thins:
+                times = buffer.extend(points, apart_s=step_s)
+            else:
+                times = buffer.extend(resample(points, step_s))
+            changed |= bool(times)
+            if gpu is not None:
+                means[metric].update(times)
+        for metric, moved in means.items():
+            gpus = [
+                buffer for (name, gpu), buffer in self._buffers.items() if name == metric and gpu is not None
+            ]
+            mean = self._buffer(metric, None)
+            for time in sorted(moved):
+                mean.add(time, mean_known(buffer.value_near(time, ALIGNED_S) for buffer in gpus))
         if changed:
-            self._snapshot = None
-            buffers = (*self._utilization.buffers.values(), *self._memory.buffers.values(), self._cpu,
-                       self._cpu_memory, self._disk.usage, self._disk.utilization)  # fmt: skip
-            self.newest = max((b.newest for b in buffers if b.newest is not None), default=None)
+            ends = (buffer.newest for buffer in self._buffers.values())
+            self.newest = max((end for end in ends if end is not None), default=None)
         return changed
 
-    def snapshot(self, at: float | None) -> NodeSnapshot:
-        """Return the node as of ``at``; the same object until its samples or its current values change."""
-        fresh = self._build(at)
-        if self._snapshot is None or fresh != self._snapshot:
-            self._snapshot = fresh
-        return self._snapshot
+    def series(self, metric: str, gpu: str | None = None) -> Series:
+        """Return a series, an empty one if there is none."""
+        return self._buffer(metric, gpu).snapshot()
 
-    def _build(self, at: float | None) -> NodeSnapshot:
-        gpus = tuple(sorted({*self._utilization.buffers, *self._memory.buffers}, key=natural_key))
-        utilization, memory = self._utilization.shown(gpus), self._memory.shown(gpus)
-        cpu, cpu_memory = self._cpu.snapshot(), self._cpu_memory.snapshot()
-        disk_usage, disk_utilization = self._disk.usage.snapshot(), self._disk.utilization.snapshot()
+    def snapshot(self, name: str, at: float | None) -> NodeSnapshot:
+        """Return the node as of ``at``; the same object until its samples or its current values change."""
+        gpus = tuple(sorted({gpu for _, gpu in self._buffers if gpu is not None}, key=natural_key))
+        utilization = tuple(self.series("utilization", gpu) for gpu in gpus)
+        memory = tuple(self.series("memory", gpu) for gpu in gpus)
+        cpu, cpu_memory = self.series("cpu"), self.series("cpu memory")
+        disk_usage, disk_utilization = self.series("disk usage"), self.series("disk utilization")
         utilization_now = tuple(value_now(series, at) for series in utilization)
         memory_now = tuple(value_now(series, at) for series in memory)
-        return NodeSnapshot(
-            name=self._name,
+        node = NodeSnapshot(
+            name=name,
             gpus=gpus,
             gpu_utilization=utilization,
             gpu_memory=memory,
-            mean_utilization=self._utilization.mean.snapshot(),
-            mean_memory=self._memory.mean.snapshot(),
+            mean_utilization=self.series("utilization"),
+            mean_memory=self.series("memory"),
             cpu=cpu,
             cpu_memory=cpu_memory,
             disk_usage=disk_usage,
@@ -339,3 +304,6 @@ class _Node:
             disk_usage_now=value_now(disk_usage, at),
             disk_utilization_now=value_now(disk_utilization, at),
         )
+        if node != self._snapshot:
+            self._snapshot = node
+        return self._snapshot
