@@ -49,21 +49,6 @@ Attributes = LineAttributes | LogGap
 AttributeKey = tuple[str | None, str | None, bool, str] | LogGap
 
 
-class Columns(NamedTuple):
-    """Lines as columns: times, codes of an ``AttributeTable``, messages, and the few request IDs by index."""
-
-    stamps: Sequence[int]
-    codes: Sequence[int]
-    texts: Sequence[str]
-    request_ids: dict[int, str]
-
-    def part(self, low: int, high: int) -> Columns:
-        if low == 0 and high >= len(self.stamps):
-            return self
-        ids = {at - low: value for at, value in self.request_ids.items() if low <= at < high}
-        return Columns(self.stamps[low:high], self.codes[low:high], self.texts[low:high], ids)
-
-
 class AttributeTable:
     """Two-way mapping between codes and shared attributes or gap markers."""
 
@@ -73,20 +58,14 @@ class AttributeTable:
         self.gap_codes: set[int] = set()
         self._codes: dict[AttributeKey, int] = {}
 
-    def columns(self, entries: Sequence[LogEntry]) -> Columns:
+    def codes(self, entries: Iterable[LogEntry]) -> list[int]:
         keys: list[AttributeKey] = [
             (entry.replica, entry.level, entry.late, level_of(entry.message, entry.level))
             if isinstance(entry, LogLine)
             else entry
             for entry in entries
         ]
-        ids = {
-            at: entry.request_id
-            for at, entry in enumerate(entries)
-            if isinstance(entry, LogLine) and entry.request_id is not None
-        }
-        texts = [entry.message if isinstance(entry, LogLine) else "" for entry in entries]
-        return Columns(list(map(stamp_ns, entries)), list(map(self.code, keys)), texts, ids)
+        return list(map(self.code, keys))
 
     def code(self, key: AttributeKey) -> int:
         code = self._codes.get(key)
@@ -180,12 +159,17 @@ class Block:
 
     # Changes
 
-    def extend(self, lines: Columns, first_serial: int) -> None:
-        """Append lines, numbered from `first_serial` on, that sort after all others."""
-        serials = range(first_serial, first_serial + len(lines.stamps))
-        self.code_set.update(lines.codes)
-        self.request_ids |= {serials[at]: value for at, value in lines.request_ids.items()}
-        self._append(lines.stamps, serials, lines.codes, lines.texts)
+    def extend(self, entries: Sequence[LogEntry], codes: Sequence[int], first_serial: int) -> None:
+        """Append entries of these codes, numbered from `first_serial` on, that sort after all others."""
+        serials = range(first_serial, first_serial + len(entries))
+        self.code_set.update(codes)
+        self.request_ids |= {
+            serial: entry.request_id
+            for serial, entry in zip(serials, entries, strict=True)
+            if isinstance(entry, LogLine) and entry.request_id is not None
+        }
+        texts = [entry.message if isinstance(entry, LogLine) else "" for entry in entries]
+        self._append(map(stamp_ns, entries), serials, codes, texts)
 
     def _append(
         self, stamps: Iterable[int], serials: Iterable[int], codes: Iterable[int], texts: Iterable[str]

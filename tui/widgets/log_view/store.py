@@ -156,9 +156,16 @@ class LogStore:
     def append(self, batch: Sequence[LogEntry]) -> None:
         """Append newer entries. Entries older than the newest existing one are inserted by time."""
         batch = sorted(batch, key=stamp_ns)
-        cut = bisect_left(batch, self.blocks[-1].stamps[-1], key=stamp_ns) if self.blocks else 0
-        self._insert(batch[:cut])
-        self._extend(batch[cut:])
+        done = bisect_left(batch, self.blocks[-1].stamps[-1], key=stamp_ns) if self.blocks else 0
+        self._insert(batch[:done])
+        while done < len(batch):
+            if not self.blocks or len(self.blocks[-1]) >= self.block_lines:
+                self.blocks.append(Block())
+            block = self.blocks[-1]
+            part = batch[done : done + self.block_lines - len(block)]
+            block.extend(part, self.attribute_table.codes(part), self._next_serial)
+            self._next_serial += len(part)
+            done += len(part)
         self._notify()
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
@@ -201,20 +208,9 @@ class LogStore:
         insort(self.bookmarks, key)
         return True
 
-    def _extend(self, entries: Sequence[LogEntry]) -> None:
-        lines, done, count = self.attribute_table.columns(entries), 0, len(entries)
-        while done < count:
-            if not self.blocks or len(self.blocks[-1]) >= self.block_lines:
-                self.blocks.append(Block())
-            block = self.blocks[-1]
-            stop = min(count, done + self.block_lines - len(block))
-            block.extend(lines.part(done, stop), self._next_serial)
-            self._next_serial += stop - done
-            done = stop
-
     def _new_block(self, entries: Sequence[LogEntry], first_serial: int) -> Block:
         block = Block()
-        block.extend(self.attribute_table.columns(entries), first_serial)
+        block.extend(entries, self.attribute_table.codes(entries), first_serial)
         return block
 
     def _prepend(self, entries: Sequence[LogEntry]) -> None:
