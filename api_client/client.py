@@ -91,7 +91,7 @@ class TrainingClient:
         self.sessions = Sessions(transport)
         self.capacity = Capacity(transport)
         self.account = Account(transport)
-        self.models = Models(transport)
+        self.models = Models(transport, clock)
         self.graphql = Graphql(transport, remote)
 
     # What moves bytes is imported and created on first use: most commands only ask the API.

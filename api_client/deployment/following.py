@@ -6,13 +6,11 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
 
 from api_client.client import TrainingClient
-from api_client.clock import epoch_ms
 from api_client.errors import BadRequest, NotFound
 from api_client.http.retry import ENDLESS, retrying
-from api_client.models import Deployment, LogsPage
+from api_client.models import Deployment
 from api_client.models.deployments import CHANGING_STATUSES, SERVING_STATUSES
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import LogEntry, LogLine
@@ -72,7 +70,8 @@ async def follow(
     begun = clock.now()
     while True:
         deployment = await retrying(fetch, ENDLESS, sleep=clock.sleep)
-        log = log or _increments(client, model_id, deployment, known)
+        start = deployment.created_at - CLOCK_SKEW if deployment.created_at else begun - _UNKNOWN_START
+        log = log or client.models.increments(model_id, deployment.id, start=start, known=known)
         # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await _new_lines(log))
         yield update
@@ -80,21 +79,6 @@ async def follow(
         if update.is_finished and not is_unchanged:
             return
         await clock.sleep(interval_s)
-
-
-def _increments(
-    client: TrainingClient, model_id: str, deployment: Deployment, known: Iterable[LogLine]
-) -> LogIncrements:
-    async def fetch(*, start_ms: int, end_ms: int, direction: Literal["asc", "desc"], limit: int) -> LogsPage:
-        lines = await client.models.deployment_logs(
-            model_id, deployment.id, start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit
-        )
-        return {"logs": list(lines)}
-
-    start = (
-        deployment.created_at - CLOCK_SKEW if deployment.created_at else client.clock.now() - _UNKNOWN_START
-    )
-    return LogIncrements(fetch, clock=client.clock, start_ms=epoch_ms(start), known=known)
 
 
 async def _new_lines(log: LogIncrements) -> tuple[LogEntry, ...]:

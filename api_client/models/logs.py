@@ -81,7 +81,7 @@ MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
 
 FetchPage = Callable[..., Awaitable[LogsPage]]
-"""``fetch(start_ms=…, end_ms=…, direction="asc"|"desc", limit=…)``: one page of a job's log."""
+"""``fetch(query=…)``: one page of a log, of this query to its route."""
 
 FetchJob = Callable[[], Awaitable[TrainingJob]]  # fetches the job whose log is read
 

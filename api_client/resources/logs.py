@@ -9,32 +9,15 @@ from functools import partial
 
 from api_client import routes
 from api_client.clock import Clock, epoch_ms
-from api_client.http.retry import RetryPolicy
-from api_client.http.transport import QueryValue, Transport
-from api_client.models import LogRecord, LogsPage
+from api_client.http.transport import Transport
+from api_client.models import LogRecord
 from api_client.models.logs import FetchPage, LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from api_client.resources.jobs import Jobs
 from api_client.streams.follow import Follower
 from api_client.streams.logs import LogIncrements, fill_gap, read_logs
-from api_client.streams.pages import MAX_PAGE_LINES, Direction
+from api_client.streams.pages import MAX_PAGE_LINES, Direction, log_query
 
 FUTURE = timedelta(days=1)  # clocks may be wrong: the newest lines may be ahead of ours
-
-
-LogQuery = dict[str, QueryValue]
-
-
-def log_query(
-    start_ms: int, end_ms: int | None, direction: Direction, limit: int, min_level: str | None = None
-) -> LogQuery:
-    """Return the query of a logs route."""
-    return {
-        "start_epoch_millis": start_ms,
-        "end_epoch_millis": end_ms,
-        "direction": direction,
-        "limit": limit,
-        "min_level": min_level,
-    }
 
 
 class Logs:
@@ -62,13 +45,8 @@ class Logs:
         lines that have no level. This is the bare route and does not report lines beyond the limit;
         ``follow`` and ``history`` miss none.
         """
-        window = log_query(start_ms, end_ms, direction, limit, min_level)
-        return (await self._answer(project_id, job_id, window))["logs"] or []
-
-    async def _answer(
-        self, project_id: str, job_id: str, query: LogQuery, retry: RetryPolicy | None = None
-    ) -> LogsPage:
-        return await self._transport.request(routes.JOB_LOGS, project_id, job_id, query=query, retry=retry)
+        query = log_query(start_ms, end_ms, direction, limit, min_level)
+        return (await self._transport.request(routes.JOB_LOGS, project_id, job_id, query=query))["logs"] or []
 
     def follow(
         self,
@@ -142,10 +120,4 @@ class Logs:
     def _fetch(self, project_id: str, job_id: str) -> FetchPage:
         # One retry here, which is reported: the stream's own retries are silent.
         policy = replace(self._transport.retry.for_polling(), max_invalid_answers=2)
-
-        async def fetch(*, start_ms: int, end_ms: int, direction: Direction, limit: int) -> LogsPage:
-            return await self._answer(
-                project_id, job_id, log_query(start_ms, end_ms, direction, limit), policy
-            )
-
-        return fetch
+        return partial(self._transport.request, routes.JOB_LOGS, project_id, job_id, retry=policy)

@@ -12,7 +12,7 @@ from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobMetrics
 from api_client.resources.jobs import Jobs
-from api_client.streams.metrics import follow_metrics
+from api_client.streams.metrics import follow_metrics, metrics_query
 
 METRICS_INTERVAL_S = 5.0  # interval for polling a running job's metrics, in seconds
 
@@ -40,7 +40,7 @@ class Metrics:
         The server chooses values that are None; without any bounds it anchors the range to a finished
         job's end.
         """
-        query = {"start_epoch_millis": start_ms, "end_epoch_millis": end_ms, "step_seconds": step_s}
+        query = metrics_query(start_ms, end_ms, step_s)
         return await self._transport.request(routes.JOB_METRICS, project_id, job_id, query=query, retry=retry)
 
     def follow(
@@ -60,7 +60,7 @@ class Metrics:
         """
         policy = self._transport.retry.for_polling()
         return follow_metrics(
-            partial(self.get, project_id, job_id, retry=policy),
+            partial(self._transport.request, routes.JOB_METRICS, project_id, job_id, retry=policy),
             partial(self._jobs.get, project_id, job_id, retry=policy),
             clock=self._clock,
             start_ms=None if start is None else epoch_ms(start),

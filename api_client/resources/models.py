@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
 
 from api_client import routes
+from api_client.clock import Clock, epoch_ms
 from api_client.http.transport import Transport
 from api_client.models import (
     Activation,
@@ -15,8 +18,9 @@ from api_client.models import (
     Retry,
     Startup,
 )
-from api_client.resources.logs import log_query
-from api_client.streams.pages import MAX_PAGE_LINES, Direction
+from api_client.models.logs import LogLine
+from api_client.streams.logs import LogIncrements
+from api_client.streams.pages import MAX_PAGE_LINES, Direction, log_query
 
 ModelList = list[Model]
 
@@ -24,8 +28,9 @@ ModelList = list[Model]
 class Models:
     """Models and deployments. Every method raises RequestError."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport = transport
+        self._clock = clock
 
     async def list(self) -> ModelList:
         """Return all models that the key can see."""
@@ -86,3 +91,10 @@ class Models:
         query = log_query(start_ms, end_ms, direction, limit, min_level) | {"replica": replica}
         page = await self._transport.request(routes.DEPLOYMENT_LOGS, model_id, deployment_id, query=query)
         return page["logs"] or []
+
+    def increments(
+        self, model_id: str, deployment_id: str, *, start: datetime, known: Iterable[LogLine] = ()
+    ) -> LogIncrements:
+        """Return a reader of a deployment's log that is polled for new lines, except the ``known`` ones."""
+        fetch = partial(self._transport.request, routes.DEPLOYMENT_LOGS, model_id, deployment_id)
+        return LogIncrements(fetch, clock=self._clock, start_ms=epoch_ms(start), known=known)

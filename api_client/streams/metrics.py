@@ -18,7 +18,7 @@ from api_client.streams.reader import Window, windows
 _stamp_of = attrgetter("timestamp")
 
 FetchMetrics = Callable[..., Awaitable[JobMetrics]]
-"""``fetch(start_ms=…, end_ms=…, step_s=…)``, each of which may be None: the server's default."""
+"""``fetch(query=metrics_query(…))``"""
 
 OVERLAP_S = 120.0
 """Samples may arrive late: this is the overlap of an increment with the newest known sample, in seconds.
@@ -44,6 +44,11 @@ LONGEST_HISTORY_MS = 366 * 24 * 3600 * MS_PER_S
 def metric_windows(start_ms: int, end_ms: int) -> list[Window]:
     """Split a time range into ascending ranges that a server accepts; empty if it ends before it starts."""
     return windows(max(start_ms, end_ms - LONGEST_HISTORY_MS), end_ms)
+
+
+def metrics_query(start_ms: int | None, end_ms: int | None, step_s: int | None) -> dict[str, int | None]:
+    """Return the query of the metrics route; the server chooses what is None."""
+    return {"start_epoch_millis": start_ms, "end_epoch_millis": end_ms, "step_seconds": step_s}
 
 
 async def follow_metrics(
@@ -77,7 +82,7 @@ async def follow_metrics(
         await clock.sleep(interval_s)
         is_last = job.is_finished
         since_ms = overlap.next_start_ms(start_ms, is_last=is_last)
-        call = partial(fetch, start_ms=since_ms, end_ms=None, step_s=new_step_s)
+        call = partial(fetch, query=metrics_query(since_ms, None, new_step_s))
         metrics = await retrying(call, ENDLESS, sleep=clock.sleep)
         overlap.saw(metrics)
         yield metrics
@@ -101,11 +106,11 @@ async def _history(
     for window_start_ms, window_end_ms in ranges:
         until_ms = end_ms if window_end_ms == ranges[-1][1] else window_end_ms
         try:
-            call = partial(fetch, start_ms=window_start_ms, end_ms=until_ms, step_s=step_s)
+            call = partial(fetch, query=metrics_query(window_start_ms, until_ms, step_s))
             history = joined(history, await retrying(call, ENDLESS, sleep=clock.sleep))
         except BadRequest:
             # The maximum time range is not published: let the server choose before giving up.
-            call = partial(fetch, start_ms=None, end_ms=None, step_s=None)
+            call = partial(fetch, query=metrics_query(None, None, None))
             return await retrying(call, ENDLESS, sleep=clock.sleep), ranges[-1][0]
     return history, ranges[-1][0]
 

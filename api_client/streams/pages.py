@@ -18,6 +18,7 @@ from api_client.models.base import LAST_MOMENT
 from api_client.models.logs import NS_PER_MS, NS_PER_S, FetchPage, LogGap, LogLine, LogsPage
 
 Direction = Literal["asc", "desc"]
+LogQuery = dict[str, str | int | list[str] | None]
 
 MAX_PAGE_LINES = 1000  # maximum number of lines that the API returns at once
 BIG_TEXT_CHARACTERS = 256 * 1024  # a page with this much text may have been truncated because of its size
@@ -29,6 +30,19 @@ _LAST_NS = int(LAST_MOMENT.timestamp()) * NS_PER_S
 
 _by_stamp = attrgetter("timestamp_ns")
 _new_line = LogLine._make
+
+
+def log_query(
+    start_ms: int, end_ms: int | None, direction: Direction, limit: int, min_level: str | None = None
+) -> LogQuery:
+    """Return the query of a logs route."""
+    return {
+        "start_epoch_millis": start_ms,
+        "end_epoch_millis": end_ms,
+        "direction": direction,
+        "limit": limit,
+        "min_level": min_level,
+    }
 
 
 class PageRefused(Exception):
@@ -103,16 +117,14 @@ class PageSource:
         RequestErrors.
         """
         failures: list[RequestError] = []
-
+        query = log_query(start_ms, end_ms, direction, limit or MAX_PAGE_LINES)
         start_ns, end_ns = start_ms * NS_PER_MS, (end_ms if until_ms is None else until_ms) * NS_PER_MS
 
         async def fetch_once() -> list[LogLine]:
             if len(failures) >= TRIES:
                 raise PageRefused(str(failures[-1])) from failures[-1]
             try:
-                answer = await self._fetch(
-                    start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit or MAX_PAGE_LINES
-                )
+                answer = await self._fetch(query=query)
             except AnswerTooLarge as error:
                 raise PageRefused(str(error), may_repeat=False) from error
             except (ServerFault, InvalidAnswer, TimedOut) as error:
@@ -182,7 +194,7 @@ class PageSource:
     async def is_answered_elsewhere(self) -> bool:
         """Return True if the server answers a page far from any line: then only one page is at fault."""
         try:
-            await self._fetch(start_ms=0, end_ms=1, direction="asc", limit=1)
+            await self._fetch(query=log_query(0, 1, "asc", 1))
         except RequestError as error:
             return isinstance(error, ErrorAnswer) and not error.retryable
         return True

@@ -22,6 +22,7 @@ from api_client.errors import (
 from api_client.models import TrainingJob
 from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from api_client.streams.logs import read_logs
+from api_client.streams.pages import LogQuery
 from support.log_server import BEGIN_S, FakeLog, FastClock, ServedLine
 
 NS = 1_000_000_000
@@ -80,7 +81,9 @@ class ModelApi:
         self._log = FakeLog(self.lines, self.clock.server_ns, 0, end_ns, end=self.end, mirrored=self.mirrored)
         self._last_arrival_ns = max((line.arrives_ns for line in self.lines), default=0)
 
-    async def fetch(self, *, start_ms: int, end_ms: int, direction: str, limit: int) -> dict:
+    async def fetch(self, *, query: LogQuery) -> dict:
+        start_ms, end_ms = query["start_epoch_millis"], query["end_epoch_millis"]
+        direction, limit = query["direction"], query["limit"]
         self.pages += 1
         self.requests.append((start_ms, end_ms, direction, limit))
         assert self.pages < MOST_PAGES, "it never ends"

@@ -257,7 +257,7 @@ async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn() ->
     api = api_of(A_DAY)
 
     async def fetch(**window):
-        if window["start_ms"] > BEGIN_MS - 50_000_000:
+        if window["query"]["start_epoch_millis"] > BEGIN_MS - 50_000_000:
             raise NotFound("gone", status=404)
         return await api.fetch(**window)
 

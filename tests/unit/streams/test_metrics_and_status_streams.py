@@ -64,8 +64,8 @@ class Latecomers:
         self._clock, self._delays_s, self._ends_at_s = clock, delays_s, ends_at_s
         self.due_s = range(10, ends_at_s - max(delays_s), 10)
 
-    async def __call__(self, *, start_ms, end_ms, step_s):
-        now_s, since_s = self._clock.passed_s, (start_ms - BEGIN_MS) / 1000
+    async def __call__(self, *, query):
+        now_s, since_s = self._clock.passed_s, (query["start_epoch_millis"] - BEGIN_MS) / 1000
         nodes = []
         for number, delay_s in enumerate(self._delays_s):
             due_s = (at for at in self.due_s if since_s <= at and at + self._delay_s(at, delay_s) <= now_s)
@@ -92,7 +92,7 @@ async def test_metrics_of_a_job_without_samples_keep_asking_from_its_start():
     fetch = Script(metrics_at(), metrics_at(), metrics_at(5, status="FAILED"))
     jobs = Script(job_of("DEPLOYING"), job_of("RUNNING"))
     await followed(fetch, jobs)
-    assert [asked["start_ms"] for asked in fetch.asked[:3]] == [BEGIN_MS] * 3
+    assert [asked["query"]["start_epoch_millis"] for asked in fetch.asked[:3]] == [BEGIN_MS] * 3
 
 
 async def test_metrics_of_a_finished_job_are_asked_for_once_and_within_its_time():
@@ -100,15 +100,15 @@ async def test_metrics_of_a_finished_job_are_asked_for_once_and_within_its_time(
     ended = BEGIN + timedelta(hours=1)
     answers, clock = await followed(fetch, Script(job_of("COMPLETED", updated_at=ended)))
     assert (len(answers), len(fetch.asked), clock.passed_s) == (1, 1, 0)
-    assert fetch.asked[0]["start_ms"] == BEGIN_MS
-    assert 0 < fetch.asked[0]["end_ms"] - ended.timestamp() * 1000 < 3_600_000
+    assert fetch.asked[0]["query"]["start_epoch_millis"] == BEGIN_MS
+    assert 0 < fetch.asked[0]["query"]["end_epoch_millis"] - ended.timestamp() * 1000 < 3_600_000
 
 
 async def test_metrics_fall_back_when_the_server_refuses_the_window():
     fetch = Script(BadRequest("window too long", status=400), metrics_at(1, status="COMPLETED"))
     answers, _ = await followed(fetch, Script(job_of("COMPLETED")), step_s=1)
     assert len(answers) == 1
-    assert fetch.asked[-1] == {"start_ms": None, "end_ms": None, "step_s": None}
+    assert {*fetch.asked[-1]["query"].values()} == {None}
 
 
 async def test_metrics_of_a_long_run_are_read_in_windows_of_a_week():
@@ -116,7 +116,9 @@ async def test_metrics_of_a_long_run_are_read_in_windows_of_a_week():
     parts = [metrics_at(day * 86_400, status="COMPLETED", node="node-0") for day in (1, 8, 15)]
     fetch = Script(*parts)
     [whole], _ = await followed(fetch, Script(job_of("COMPLETED", updated_at=ended)))
-    bounds = [(asked["start_ms"], asked["end_ms"]) for asked in fetch.asked]
+    bounds = [
+        (asked["query"]["start_epoch_millis"], asked["query"]["end_epoch_millis"]) for asked in fetch.asked
+    ]
     assert all(end_ms - start_ms <= 7 * 86_400_000 for start_ms, end_ms in bounds)
     assert [start for start, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
     assert bounds[0][0] == BEGIN_MS
@@ -134,4 +136,7 @@ async def test_metrics_windows_of_a_wrong_clock_are_few_and_not_inverted(skew: t
     await followed(fetch, Script(job_of("RUNNING")), clock=clock)
     assert len(fetch.asked) < 60
     for asked in fetch.asked:
-        assert asked["end_ms"] is None or 0 < asked["end_ms"] - asked["start_ms"] <= 7 * 86_400_000
+        assert (
+            asked["query"]["end_epoch_millis"] is None
+            or 0 < asked["query"]["end_epoch_millis"] - asked["query"]["start_epoch_millis"] <= 7 * 86_400_000
+        )
