@@ -53,6 +53,7 @@ def main() -> None:
                 MOVES,
                 at_most_ms=MOST_MS,
                 cause=LIVE_CAUSE,
+                rest_s=1.0,
             )
             report.figure("log at 5,000 lines a second: memory", terminal.resident_mib, unit="MiB")
         saving = f"titan-{CHECKPOINTS}-saves"

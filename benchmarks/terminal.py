@@ -134,9 +134,9 @@ class Terminal:
         """Type."""
         os.write(self._descriptor, keys.encode())
 
-    def key_to_paint(self, keys: str, timeout_s: float = 5.0) -> KeyCost:
+    def key_to_paint(self, keys: str, timeout_s: float = 5.0, *, rest_s: float = 3.0) -> KeyCost:
         """What a key costs to its first paint; waits for rest first. Raises NotPainted."""
-        self.rest()
+        self.rest(most_s=rest_s)
         with self._changed:
             before, cpu_s = self.bytes_written, self.cpu_s
             begun = time.perf_counter()
@@ -194,10 +194,20 @@ def dashboard(
 
 
 def tell_keys(
-    report: Report, name: str, terminal: Terminal, keys: Sequence[str], *, at_most_ms: float, cause: str = ""
+    report: Report,
+    name: str,
+    terminal: Terminal,
+    keys: Sequence[str],
+    *,
+    at_most_ms: float,
+    cause: str = "",
+    rest_s: float = 3.0,
 ) -> None:
-    """Rows for the median and the worst key: the budget judges CPU time, the wall's stands beside."""
-    costs = [terminal.key_to_paint(key) for key in keys]
+    """Rows for the median and the worst key: the budget judges CPU time, the wall's stands beside.
+
+    Each key waits for rest, ``rest_s`` at most: beside a live log there is none.
+    """
+    costs = [terminal.key_to_paint(key, rest_s=rest_s) for key in keys]
     for which, choose in (("median", statistics.median), (f"worst of {len(costs)}", max)):
         cpu_ms = choose([one.cpu_ms for one in costs])
         wall_ms = choose([one.wall_ms for one in costs])
