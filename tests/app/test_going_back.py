@@ -130,3 +130,17 @@ async def test_a_project_of_another_team_is_found_from_a_job(server: FakeBaseten
         await choose(pilot, "beta", "project beta")
         await is_shown(pilot, HomeScreen, "run-two")
         assert "run-one" not in text_of(app)
+
+
+async def test_home_below_a_job_shows_new_jobs_only_once_it_is_back(server: FakeBaseten) -> None:
+    app = dashboard(server)
+    async with app.run_test(size=SIZE) as pilot:
+        await is_shown(pilot, HomeScreen, "run-one")
+        home: Any = app.screen
+        await is_shown(pilot, JobScreen, "run-", after="enter")
+        server.jobs = [*server.jobs, job("four", "COMPLETED", name="run-four")]
+        home.action_refresh()
+        await until(pilot, lambda: len(home.snapshot.jobs) == 4)
+        await pilot.pause()
+        assert len(home.query_one("#jobs").rows) == 3
+        await is_shown(pilot, HomeScreen, "run-four", after="escape")

@@ -27,6 +27,9 @@ MARK_TONES: dict[Severity, Tone] = {"critical": "bad", "warning": "caution", "in
 class JobPreviewPane(Horizontal):
     """Shows a row of the list; nothing is read for it."""
 
+    _names = ("", "")
+    """The job and its project in the border."""
+
     def compose(self) -> ComposeResult:
         yield LineChart(id="preview-loss")
         with Vertical():
@@ -36,9 +39,11 @@ class JobPreviewPane(Horizontal):
 
     def show(self, row: JobRow, at: datetime, keys: Sequence[Span]) -> None:
         """Show the row as of ``at``; ``keys`` are those that help now."""
-        # A plain text would be read as markup.
-        self.border_title = Content(row.name)
-        self.border_subtitle = Content(row.project)
+        if (row.name, row.project) != self._names:  # a title paints all of the pane, even if it is the same
+            self._names = row.name, row.project
+            # A plain text would be read as markup.
+            self.border_title = Content(row.name)
+            self.border_subtitle = Content(row.project)
         progress = row.preview.progress
         title, values = headline_series(progress) if progress is not None else ("", EMPTY)
         chart = self.query_one(LineChart)

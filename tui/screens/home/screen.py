@@ -88,6 +88,8 @@ class HomeScreen(AppScreen):
         self._place = place
         self._query = Query()
         self._problems = ""
+        self._is_outdated = False
+        """True if the newest snapshot came while another screen covered this one."""
         self._attention_place = -1
         self._attended = ""
         """The job that the key for attention went to last."""
@@ -148,17 +150,31 @@ class HomeScreen(AppScreen):
 
     def on_screen_resume(self) -> None:
         self._feed.watched = True
+        if self._is_outdated and self.snapshot is not None:
+            self._show_fleet(self.snapshot)
 
     # Updates from the feed
 
     def watch_snapshot(self, snapshot: FleetSnapshot | None) -> None:
         if snapshot is None:
             return
+        self._is_outdated = self._is_covered
+        if not self._is_outdated:
+            self._show_fleet(snapshot)
+        self.post_message(messages.FleetChecked(snapshot))
+
+    @property
+    def _is_covered(self) -> bool:
+        """True below another full screen, which Textual would paint again for each widget refreshed here."""
+        stack = self.app.screen_stack
+        return self in stack and any(isinstance(above, AppScreen) for above in stack[stack.index(self) + 1 :])
+
+    def _show_fleet(self, snapshot: FleetSnapshot) -> None:
+        self._is_outdated = False
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
         self._projects.styles.width = projects_cells(snapshot.projects)
         self._show_jobs()
-        self.post_message(messages.FleetChecked(snapshot))
 
     def palette_items(self) -> Iterator[PaletteItem]:
         snapshot = self.snapshot
