@@ -168,7 +168,9 @@ def _app(platform: Platform, routes: list[Route], checks: Sequence[Check], answe
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestChecks, checks)],
-        exception_handlers=dict.fromkeys((ApiFault, ClientDisconnect, HTTPException, Exception), answer_error),
+        exception_handlers=dict.fromkeys(
+            (ApiFault, ClientDisconnect, HTTPException, Exception), answer_error
+        ),
     )
     app.router.redirect_slashes = False
     app.state.platform = platform
