@@ -39,9 +39,10 @@ def measures_of(reading: ParsedMetrics) -> int:
 
 
 def has_risen(readings: Iterable[Told], form: Form) -> bool:
-    """Return True if a count rises as a trainer's does: seldom back, and evenly.
+    """Return True if a count rises as a trainer's does: seldom back, and evenly, or often and never back.
 
-    Numbers in a conversation rise by chance, but hardly from 500 to 1000, or by 10 and by 20.
+    Numbers in a conversation rise by chance, but hardly from 500 to 1000, or by 10 and by 20, or six times
+    in a row, as the steps of a trainer that prints by the clock.
     """
     counts: dict[tuple[str, int | None, int | None], list[float]] = {}
     for told in sorted(readings, key=attrgetter("at_ns")):
@@ -55,7 +56,7 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
         return False
     usual = min(rises)
     if any(rise % usual for rise in rises) and not usual % 1:
-        return False
+        return len(rises) > 5 and not (falls or form.is_prose or form.is_bare)
     if form.is_prose:
         return len(rises) > 3
     if form.is_bare:
