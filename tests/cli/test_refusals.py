@@ -102,7 +102,7 @@ def wide(baseten: FakeBaseten) -> FakeBaseten:
     baseten.projects = [project(), project("proj2", "whisper")]
     names = [f"node-{number}" for number in range(5)]
     baseten.logs["wide"] = [
-        line("{'loss': 0.5, 'epoch': 0.1}", at_ms=LONG_AGO_MS + place, replica=name)
+        line("{'loss': 0.5, 'grad_norm': 1.0, 'epoch': 0.1}", at_ms=LONG_AGO_MS + place, replica=name)
         for place, name in enumerate(names)
     ]
     serve_metrics(baseten, metrics_of(*(node(name, [0.5], end_s=LONG_AGO_MS / 1000) for name in names)))

