@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from support.dashboard import Dashboard, home, opened, pressed, settle
+from support.dashboard import Dashboard, home, opened, pressed, settle, text_of
 from support.worlds import StubRunFeed, fleet, log_lines, run
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import Transfer, Transfers, TransferState
@@ -14,6 +14,7 @@ from tui.screens.downloads import DownloadsScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_footer import KeyHints
 
 SIZE = (80, 24)
 NOTHING_YET = replace(
@@ -72,3 +73,17 @@ async def test_downloads_that_begin_while_their_list_is_open_get_the_keyboard() 
             assert app.screen.focused is app.screen.query_one("#transfers")
         await pilot.press("k")
         assert app.screen.query_one("#transfers", RowTable).cursor_key == "1"
+
+
+async def test_footer_asks_no_screen_while_the_dashboard_closes() -> None:
+    app = home()
+    async with app.run_test() as pilot:
+        await settle(pilot)
+        screen, stack = app.screen, app._screen_stack
+        screens = [*stack]
+        stack.clear()
+        try:
+            screen.query_one(KeyHints)._bindings_changed(screen)
+        finally:
+            stack.extend(screens)
+        assert "filter" in text_of(app).splitlines()[-1]

@@ -119,7 +119,8 @@ class KeyHints(Widget):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        if not self.is_attached or screen is not self.screen:
+        # While the dashboard closes, no screen is left that could say which keys act.
+        if not (self.is_attached and screen is self.screen and self.app.screen_stack):
             return
         hints_by_action: dict[str, KeyHint] = {}
         labels: Mapping[str, str] = getattr(screen, "labels", {})
