@@ -142,6 +142,20 @@ async def test_configs_that_fail_or_never_end_lose_nothing_and_a_typed_path_is_r
             await until(pilot, lambda: not psutil.pid_exists(process_id))
 
 
+async def test_a_pasted_text_that_no_path_can_be_is_refused(here: Path) -> None:
+    (here / "config.py").write_text(CONFIG, encoding="utf-8")
+    with FakeBaseten() as server:
+        app = BtTuiApp(resolve_remote(environ=server.environ()))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "job1" in text_of(app))
+            await pilot.press("n")
+            await until(pilot, lambda: "config.py" in text_of(app))
+            app.screen.query_one("#path", Input).value = "a job " * 100
+            await pilot.press("enter")
+            await until(pilot, lambda: "✗" in text_of(app))
+            assert "name too long" in text_of(app)
+
+
 def test_typed_path_is_completed_by_folders_and_python_files(here: Path) -> None:
     folder = here / "runs"
     for path in (

@@ -27,7 +27,7 @@ from tui.forms.submission import FIELDS, overrides_of, summary
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.job.page import JobPage
-from tui.system.saved_files import own_path
+from tui.system.saved_files import is_own_file, own_path
 from tui.system.starters import FilesInTheWay, StarterProject, write_starters
 from tui.tables.column import Column, Heading
 from tui.text.sanitize import clip, sanitize, sanitize_beginning
@@ -255,7 +255,7 @@ class SubmitScreen(AppScreen):
     def _path_typed(self, event: Input.Submitted) -> None:
         """Load the file of this name, else the chosen one of those whose path contains the text."""
         typed = event.value.strip()
-        if typed and (own_path(typed).is_file() or self._choices.cursor_row is None):
+        if typed and (is_own_file(typed) or self._choices.cursor_row is None):
             self._load(Path(typed))
         else:
             self._chosen()

@@ -138,6 +138,13 @@ def own_path(typed: str) -> Path:
     return user_path(typed.strip())
 
 
+def is_own_file(typed: str) -> bool:
+    """Return True if there is a file of the typed path; False also for a text that no path can be."""
+    with suppress(OSError):
+        return own_path(typed).is_file()
+    return False
+
+
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
     """Return the formatter for a file with that name: JSON records or text."""
     if path.suffix.lower() in RECORD_SUFFIXES:

@@ -219,9 +219,11 @@ class Deployer:
         is_python = name == "python"
         typed = await ask_text("Save as", "deploy.py" if is_python else f"{name}/config.yaml")
         path = own_path(typed)
-        if not typed or (path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?")):
+        if not typed:
             return
         try:
+            if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
+                return
             if not is_python:  # the config of a Truss has a folder of its own
                 path.parent.mkdir(exist_ok=True)
             write_file(path, review.forms[name].encode())
