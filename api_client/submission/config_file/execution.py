@@ -162,8 +162,8 @@ def main(arguments: list[str]) -> None:
     except (TypeError, ValueError) as error:
         text = json.dumps({"failure": {"message": f"it cannot be written as JSON: {error}", "line": None}})
     sys.stdout.flush()
-    output.write(text)
-    output.flush()
+    with output:
+        output.write(text)
 
 
 def _document(path: str, kind: str) -> Any:

@@ -29,6 +29,7 @@ def test_loading_leaves_modules_folder_and_output_alone(
 ) -> None:
     config, helper = write_config(tmp_path, BUSY), tmp_path / "helper_beside.py"
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setenv("PYTHONWARNINGS", "always::ResourceWarning")
     modules, folder = dict(sys.modules), Path.cwd()
     for value in ("first", "second time"):
         helper.write_text(f"VALUE = '{value}'")
@@ -37,7 +38,7 @@ def test_loading_leaves_modules_folder_and_output_alone(
     assert not list(tmp_path.rglob("__pycache__"))
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "printed by the config" in printed.err
+    assert printed.err.splitlines() == ["printed by the config"] * 2
 
 
 def test_several_threads_may_load_at_once(tmp_path: Path) -> None:
