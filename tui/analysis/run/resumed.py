@@ -5,6 +5,7 @@ A resumed run is one run that restarted: its curves are those of both jobs, with
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -37,16 +38,23 @@ def predecessor(job: TrainingJob, jobs: Iterable[TrainingJob]) -> TrainingJob | 
 
 
 def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapshot:
-    """Return the progress of a resumed run with the curves of the run that it resumed in front."""
+    """Return the progress of a resumed run with the curves of the run that it resumed in front.
+
+    Steps of the earlier run that the later one repeats were lost, and are left out.
+    """
+    steps = before.step_series
+    resumed_at = next(iter(after.step_series.values), math.inf)
+    repeated = (time for time, step in zip(steps.times, steps.values, strict=True) if step >= resumed_at)
+    end = next(repeated, math.inf)
     begins = after.step_series.times[:1] or after.loss_series.times[:1]
     first = after.loss_by_step[0][0] if after.loss_by_step else 0
     curves: dict[str, Any] = {
-        each.name: _joined(getattr(before, each.name), getattr(after, each.name))
+        each.name: _joined(getattr(before, each.name), getattr(after, each.name), end)
         for each in fields(ProgressSnapshot)
         if each.name.endswith("_series")
     }
     metrics = {
-        name: _joined(before.metrics.get(name, EMPTY), after.metrics.get(name, EMPTY))
+        name: _joined(before.metrics.get(name, EMPTY), after.metrics.get(name, EMPTY), end)
         for name in (*before.metrics, *after.metrics)
     }
     losses = (*(item for item in before.loss_by_step if item[0] < first), *after.loss_by_step)
@@ -54,5 +62,7 @@ def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapsho
     return replace(after, **curves, metrics=metrics, loss_by_step=losses, restarts=restarts)
 
 
-def _joined(before: Series, after: Series) -> Series:
-    return Series(after.name or before.name, before.times + after.times, before.values + after.values)
+def _joined(before: Series, after: Series, end: float) -> Series:
+    count = sum(time < end for time in before.times)
+    times, values = before.times[:count], before.values[:count]
+    return Series(after.name or before.name, times + after.times, values + after.values)
