@@ -1,8 +1,8 @@
 """Give lines of a quarter of a megabyte to what reads log text: ``python tests/hostile/long_lines.py``.
 
-Each has some seconds of CPU time for a line, of which it needs a fraction; what reads a line again for each
-of its characters needs more. The kernel kills the process in the middle of the first slow one, which is the
-last that it printed.
+Each has many times the CPU time that it needs for a line, however busy the machine is; what reads a line
+again for each of its characters needs more. The kernel kills the process in the middle of the first slow
+one, which is the last that it printed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tui.widgets.text_panel import WrappedText, break_line
 
 CHARACTERS = 2**18
 SCREEN = Size(80, 24)
-CPU_S = 5
+CPU_S = 15
 WORDS = """store store_ Rendezvous 0 0, 0. 0/ 0:00 a a. a.b: A [ [a] ( { " ' \\ / // = - _ ━ %| 0%| | ä
 ERROR error Error: Traceback( exitcode exit_code= loss loss= step step= train_ test_ epoch checkpoint- 0/0[0<a
 hf_ sk- eyJ eyJ. token= token="x "token":" ://a: authorization: cookie: my_secret=
