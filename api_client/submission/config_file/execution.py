@@ -44,8 +44,12 @@ def execute(path: str) -> ModuleType:
     import path. Raises ConfigFailure, except for KeyboardInterrupt.
     """
     file = Path(path).absolute()
-    if not file.is_file():
-        reason = "is a folder" if file.is_dir() else "does not exist"
+    try:
+        is_file, is_folder = file.is_file(), file.is_dir()
+    except OSError as error:
+        raise ConfigFailure(f"it can't be read: {error.strerror}") from None
+    if not is_file:
+        reason = "is a folder" if is_folder else "does not exist"
         raise ConfigFailure(f"it {reason}; give the Python file that defines the config")
     path = str(file)
     spec = importlib.util.spec_from_file_location(file.stem, path)
