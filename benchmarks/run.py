@@ -2,8 +2,9 @@
 
     python benchmarks/run.py [--out benchmarks/RESULTS.md] [NAME …]
 
-Every benchmark is a process of its own. ``TRUSS_BIN`` names an official truss command to be compared with.
-Exits with 1 if a benchmark failed; a budget that is not met is told in the table, with its cause.
+Every benchmark is a process of its own. ``TRUSS_BIN`` names an official truss command to be compared with,
+``LEET_BIN`` a ``wandb`` command that has ``leet``. Exits with 1 if a benchmark failed; a budget that is not
+met is told in the table, with its cause.
 """
 
 # ruff: noqa: T201 (what a benchmark prints is its product)
@@ -25,6 +26,7 @@ from harness import MISSED, ROWS_VARIABLE, Row, read_rows, read_wanted, table
 HERE = Path(__file__).resolve().parent
 NAMES = (
     "start",
+    "first_data",
     "headless",
     "large_account",
     "idle",
@@ -116,7 +118,10 @@ def document(parts: list[tuple[str, float, list[Row], str]], minutes: float, nam
         "",
         f"- Machine: {machine()}",
         f"- Python {platform.python_version()}; " + ", ".join(f"{each} {version(each)}" for each in PACKAGES),
-        f"- truss CLI: {'compared with' if os.environ.get('TRUSS_BIN') else 'not given (TRUSS_BIN)'}",
+        *(
+            f"- {name}: {'compared with' if os.environ.get(variable) else f'not given ({variable})'}"
+            for name, variable in (("truss CLI", "TRUSS_BIN"), ("wandb leet", "LEET_BIN"))
+        ),
         "",
         "Ratios are ours by theirs, medians of rounds taken in turn in one run; a budget bounds the ratio"
         " where there is one, else our own figure. Absolute times depend on the machine and its other work.",

@@ -121,13 +121,14 @@ class Terminal:
         with self._changed:
             self._written.clear()
 
-    def wait_for(self, words: str, timeout_s: float = 60.0) -> float:
-        """Seconds from the start until the words were written. Raises NotPainted."""
+    def wait_for(self, words: str | re.Pattern[str], timeout_s: float = 60.0) -> float:
+        """Seconds from the start until the words, or a match, were written. Raises NotPainted."""
+        pattern = re.compile(re.escape(words)) if isinstance(words, str) else words
         deadline = time.perf_counter() + timeout_s
-        while words not in self.text:
+        while not pattern.search(self.text):
             with self._changed:
                 if not self._changed.wait(0.5) and time.perf_counter() > deadline:
-                    raise NotPainted(f"no {words!r} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
+                    raise NotPainted(f"no {pattern} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
         return self._last_at - self.begun
 
     def press(self, keys: str) -> None:
