@@ -3,6 +3,7 @@ from typing import Any, cast
 
 import pytest
 from textual.command import Command, CommandList, CommandPalette
+from textual.css.query import NoMatches
 from textual.pilot import Pilot
 
 from support.dashboard import Dashboard, Heard, home, job_view, opened, pressed, text_of
@@ -103,3 +104,24 @@ async def test_key_does_nothing_in_a_palette_whose_list_is_gone() -> None:
         await pilot.press("down")
         assert app.screen is palette
         await to_screen(pilot, HomeScreen, "escape")
+
+
+async def test_widget_that_is_missing_because_its_screen_is_being_closed_is_no_crash() -> None:
+    app = home()
+    async with opened(app, (80, 24)) as pilot:
+        await to_screen(pilot, CommandPalette, "colon")
+        palette = app.screen
+        closing = app.pop_screen()
+        await palette.query(CommandList).remove()
+        palette.call_next(lambda: palette.query_one(CommandList))
+        await closing
+        await pilot.pause()
+        assert isinstance(app.screen, HomeScreen)
+
+
+async def test_widget_that_is_missing_in_an_open_screen_is_a_crash() -> None:
+    app = home()
+    with pytest.raises(NoMatches):
+        async with opened(app, (80, 24)) as pilot:
+            app.screen.call_next(lambda: app.screen.query_one(CommandList))
+            await pilot.pause()

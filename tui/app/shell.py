@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual import constants, events, on
+from textual._context import active_message_pump
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.css.query import NoMatches
@@ -302,11 +303,12 @@ class BtTuiApp(App[WelcomeChoice]):
         self.call_later(self._handle_exception, error)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Report a crash and exit; ignore widgets that are missing because the app is ending."""
-        if self._is_ending and isinstance(error, MountError | NoMatches):
-            return
+        """Report a crash and exit; ignore widgets that are missing because their screen is being closed."""
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
+        is_closing = self._is_ending or getattr(active_message_pump.get(None), "_pruning", False)
+        if is_closing and isinstance(error, MountError | NoMatches):
+            return
         self._return_code = CRASHED
         if self._exception is None:
             self._exception = error
