@@ -1,5 +1,7 @@
 """How soon a person sees data: jobs on Home, log and loss of a job, a recording; beside ``wandb leet``.
 
+The rows of Home are complete when ``bt-tui top`` prints them: it reads and judges runs as Home does.
+
 Everything is requested from an emulator on this machine. The job has logged some 22,000 lines on four nodes
 of eight GPUs. ``LEET_BIN`` names a ``wandb`` command that has ``leet``; it opens an offline run of nine
 metrics with as many points as the job has lines, which the Python beside it writes.
@@ -12,8 +14,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -39,12 +43,14 @@ run.finish()
 """
 
 
-def command(environ: Mapping[str, str], *arguments: str) -> None:
-    """Run a command of ours to its end. Raises CalledProcessError."""
+def command_s(environ: Mapping[str, str], *arguments: str) -> float:
+    """Seconds that a command of ours takes. Raises CalledProcessError."""
     python = [sys.executable, "-m", "tui", *arguments]
+    begun = time.perf_counter()
     subprocess.run(
         python, env={**environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=True, capture_output=True
     )
+    return time.perf_counter() - begun
 
 
 def seen_s(
@@ -69,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, LargeWorld().emulator() as emulator:
         environ = os.environ | emulator.remote_environ()
         job, recording = job_id(emulator, JOB), Path(folder) / "run.btrun"
-        command(environ, "record", job, "--output", str(recording))
+        command_s(environ, "record", job, "--output", str(recording))
         if leet:
             python = str(Path(leet).with_name("python"))
             subprocess.run([python, "-c", LEET_RUN, folder], check=True, capture_output=True)
@@ -86,6 +92,7 @@ def main() -> None:
                 round_s["leet"] = leet_s(leet, run)
             for name, seconds in round_s.items():
                 times.setdefault(name, []).append(seconds)
+        rows_s = [command_s(environ, "top", "--output", "csv") for _ in range(ROUNDS)]
     theirs = times.pop("leet", None)
     for name, ours in times.items():
         if theirs:
@@ -94,7 +101,8 @@ def main() -> None:
                 name, ours, theirs, against="wandb leet", unit="s", at_most=most, cause=RECORDING_CAUSE
             )
         else:
-            report.figure(name, sorted(ours)[ROUNDS // 2], unit="s")
+            report.figure(name, median(ours), unit="s")
+    report.figure("all rows of 51 jobs, as top prints them", median(rows_s), unit="s", at_most=6.0)
     report.close()
 
 
