@@ -15,7 +15,8 @@ from tui.readers import code
 CONFIG = b"""\
 from truss_train import Image, Runtime, TrainingJob
 training_job = TrainingJob(
-    image=Image(base_image="torch:2.7"), runtime=Runtime(environment_variables={"TOKEN": "s3cr3t-0815"})
+    image=Image(base_image="torch:2.7"),
+    runtime=Runtime(environment_variables={"TOKEN": "s3cr3t-0815"}),
 )
 """
 BEFORE = {"config.py": b"from truss_train import TrainingJob\n", "train.py": b"lr = 1\n", "same.py": b"x\n"}
@@ -49,13 +50,14 @@ def test_hardware_config_environment_and_code_differ(cli: RunCli, store: FakeObj
         "  instance: H100x8 → H200x8",
         "  GPU: H100 → H200",
         "",
-        "config",
-        "+ Image.base_image = 'torch:2.7'",
-        "",
-        "environment (names only)",
-        "+ TOKEN",
-        "",
         "config.py changed",
+        "@@ -1 +1,5 @@",
+        "-from truss_train import TrainingJob",
+        "+from truss_train import Image, Runtime, TrainingJob",
+        "+training_job = TrainingJob(",
+        '+    image=Image(base_image="torch:2.7"),',
+        '+    runtime=Runtime(environment_variables={"TOKEN": <new value>}),',
+        "+)",
         "",
         "train.py changed",
         "@@ -1 +1 @@",
@@ -68,7 +70,7 @@ def test_hardware_config_environment_and_code_differ(cli: RunCli, store: FakeObj
 def test_every_format_says_the_same_and_no_value_of_a_variable(cli: RunCli, store: FakeObjectStore) -> None:
     shown = diff(cli, store, "before", "after", "-o", "json").json
     assert [file["path"] for file in shown["files"]] == ["config.py", "train.py"]
-    assert shown["environment"] == [{"name": "TOKEN", "before": None, "after": "set"}]
+    assert [file["size_bytes_before"] for file in shown["files"]] == [36, 7]
     markdown = diff(cli, store, "before", "after", "-o", "markdown").out
     assert markdown.endswith("@@ -1 +1 @@\n-lr = 1\n+lr = 2\n```\n") and "second'try" in markdown
     assert "s3cr3t" not in markdown and "s3cr3t" not in str(shown)

@@ -1,186 +1,217 @@
-"""What differs between the code and the settings of two jobs, by the files of their archives.
+"""What differs between the code of two jobs, by the files of their archives: unified diffs, bounded.
 
-A config is read, never run: what differs is the source text of an argument. Of environment variables only the
-names are compared, and what is recognized as a secret is removed from everything that is shown.
+Configs are read, never run. Values of environment variables are hidden (``redaction``), and so are texts that
+are recognized as secrets; where one differs, its line is shown without it.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import PurePosixPath
 from typing import Literal
 
-from api_client import definitions
-from api_client.recordings.scrub import Scrubber
-from tui.text.names import shortened
-from tui.text.sanitize import sanitize, sanitize_lines
-
-Files = Mapping[str, bytes]
-"""The content of files by path."""
-Values = Mapping[str, str]
-Change = Literal["added", "removed", "changed"]
+from api_client.recordings.scrub import REMOVED, Scrubber
+from tui.analysis.redaction import redaction
+from tui.text.sanitize import sanitize
 
 MAX_FILE_BYTES = 512 * 1024
 """Larger files, such as data, are compared, but not shown line by line."""
+MAX_TEXT_BYTES = 2 * 1024**2
+"""Text of all files of a job that are shown line by line."""
 MAX_LINES = 200
 """Lines shown of each file, and files shown line by line."""
-_MAX_CHARACTERS = 300
-_ASSIGNED = re.compile(r"^(\s*(?:export\s+)?\w+\s*[:=]).*", re.MULTILINE)
+_MAX_COMPARED_LINES = 4_000
+"""Lines of both files, without those at both ends that are equal: comparing more takes seconds."""
+_CONTEXT_LINES = 3
+_INVISIBLE = "differs only in what is not shown: secrets, ends of lines"
+
+Change = Literal["added", "removed", "changed", "renamed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A value that differs; None where it is not set. Sanitized."""
+class LargeFile:
+    """Stands for the content of a file that is too large to be shown."""
 
-    name: str
-    before: str | None
-    after: str | None
+    size_bytes: int
+    digest: str
+
+
+Files = Mapping[str, bytes | LargeFile]
+"""The content of files by path."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """A file that differs; ``lines`` is a unified diff, empty for what is not text, and for configs.
-
-    ``more`` is the number of lines that are left out.
-    """
+    """A file that differs. Texts are sanitized."""
 
     path: str
     change: Change
+    former_path: str | None = None
+    """The path before, if the file moved."""
+    size_bytes_before: int | None = None
+    size_bytes_after: int | None = None
     lines: tuple[str, ...] = ()
+    """A unified diff; empty for a file that is not text, or cannot be shown safely."""
     more: int = 0
+    """Number of lines that differ, but are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodeDifferences:
-    """What differs: arguments and constants of configs, names of environment variables, and files."""
-
-    settings: tuple[Difference, ...] = ()
-    environment: tuple[Difference, ...] = ()
-    files: tuple[FileDifference, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Config:
-    """The arguments and constants of a config, and its environment variables, as source text."""
-
-    values: Values
-    environment: Values
-
-
-_NOTHING = _Config({}, {})
-
-
-def code_differences(before: Files, after: Files) -> CodeDifferences:
-    """Compare the files of two archives; of a config its values are shown instead of its lines."""
-    scrub = Scrubber()
-    settings: list[Difference] = []
-    environment: list[Difference] = []
-    files: list[FileDifference] = []
-    for path in sorted(before.keys() | after.keys()):
-        old, new = before.get(path), after.get(path)
-        if old == new:
+def code_differences(before: Files, after: Files) -> tuple[FileDifference, ...]:
+    """Compare the files of two archives, configs first."""
+    marks = _Marks()
+    old, new = _Side(before, marks), _Side(after, marks)
+    texts = [*old.texts.values(), *new.texts.values()]
+    scrub = Scrubber(secret for secret in old.secrets | new.secrets if any(secret in text for text in texts))
+    former = _former_paths(before, after)
+    differences: list[FileDifference] = []
+    for path in sorted(before.keys() - former.values() | after.keys(), key=new.order):
+        old_path = former.get(path, path)
+        content_before, content_after = before.get(old_path), after.get(path)
+        if content_before == content_after and old_path == path:
             continue
-        was, now = _config_of(old) or _NOTHING, _config_of(new) or _NOTHING
-        settings += _differing(was.values, now.values, scrub)
-        environment += _hidden(was.environment, now.environment)
-        is_config = (was, now) != (_NOTHING, _NOTHING)
-        lines = [] if is_config else _lines_that_differ(path, old, new, scrub)
-        shown = lines[:MAX_LINES] if len(files) < MAX_LINES else []
-        change: Change = "added" if old is None else "removed" if new is None else "changed"
-        files.append(FileDifference(sanitize(path), change, tuple(shown), len(lines) - len(shown)))
-    return CodeDifferences(tuple(settings), tuple(environment), tuple(files))
+        change: Change = (
+            "added" if content_before is None else "removed" if content_after is None else "changed"
+        )
+        lines, more = list[str](), 0
+        if content_before == content_after:
+            change = "renamed"
+        elif (was := old.lines(old_path, scrub)) is not None and (now := new.lines(path, scrub)) is not None:
+            lines, more = _differing_lines(was, now, marks)
+        if old.is_hidden(old_path) or new.is_hidden(path):
+            lines, more = [], more + sum(line[0] in "+-" for line in lines)
+        shown = lines[:MAX_LINES] if len(differences) < MAX_LINES else []
+        difference = FileDifference(
+            sanitize(path),
+            change,
+            sanitize(old_path) if old_path != path else None,
+            _size_bytes(content_before),
+            _size_bytes(content_after),
+            tuple(shown),
+            more + len(lines) - len(shown),
+        )
+        differences.append(difference)
+    return tuple(differences)
 
 
-def _differing(before: Values, after: Values, scrub: Scrubber) -> Iterator[Difference]:
-    def value(name: str, text: str | None) -> str | None:
-        word = f"{name.rpartition('.')[2]} = "  # the name tells whether the value is a secret
-        return text and shortened(sanitize(scrub(word + text).removeprefix(word)), _MAX_CHARACTERS)
+class _Marks:
+    """Stand for hidden values, with a number for each value; nothing else of a text has their form."""
 
-    for name in _names_that_differ(before, after):
-        yield Difference(sanitize(name), value(name, before.get(name)), value(name, after.get(name)))
+    _MARK = re.compile("<\0([0-9]+)\0>")
 
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
 
-def _hidden(before: Values, after: Values) -> Iterator[Difference]:
-    for name in _names_that_differ(before, after):
-        was = "set" if name in before else None
-        now = None if name not in after else "set" if was is None else "another value"
-        yield Difference(sanitize(name), was, now)
+    def __call__(self, value: str) -> str:
+        return f"<\0{self._numbers.setdefault(value, len(self._numbers))}\0>"
 
+    def shown(self, line: str, before: set[str]) -> str:
+        """Return a line of a diff with words instead of marks; the marks of the file ``before`` are known."""
 
-def _names_that_differ(before: Values, after: Values) -> list[str]:
-    return [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
+        def words(mark: re.Match[str]) -> str:
+            return "<new value>" if line[0] == "+" and mark[0] not in before else "<hidden>"
 
+        return sanitize(self._MARK.sub(words, line))
 
-def _config_of(content: bytes | None) -> _Config | None:
-    """Read the source of a config; None for any other file."""
-    if content is None or b"truss_train" not in content or len(content) > MAX_FILE_BYTES:
-        return None
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    arguments = {
-        f"{owner}.{keyword.arg}": keyword.value
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and (owner := _definition(call))
-        for keyword in call.keywords
-        if not _makes_definition(keyword.value)
-    }
-    constants = {
-        statement.targets[0].id: statement.value
-        for statement in tree.body
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
-    }
-    secret = {name for name in arguments if name.endswith(".environment_variables")}
-    made_of = [arguments.pop(name) for name in secret]
-    environment: dict[str, str] = {}
-    while made_of:
-        for node in ast.walk(made_of.pop()):
-            if isinstance(node, ast.Dict):
-                items = zip(node.keys, node.values, strict=True)
-                environment |= {
-                    str(key.value): ast.dump(value) for key, value in items if isinstance(key, ast.Constant)
-                }
-            elif isinstance(node, ast.Name) and node.id in constants:
-                made_of.append(constants.pop(node.id))
-    shown = arguments | {name: value for name, value in constants.items() if not _makes_definition(value)}
-    return _Config({name: ast.unparse(value) for name, value in shown.items()}, environment)
+    def within(self, lines: Iterable[str]) -> set[str]:
+        return {mark[0] for line in lines for mark in self._MARK.finditer(line)}
 
 
-def _makes_definition(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and bool(_definition(value))
+class _Side:
+    """The files of one of the jobs: their texts, and what of these may be shown."""
+
+    def __init__(self, files: Files, marks: _Marks) -> None:
+        self._files = files
+        self._marks = marks
+        self.texts = _texts(files)
+        self._shown, self.secrets = redaction(self.texts, marks)
+
+    def order(self, path: str) -> tuple[bool, str]:
+        return "truss_train" not in self.texts.get(path, ""), path
+
+    def is_hidden(self, path: str) -> bool:
+        return path in self.texts and self._shown(path) is None
+
+    def lines(self, path: str, scrub: Scrubber) -> list[str] | None:
+        """Return the lines of a file, none if there is no such file; None if it is not text."""
+        if path not in self._files:
+            return []
+        if path not in self.texts:
+            return None
+        shown = self._shown(path)
+        if shown is None:
+            return list(map(self._marks, _split(self.texts[path])))
+        lines, clean = _split(shown), _split(scrub(shown))
+        if len(lines) != len(clean):  # a secret of several lines
+            return clean
+        return [
+            line if line == without else without.replace(REMOVED, self._marks(line))
+            for line, without in zip(lines, clean, strict=True)
+        ]
 
 
-def _definition(call: ast.Call) -> str:
-    """Return the class of the SDK that is called, itself or by a factory of its; empty for others."""
-    parts = ast.unparse(call.func).split(".")
-    return next((part for part in parts if part[:1].isupper() and hasattr(definitions, part)), "")
-
-
-def _lines_that_differ(path: str, old: bytes | None, new: bytes | None, scrub: Scrubber) -> list[str]:
-    before, after = _text(path, old, scrub), _text(path, new, scrub)
-    if before is None or after is None:
-        return []
-    lines = unified_diff(
-        sanitize_lines(before).splitlines(), sanitize_lines(after).splitlines(), n=3, lineterm=""
+def _differing_lines(before: list[str], after: list[str], marks: _Marks) -> tuple[list[str], int]:
+    """Return a unified diff, and how many lines differ if that is too long to be made."""
+    start = _equal(before, after)
+    end = _equal(before[start:][::-1], after[start:][::-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if len(old) + len(new) > _MAX_COMPARED_LINES:
+        return [], max(len(old), len(new))
+    begin, rest = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
+    diff = unified_diff(
+        before[begin : len(before) - rest], after[begin : len(after) - rest], n=_CONTEXT_LINES, lineterm=""
     )
-    return list(islice(lines, 2, None)) or ["differs only in what is not shown: secrets, ends of lines"]
+    known = marks.within(before)
+    lines = [
+        re.sub(r"(?<=[-+])[0-9]+", lambda number: str(int(number[0]) + begin), line)
+        if line[0] == "@"
+        else marks.shown(line, known)
+        for line in islice(diff, 2, None)
+    ]
+    return lines or [_INVISIBLE] * bool(before), 0
 
 
-def _text(path: str, content: bytes | None, scrub: Scrubber) -> str | None:
-    """Return a file as text without secrets; None if it is too large or not text."""
+def _equal(before: list[str], after: list[str]) -> int:
+    """Return the number of lines at the beginning that are equal."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+
+
+def _texts(files: Files) -> dict[str, str]:
+    """Return the files that are text, with line feeds, up to ``MAX_TEXT_BYTES``, small ones first."""
+    texts: dict[str, str] = {}
+    room = MAX_TEXT_BYTES
+    for path, content in sorted(files.items(), key=lambda file: _size_bytes(file[1]) or 0):
+        if isinstance(content, LargeFile) or b"\0" in content or (room := room - len(content)) < 0:
+            continue
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        texts[path] = text.replace("\r\n", "\n").replace("\r", "\n")
+    return texts
+
+
+def _split(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _size_bytes(content: bytes | LargeFile | None) -> int | None:
     if content is None:
-        return ""
-    if len(content) > MAX_FILE_BYTES or b"\0" in content:
         return None
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    is_environment = ".env" in (PurePosixPath(path).name[:4], PurePosixPath(path).suffix)
-    return _ASSIGNED.sub(r"\1…", text) if is_environment else scrub(text)
+    return content.size_bytes if isinstance(content, LargeFile) else len(content)
+
+
+def _former_paths(before: Files, after: Files) -> dict[str, str]:
+    """Return the former paths of files that moved: of equal content, else of the same name."""
+    former: dict[str, str] = {}
+    for key in (lambda files, path: files[path], lambda _, path: PurePosixPath(path).name):
+        removed = {
+            key(before, path): path for path in sorted(before.keys() - after.keys() - set(former.values()))
+        }
+        added = {key(after, path): path for path in sorted(after.keys() - before.keys() - former.keys())}
+        former |= {added[each]: removed[each] for each in removed.keys() & added.keys()}
+    return former

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from api_client.models import TrainingJob
-from tui.analysis.code import CodeDifferences, Difference
+from tui.analysis.code import FileDifference
 from tui.analysis.comparison import ComparedRun, comparison_rows
 from tui.text.sanitize import sanitize
-from tui.text.units import counted
+from tui.text.units import bytes_iec, counted
 
 _MACHINE = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
 """The properties of a job itself, not of how it went."""
@@ -18,12 +18,21 @@ TONES = {"+": "good", "-": "bad", "@": "muted"}
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """A value that differs. Sanitized."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobDifferences:
     """What differs from one job to another; ``not_compared`` says why their code was not."""
 
     before: TrainingJob
     after: TrainingJob
-    code: CodeDifferences = field(default_factory=CodeDifferences)
+    files: tuple[FileDifference, ...] = ()
     not_compared: str = ""
 
     @property
@@ -42,30 +51,27 @@ class JobDifferences:
     @property
     def none_words(self) -> str:
         """Say that nothing differs; empty if something does."""
-        if self.job or self.code != CodeDifferences():
+        if self.job or self.files:
             return ""
         return "the machines are the same" if self.not_compared else "no differences"
 
     def lines(self) -> Iterator[tuple[str, str | None]]:
         """Yield sanitized lines and their tones."""
-        parts = (
-            ("job", self.job),
-            ("config", self.code.settings),
-            ("environment (names only)", self.code.environment),
-        )
-        for title, differences in parts:
-            if differences:
-                yield from (("", None), (title, "muted"))
-                yield from ((words := _words(each), TONES.get(words[0])) for each in differences)
-        for file in self.code.files:
-            more = f" ({counted(file.more, 'line')} more)" if file.more else ""
-            yield from (("", None), (f"{file.path} {file.change}{more}", "strong"))
+        if self.job:
+            yield from (("", None), ("job", "muted"))
+        for each in self.job:
+            yield f"  {each.name}: {each.before} → {each.after}", None
+        for file in self.files:
+            yield from (("", None), (_heading(file), "strong"))
             yield from ((line, TONES.get(line[:1])) for line in file.lines)
 
 
-def _words(difference: Difference) -> str:
-    name, was, now = difference.name, difference.before, difference.after
-    if was is not None and now is not None:
-        return f"  {name}: {was} → {now}"
-    sign, value = ("+", now) if was is None else ("-", was)
-    return f"{sign} {name}" + (f" = {value}" if value != "set" else "")
+def _heading(file: FileDifference) -> str:
+    name = f"{file.former_path} → {file.path}" if file.former_path else file.path
+    words = f"{name} {file.change}"
+    if file.lines:
+        return f"{words} ({counted(file.more, 'line')} more)" if file.more else words
+    if file.more:
+        return f"{words}: {counted(file.more, 'line')} not shown"
+    sizes = [bytes_iec(size) for size in (file.size_bytes_before, file.size_bytes_after) if size is not None]
+    return words if file.change == "renamed" else f"{words}: {' → '.join(sizes)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +11,7 @@ from api_client.archives import BadArchive, Unpacker
 from api_client.client import TrainingClient
 from api_client.errors import ApiClientError, NotFound
 from api_client.models import TrainingJob
-from tui.analysis.code import Files, code_differences
+from tui.analysis.code import MAX_FILE_BYTES, Files, LargeFile, code_differences
 from tui.analysis.differences import JobDifferences
 from tui.readers.run import together
 
@@ -28,8 +29,7 @@ async def read_differences(client: TrainingClient, before: TrainingJob, after: T
         files = await together(read_code(client, before), read_code(client, after))
     except NoCode as error:
         return JobDifferences(before, after, not_compared=str(error))
-    code = await asyncio.to_thread(code_differences, *files)
-    return JobDifferences(before, after, code)
+    return JobDifferences(before, after, await asyncio.to_thread(code_differences, *files))
 
 
 async def read_code(client: TrainingClient, job: TrainingJob) -> Files:
@@ -59,4 +59,12 @@ def _unpacked(packed: bytes) -> Files:
         with Unpacker(target, max_bytes=MAX_UNPACKED_BYTES) as unpacker:
             unpacker.add(archive)
         files = (path for path in target.rglob("*") if path.is_file() and not path.is_symlink())
-        return {path.relative_to(target).as_posix(): path.read_bytes() for path in files}
+        return {path.relative_to(target).as_posix(): _content(path) for path in files}
+
+
+def _content(path: Path) -> bytes | LargeFile:
+    size_bytes = path.stat().st_size
+    if size_bytes <= MAX_FILE_BYTES:
+        return path.read_bytes()
+    with path.open("rb") as file:
+        return LargeFile(size_bytes, file_digest(file, "blake2b").hexdigest())

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import click
 
@@ -37,6 +36,7 @@ from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.readers.code import read_differences
 from tui.readers.session import listed_prices
 from tui.tables.comparison import comparison_columns
+from tui.text.sanitize import clip
 from tui.text.units import count, duration, number
 
 X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock"}
@@ -148,16 +148,19 @@ async def diff(
 ) -> None:
     """Show what differs between two jobs, from the first to the second: how a run became another.
 
-    Compared are hardware, the arguments and constants of the config (image, start commands, checkpoints and
-    so on), the names of environment variables, and the text files of both archives, up to 200 lines of each.
-    Values of environment variables are never shown, and what is recognized as a secret is removed. A config
-    is read, not run: a computed value is its source text. How the runs went is compared by "bt-tui compare".
+    Compared are hardware and the files of both archives: of text files the lines, up to 200 of each. Of a
+    config, its names and the values of image, start commands, compute and so on are shown; the values of
+    environment variables never, nor what is recognized as a secret: only that they differ. A config is
+    read, not run. How the runs went is compared by "bt-tui compare".
     """
     before, after = await job_named(client, job_id), await job_named(client, other_id)
     differences = await read_differences(client, before, after)
     if differences.not_compared:
         output.remark(f"code not compared: {differences.not_compared}")
-    text = "".join(f"{output.paint(line, tone)}\n" for line, tone in differences.lines())
+    cells = output.width_cells
+    text = "".join(
+        f"{output.paint(clip(line, cells) if cells else line, tone)}\n" for line, tone in differences.lines()
+    )
     text = f"{output.paint(differences.title, 'strong')}\n{text}"
     if output_format == MARKDOWN:
         lines = "\n".join(line for line, _ in differences.lines())
@@ -167,7 +170,7 @@ async def diff(
         "job_a": before.id,
         "job_b": after.id,
         "job": differences.job,
-        **asdict(differences.code),
+        "files": differences.files,
         "code_not_compared_because": differences.not_compared or None,
     }
     output.answer(output_format, document, text)
