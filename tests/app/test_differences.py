@@ -62,6 +62,13 @@ async def test_hardware_and_lines_of_code_are_shown(size: tuple[int, int]) -> No
         assert "\x1b" not in text_of(app)
 
 
+async def test_long_line_is_cut_to_a_few_rows() -> None:
+    long = code_differences({}, {"data.txt": b"a" * 5_000, "next.txt": b""})
+    app = view(JobDifferences(BEFORE, AFTER, long))
+    async with opened(app, (80, 24)) as pilot:
+        await until(pilot, shows(app, "aaa…", "next.txt added: 0 B"))
+
+
 async def test_code_that_cannot_be_compared_is_named_beside_the_hardware() -> None:
     app = view(JobDifferences(BEFORE, AFTER, not_compared="job llama70 has no code archive"))
     async with opened(app) as pilot:

@@ -10,6 +10,7 @@ from support.archives import packed
 from support.cli import Result, RunCli
 from support.fake_baseten import Answer, job
 from support.fake_object_store import FakeObjectStore, Stored
+from tui.commands.support.output import Output
 from tui.readers import code
 
 CONFIG = b"""\
@@ -102,3 +103,14 @@ def test_archive_that_is_damaged_or_too_large_is_not_compared(
 
 def test_job_that_does_not_exist_is_an_error(cli: RunCli, store: FakeObjectStore) -> None:
     assert diff(cli, store, "before", "nothing").code == 7
+
+
+def test_long_line_is_cut_on_a_terminal_only(
+    cli: RunCli, store: FakeObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.files[1].content = packed({"train.py": b"x = '" + b"a" * 500 + b"'\n"})
+    assert "a" * 500 in diff(cli, store, "before", "after").out
+    monkeypatch.setattr(Output, "width_cells", 80)
+    on_terminal = diff(cli, store, "before", "after").out
+    assert "a" * 70 in on_terminal and max(map(len, on_terminal.splitlines())) == 80
+    assert "a" * 500 in diff(cli, store, "before", "after", "-o", "json").out

@@ -138,11 +138,17 @@ def _configs_and_what_they_read(files: Mapping[str, str], trees: Mapping[str, as
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     paths = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
                     modules.update(part for path in paths for part in path.split("."))
-            documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            unread = {
+                id(part)
+                for node in ast.walk(tree)
+                if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+                or (isinstance(node, ast.keyword) and node.arg == "start_commands")
+                for part in ast.walk(node.value)
+            }
             names |= {
                 word
                 for literal in _literals(tree)
-                if id(literal) not in shown | documentation
+                if id(literal) not in shown | unread
                 for word in _words(ast.unparse(literal))
             }
             if _mentions(tree) & _INDIRECT:
@@ -240,11 +246,18 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
         match certain.pop():
             case ast.Constant() as literal:
                 shown.add(id(literal))
-            case ast.JoinedStr() | ast.BinOp() as text if _assigns(text):
+            case ast.BinOp() as composed if _assigns(composed):
                 continue
             case ast.JoinedStr(values=parts) as literal:
                 shown.add(id(literal))
-                certain += [part.value for part in parts if isinstance(part, ast.FormattedValue)]
+                text = "".join(map(_part, parts))
+                kept = _IN_SHELL.sub("", text)
+                certain += [
+                    part.value
+                    for part in parts
+                    if isinstance(part, ast.FormattedValue)
+                    and text.count(_part(part)) == kept.count(_part(part))
+                ]
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
                 certain += parts
             case ast.IfExp(body=left, orelse=right) | ast.BinOp(left=left, right=right):
@@ -403,14 +416,14 @@ def _without_assignments(literal: ast.expr, source: str, mark: Mark) -> str:
         case ast.Constant(value=str(text)):
             prefix = ""
         case ast.JoinedStr(values=parts):
-            prefix, text = "f", "".join(_part(part, mark) for part in parts)
+            prefix, text = "f", "".join(map(_part, parts))
         case _:
             return source
     clean = _without_shell_values(text, mark)
     return source if clean == text and not prefix else prefix + repr(clean).replace("\\x00", "\0")
 
 
-def _part(part: ast.expr, mark: Mark) -> str:
+def _part(part: ast.expr) -> str:
     match part:
         case ast.Constant(value=text):
             return str(text)
@@ -418,7 +431,7 @@ def _part(part: ast.expr, mark: Mark) -> str:
             return f"{{{name}}}"
         case ast.FormattedValue(value=ast.Attribute(value=ast.Name(id=owner), attr=name)):
             return f"{{{owner}.{name}}}"
-    return f"{{{mark(ast.unparse(part))}}}"
+    return "{…}"
 
 
 def _substituted(pattern: re.Pattern[str], text: str, mark: Mark) -> str:

@@ -14,13 +14,15 @@ from tui.analysis.differences import JobDifferences
 from tui.readers.code import read_differences
 from tui.screens.base import AppScreen, Page, PageServices
 from tui.tables.column import Span
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import clip, sanitize
 from tui.widgets.background import run_in_background
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 
 READING = "Reading the code of both jobs…"
 RETRY_DELAY_S = 10.0
+LONGEST_LINE_CELLS = 400
+"""Longer lines, such as data, are cut: five rows of a narrow screen."""
 
 
 class DifferencesScreen(AppScreen):
@@ -63,7 +65,8 @@ class DifferencesScreen(AppScreen):
             return
         missing = f"Code not compared: {sanitize(found.not_compared)}" if found.not_compared else ""
         remarks: list[Line] = [[(text, "muted")] for text in (missing, found.none_words) if text]
-        self._lines = [*remarks, *([(line, tone or "plain")] for line, tone in found.lines())]
+        lines = ((clip(line, LONGEST_LINE_CELLS), tone) for line, tone in found.lines())
+        self._lines = [*remarks, *([(line, tone or "plain")] for line, tone in lines)]
         self._show()
 
     def _show(self, *remarks: Line) -> None:

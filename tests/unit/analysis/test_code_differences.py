@@ -157,7 +157,9 @@ def test_hostile_names_and_lines_are_sanitized() -> None:
 def test_moved_file_is_shown_once_and_with_what_changed_in_it() -> None:
     before = {"a.py": b"x = 1\n", "old/net.py": b"depth = 1\n", "data.bin": b"\0\1"}
     after = {"b.py": b"x = 1\n", "new/net.py": b"depth = 2\n", "moved.bin": b"\0\1"}
-    found = [(each.former_path, each.path, each.change, each.lines) for each in code_differences(before, after)]
+    found = [
+        (each.former_path, each.path, each.change, each.lines) for each in code_differences(before, after)
+    ]
     assert found == [
         ("a.py", "b.py", "renamed", ()),
         ("data.bin", "moved.bin", "renamed", ()),

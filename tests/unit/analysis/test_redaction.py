@@ -6,6 +6,8 @@ import ast
 import json
 import re
 from dataclasses import asdict
+from functools import reduce
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -152,6 +154,28 @@ def test_changed_value_is_reported_for_each_file(
     assert all(each.more or any("<new value>" in line for line in each.lines) for each in found)
 
 
+SHAPES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("hidden_values.json").read_text())
+"""Files that set a variable to VALUE, by what is special about them."""
+HEAD = "from truss_train import *\nfrom truss_train import Image, Runtime, TrainingJob, Compute\nimport os, json\n"
+END = "training_job = TrainingJob(image=Image(base_image='torch:2.7'), runtime=runtime)\n"
+
+
+@pytest.mark.parametrize("texts", SHAPES.values(), ids=SHAPES)
+def test_value_is_hidden_and_its_change_reported(texts: dict[str, str]) -> None:
+    def files_with(value: str) -> dict[str, bytes]:
+        replaced = {"HEAD\n": HEAD, "END\n": END, "VALUE": value}
+        return {
+            path: reduce(lambda source, word: source.replace(word, replaced[word]), replaced, text).encode()
+            for path, text in texts.items()
+        }
+
+    before, after = files_with("zqBEFOREzq11"), files_with("zqAFTERzq22")
+    shown = everything_shown(before, after) + everything_shown({}, after)
+    assert not re.search("zqBEFORE|zqAFTER", shown)
+    found = code_differences(before, after)
+    assert found and all(each.more or any("<new value>" in line for line in each.lines) for each in found)
+
+
 @pytest.mark.parametrize("line", ["image=Image(base_image='torch:2.8')", "compute=Compute(node_count=3)"])
 def test_literals_of_harmless_arguments_are_shown(line: str) -> None:
     source = f"from truss_train import *\njob = TrainingJob({line})\n"
@@ -185,6 +209,14 @@ print(f"step {rank} loss={lr}")
 def test_code_that_sets_no_environment_is_shown_as_it_is(path: str, text: str) -> None:
     (found,) = code_differences({}, {path: text.encode()})
     assert [line[1:] for line in found.lines[1:]] == text.splitlines()
+
+
+def test_command_is_shown_without_what_it_assigns() -> None:
+    command = """f"export TOKEN={T} A='x y' && python train.py --lr={LR}\""""
+    source = f"from truss_train import *\nT = 'zq1'\nLR = 3e-4\nr = Runtime(start_commands=[{command}])\n"
+    shown = everything_shown({}, {"config.py": source.encode(), "train.py": b"x = 'shown'\n"})
+    assert "f'export TOKEN=<new value> A=<new value> && python train.py --lr={LR}'" in shown
+    assert "LR = 3e-4" in shown and "zq1" not in shown and "x = 'shown'" in shown
 
 
 def test_only_what_a_config_reads_is_treated_like_it() -> None:
