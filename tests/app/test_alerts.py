@@ -13,9 +13,10 @@ from alert_places import HEALTHY, NotingDashboard, settings, watched
 from textual import events
 from textual.pilot import Pilot
 
+from api_client.errors import BadRequest, RedirectRefused, ServerFault
 from support.dashboard import opened, pressed, settle, text_of
 from support.waiting import until
-from support.webhooks import Webhook
+from support.webhooks import AT_ONCE, Webhook
 from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post, run_command
@@ -186,7 +187,7 @@ async def test_program_and_webhook_get_json_without_a_key_and_the_webhook_is_tri
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BASETEN_API_KEY", "hush")
-    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
+    monkeypatch.setattr("tui.alerts.delivery.RETRIES", AT_ONCE)
     target = tmp_path / "told.json"
     program = (
         "import os, sys; text = sys.stdin.read();"
@@ -217,41 +218,44 @@ async def test_webhook_of_the_dashboard_gets_the_chosen_format() -> None:
         async with opened(app, SIZE) as pilot:
             await show(pilot, STALLED)
             await until(pilot, lambda: bool(hook.asked))
-    assert hook.asked[0].body["text"] == f"✗ llama-70b-sft-v3: {TOLD}"
+    assert hook.asked[0].body["text"].startswith(f"✗ llama-70b-sft-v3: {TOLD}\n")
     assert hook.asked[0].body["mrkdwn"] is False
 
 
-async def test_a_way_that_fails_is_told_once_without_its_address(
+async def test_failing_destination_is_reported_once_without_its_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
+    monkeypatch.setattr("tui.alerts.delivery.RETRIES", AT_ONCE)
     begun = tmp_path / "begun"
     begun.touch()
     failures: list[str] = []
-    with Webhook(*[500] * 6) as hook:
+    with Webhook(500, 500, 404, 403) as hook:
         command = ["sh", "-c", f"echo >> {begun}; exit 3"]
         delivery = AlertDelivery(command, hook.url, failures.append, {"PATH": "/usr/bin:/bin"})
         task = asyncio.create_task(delivery.run())
         for _ in range(3):
             delivery.send(Alert(HEALTHY.job, "critical", ONE_O_CLOCK, STALL))
-        while len(hook.asked) < 6 or len(begun.read_text()) < 3:  # noqa: ASYNC110 - processes
+        while len(hook.asked) < 5 or len(begun.read_text()) < 7:  # noqa: ASYNC110 - processes
             await asyncio.sleep(0.01)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert sorted(failures) == [
-        "Notification command failed: sh exited with code 3",
-        "Notification webhook failed: HTTP 500",
+        "Notification command failed: sh exited with code 3; it is tried again",
+        "Notification webhook failed: HTTP 404; it is not sent again",
+        "Notification webhook failed: HTTP 500; it is tried again",
     ]
 
 
-async def test_a_webhook_that_leads_elsewhere_is_not_followed_nor_tried_again_nor_seen_by_a_proxy(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("status", "error"), [(307, RedirectRefused), (429, ServerFault), (400, BadRequest)])
+async def test_refusing_webhook_is_neither_followed_nor_reached_through_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception]
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    with Webhook(307) as hook:
-        with pytest.raises(AlertNotDelivered, match="HTTP 307"):
-            await post(hook.url, b"{}", pause_s=0.0)
+    with Webhook(status, retry_after="300") as hook:
+        with pytest.raises(error, match=f"HTTP {status}") as refused:
+            await post(hook.url, b"{}")
         assert len(hook.asked) == 1
+    assert getattr(refused.value, "retry_after_s", 300.0) == 300.0
 
 
 @pytest.mark.parametrize(

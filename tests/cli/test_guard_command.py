@@ -16,7 +16,7 @@ from support.cli import RunCli
 from support.deploying_server import DeployingServer, listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import STEADY, live_run
-from support.webhooks import Webhook
+from support.webhooks import AT_ONCE, HANGS, Webhook
 from tui.commands.support.exit_codes import ExitCode
 from tui.settings.remembered import state_path
 
@@ -214,17 +214,37 @@ def test_notified_alerts_follow_the_settings(cli: RunCli, baseten: FakeBaseten) 
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_last_alert_that_is_refused_is_sent_again_before_the_guard_ends(
+def test_refused_alert_is_given_up_and_failed_ones_are_sent_before_the_guard_ends(
     cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
+    monkeypatch.setattr("tui.alerts.delivery.RETRIES", AT_ONCE)
     serve(baseten, SICK)
-    with Webhook(200, 429, 200, 404, 503, 503) as hook:  # 404 and twice 503 refuse an alert
+    with Webhook(404, 429, 200, 503, 503) as hook:
         own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url}
         result = cli("guard", "job1", *STOP_ON_NAN, "--notify", environ=baseten.environ() | own)
     events = [request.body["event"] for request in hook.asked]
-    assert events == ["finding", "stopped", "stopped", "job-ended", "job-ended", "job-ended", "job-ended"]
+    assert events == ["finding", "stopped", "stopped", "job-ended", "job-ended", "job-ended"]
+    assert "webhook failed: HTTP 404; it is not sent again" in result.err
     assert "not delivered" not in result.err
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.proves("docs/guard.md", "Notifications")
+def test_alerts_that_a_hanging_webhook_did_not_take_are_sent_by_the_next_guard(
+    cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.guard.watch.LAST_DELIVERY_S", 0.0)
+    monkeypatch.setattr("tui.guard.watch.CLAIM_S", 0.0)
+    serve(baseten, SICK)
+    with Webhook(HANGS) as hook:
+        own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url}
+        result = cli("guard", "job1", *STOP_ON_NAN, "--notify", environ=baseten.environ() | own)
+        assert "3 notifications not delivered; the next guard sends them" in result.err
+    monkeypatch.setattr("tui.guard.watch.LAST_DELIVERY_S", 60.0)
+    with Webhook() as hook:
+        own = {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url}
+        assert "not delivered" not in cli("guard", "job1", "--notify", environ=baseten.environ() | own).err
+    assert [request.body["event"] for request in hook.asked] == ["finding", "stopped", "job-ended"]
 
 
 @pytest.mark.usefixtures("no_waits")

@@ -14,7 +14,7 @@ from api_client.emulator.fleet.plans import JobPlan
 from api_client.models import TrainingJob
 from support.faulty import FaultyServer
 from support.guarded_nights import PLANS, night, plan
-from support.webhooks import HANGS, Webhook
+from support.webhooks import AT_ONCE, HANGS, Webhook
 from tui.guard.memory import GuardState
 from tui.guard.rules import GuardRules
 from tui.settings.remembered import read_state
@@ -45,17 +45,18 @@ def problems(told: list[str]) -> list[str]:
     return [each for each in told if each not in ("blind", "sighted")]
 
 
-async def test_alerts_that_a_webhook_refuses_arrive_once(
+@pytest.mark.proves("docs/guard.md", "Notifications")
+async def test_alerts_arrive_once_in_order_after_an_outage_of_the_webhook(
     faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
-    refusals = (500, 500, 307, 404)
-    with Webhook(*refusals) as hook, night(faulty, tmp_path, breaking()) as calm:
+    monkeypatch.setattr("tui.alerts.delivery.RETRIES", AT_ONCE)
+    failures = (500, 500, 307, 429, 502, 503)
+    with Webhook(*failures) as hook, night(faulty, tmp_path, breaking()) as calm:
         calm.webhook = hook.url
         await calm.guard(["sick"], STOPS)
     assert calm.told("sick") == ["finding loss-not-finite", "stop-planned", "stopped", "job-ended"]
-    accepted = hook.texts[len(refusals) :]
-    assert len(accepted) == len(set(accepted)) == 4
+    events = [request.body["event"] for request in hook.asked]
+    assert events == ["finding"] * len(failures) + ["finding", "stop-planned", "stopped", "job-ended"]
     assert read_state(calm.state, GuardState).unsent == []
 
 
@@ -121,8 +122,9 @@ async def test_webhook_that_hangs_delays_no_stop(
     faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui.alerts.delivery.WEBHOOK_TIMEOUT_S", 3600.0)
+    monkeypatch.setattr("tui.guard.watch.LAST_DELIVERY_S", 0.0)
     with Webhook(HANGS) as hook, night(faulty, tmp_path, breaking()) as calm:
-        calm.webhook, calm.patience_s = hook.url, 0.0
+        calm.webhook = hook.url
         await calm.guard(["sick"], STOPS)
         assert calm.stop_requests == 1
         assert calm.saved_between_plan_and_stop("sick")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from api_client.client import TrainingClient
+from api_client.clock import Clock
 from api_client.emulator.app import build_app
 from api_client.emulator.fleet.plans import End, JobPlan
 from api_client.emulator.fleet.world import DEMO_SCRIPT, DemoScript, ProjectPlan, demo_id
@@ -29,7 +29,7 @@ from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import GuardRules
-from tui.guard.watch import Guard, Reporting, note_delivered, sending
+from tui.guard.watch import Guard, GuardOutbox, Reporting, sending
 
 EVENING = datetime(2026, 3, 1, 21, 0, tzinfo=UTC)
 HOUR_S = 3600.0
@@ -94,8 +94,6 @@ class Night:
     kills_after_stop: bool = False
     """Kill the guard once it has had a run stopped, before it can note that."""
     webhook: str | None = None
-    patience_s: float = 60.0
-    """How long the end of a guard waits for the webhook."""
     starts: int = 0
 
     def job_id(self, name: str) -> str:
@@ -126,7 +124,7 @@ class Night:
                 self._kill_after_stop(client)
             try:
                 memory = GuardMemory(self.state, self.alerts.append)
-                reporting = Reporting(self.alerts.append, _delivery(self.webhook, memory))
+                reporting = Reporting(self.alerts.append, _delivery(self.webhook, memory, self.clock))
                 guard = Guard(client, rules, memory, reporting, **options)
                 self._client = client
                 ids = [self.job_id(name) for name in names]
@@ -136,11 +134,7 @@ class Night:
                         ids.append(known.resume.job_id)
                 jobs = [await self._find(client, job_id) for job_id in ids]
                 async with sending(reporting.delivery):
-                    try:
-                        await guard.run(jobs)
-                    finally:  # what is on its way when a guard is killed may arrive twice
-                        if reporting.delivery is not None:
-                            await reporting.delivery.drain(self.patience_s)
+                    await guard.run(jobs)
                 return
             except Killed:
                 continue
@@ -181,11 +175,10 @@ class Night:
         )
 
 
-def _delivery(webhook: str | None, memory: GuardMemory) -> AlertDelivery | None:
+def _delivery(webhook: str | None, memory: GuardMemory, clock: Clock) -> AlertDelivery | None:
     if webhook is None:
         return None
-    done = partial(note_delivered, memory)
-    return AlertDelivery((), webhook, lambda _words: None, {}, done=done)
+    return AlertDelivery((), webhook, lambda _words: None, {}, outbox=GuardOutbox(memory, clock))
 
 
 @contextmanager

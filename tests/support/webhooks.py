@@ -1,17 +1,26 @@
 """A webhook on a real socket."""
 
+from dataclasses import replace
+
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest
+from tui.alerts.delivery import RETRIES
 
 HANGS = 0
 """Instead of a status: no answer until the webhook is closed."""
+AT_ONCE = {way: replace(policy, base_s=0.0) for way, policy in RETRIES.items()}
+"""``tui.alerts.delivery.RETRIES`` without pauses."""
 
 
 class Webhook(FakeBaseten):
-    """Takes messages; ``answers`` are the status codes to give, then 200."""
+    """Takes messages; ``answers`` are the status codes to give, then 200.
 
-    def __init__(self, *answers: int) -> None:
+    ``retry_after`` is sent with them.
+    """
+
+    def __init__(self, *answers: int, retry_after: str = "") -> None:
         super().__init__()
         self.answers = list(answers)
+        self.retry_after = retry_after
 
     @property
     def url(self) -> str:
@@ -24,4 +33,5 @@ class Webhook(FakeBaseten):
     def answer(self, asked: ReceivedRequest) -> Answer:
         self.asked.append(asked)
         status = self.answers.pop(0) if self.answers else 200
-        return Answer(b"", status=status, headers={"location": self.url}, hangs=status == HANGS)
+        headers = {"location": self.url} | ({"retry-after": self.retry_after} if self.retry_after else {})
+        return Answer(b"", status=status, headers=headers, hangs=status == HANGS)

@@ -12,11 +12,14 @@ import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Literal, Protocol
 
 from api_client.addresses import is_loopback
-from api_client.errors import BadRequest, ErrorAnswer, RateLimited, RequestError, ServerFault, Unreachable
-from api_client.http.retry import RetryPolicy, retrying
+from api_client.errors import BadRequest, RedirectRefused, RequestError, ServerFault, Unreachable
+from api_client.http.retry import RetryPolicy, parse_retry_after, retrying
 from tui.alerts.alert import Alert
 from tui.alerts.payloads import Form, Record, form_of, payload
 from tui.system.external_programs import scrubbed_environment
@@ -78,22 +81,44 @@ def _safe(text: str, cells: int) -> str:
 
 COMMAND_TIMEOUT_S = 10.0
 WEBHOOK_TIMEOUT_S = 10.0
-RETRY_PAUSE_S = 2.0
-MAX_QUEUED_ALERTS = 100
-"""Maximum number of alerts queued for a slow program or webhook; the oldest are dropped."""
-
-
-class AlertNotDelivered(Exception):
-    """An alert could not be delivered; the message is the reason."""
-
+MAX_WAITING_ALERTS = 200
+"""Of more alerts that a destination has not got yet, the oldest are dropped."""
 
 Way = Literal["command", "webhook"]
+
+RETRIES: Mapping[Way, RetryPolicy] = {
+    # A program may fail for one alert only, or always: then it goes to the end of the queue.
+    "command": RetryPolicy(max_attempts=2, base_s=30.0),
+    # Of a server that is out of order, the alerts arrive in order afterwards.
+    "webhook": RetryPolicy(
+        max_attempts=None, base_s=2.0, cap_s=60.0, retry_after_cap_s=600.0, max_invalid_answers=None
+    ),
+}
+
+
+class AlertNotDelivered(RequestError):
+    """The user's program failed; the message is the reason."""
+
+    retryable = True
+
+
+class Outbox(Protocol):
+    """Remembers which alerts are still to be delivered, for several processes."""
+
+    async def claim(self, way: Way, record: Record) -> bool:
+        """Return True if we have to try it now, False if it has been delivered by another process."""
+        ...
+
+    def forget(self, way: Way, record: Record) -> None:
+        """Note that it has been delivered or refused."""
+        ...
 
 
 class AlertDelivery:
     """Delivers alerts to a command and a URL in order, without what looks like a secret.
 
-    ``fail`` is called once per failing destination, ``done`` after each delivery. ``secrets`` are known ones.
+    ``fail`` is called for the first failure and the first refusal of each destination. ``secrets`` are
+    known ones.
     """
 
     def __init__(
@@ -105,7 +130,7 @@ class AlertDelivery:
         *,
         form: Form | Literal["auto"] = "auto",
         secrets: Iterable[str] = (),
-        done: Callable[[Way, Record], object] = lambda _way, _record: None,
+        outbox: Outbox | None = None,
     ) -> None:
         from api_client.recordings.scrub import Scrubber, secrets_of_environment
 
@@ -113,24 +138,18 @@ class AlertDelivery:
         self._webhook = webhook or ""
         self._form = form_of(self._webhook, form)
         self._fail = fail
-        self._done = done
+        self._outbox = outbox
         self._environ = scrubbed_environment(environ)
         self._scrub = Scrubber([*secrets, *secrets_of_environment(environ)])
         ways: dict[Way, object] = {"command": command, "webhook": webhook}
         self._waiting: dict[Way, asyncio.Queue[Record]] = {
-            way: asyncio.Queue(MAX_QUEUED_ALERTS) for way, target in ways.items() if target
+            way: asyncio.Queue(MAX_WAITING_ALERTS) for way, target in ways.items() if target
         }
-        self._busy: dict[Way, bool] = {}
-        self._reported_failures: set[str] = set()
+        self._reported_failures: set[tuple[Way, str]] = set()
 
     @property
     def ways(self) -> tuple[Way, ...]:
         return tuple(self._waiting)
-
-    @property
-    def is_idle(self) -> bool:
-        """True if nothing waits, and all that was sent has been delivered or has failed."""
-        return not any(self._busy.values()) and all(queue.empty() for queue in self._waiting.values())
 
     def record(self, alert: Alert) -> dict[str, Any]:
         """Return an alert as it is delivered."""
@@ -175,25 +194,41 @@ class AlertDelivery:
     async def _deliver_all(self, way: Way, queue: asyncio.Queue[Record]) -> None:
         while True:
             record = await queue.get()
-            self._busy[way] = True
             try:
-                await self.deliver(way, record)
-            except AlertNotDelivered as problem:
-                if way not in self._reported_failures:
-                    self._reported_failures.add(way)
-                    self._fail(f"Notification {way} failed: {clip(sanitize(str(problem)), 160)}")
+                await retrying(
+                    partial(self._try, way, record),
+                    RETRIES[way],
+                    sleep=asyncio.sleep,
+                    on_wait=lambda error, _delay_s: self._report(way, error, "it is tried again"),
+                )
+            except AlertNotDelivered:
+                self.queue(way, record)
+            except RequestError as error:
+                self._report(way, error, "it is not sent again")
+                self._forget(way, record)
             else:
-                self._done(way, record)
-            finally:
-                self._busy[way] = False
-                queue.task_done()
+                self._forget(way, record)
+            queue.task_done()
+
+    async def _try(self, way: Way, record: Record) -> None:
+        if self._outbox is None or await self._outbox.claim(way, record):
+            await self.deliver(way, record)
+
+    def _forget(self, way: Way, record: Record) -> None:
+        if self._outbox is not None:
+            self._outbox.forget(way, record)
+
+    def _report(self, way: Way, error: RequestError, consequence: str) -> None:
+        if (way, consequence) not in self._reported_failures:
+            self._reported_failures.add((way, consequence))
+            self._fail(f"Notification {way} failed: {clip(sanitize(str(error)), 160)}; {consequence}")
 
     async def deliver(self, way: Way, record: Record) -> None:
-        """Deliver an alert now. Raises AlertNotDelivered."""
+        """Try to deliver an alert, once. Raises RequestError, without the URL."""
         if way == "command":
             await run_command(self._command, payload(record, "json"), self._environ)
         else:
-            await post(self._webhook, payload(record, self._form), RETRY_PAUSE_S)
+            await post(self._webhook, payload(record, self._form))
 
 
 async def run_command(
@@ -215,7 +250,8 @@ async def run_command(
     except (OSError, ValueError) as error:
         raise AlertNotDelivered(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
     try:
-        await asyncio.wait_for(process.communicate(body + b"\n"), timeout_s)
+        async with asyncio.timeout(timeout_s):  # wait_for may swallow a cancellation
+            await process.communicate(body + b"\n")
     except TimeoutError:
         raise AlertNotDelivered(f"{command[0]} didn't finish within {timeout_s:g} s") from None
     finally:
@@ -227,19 +263,8 @@ async def run_command(
         raise AlertNotDelivered(f"{command[0]} exited with code {process.returncode}")
 
 
-async def post(url: str, body: bytes, pause_s: float) -> None:
-    """POST the JSON; retry once after a network or server error. Raises AlertNotDelivered, without the URL.
-
-    Does not follow redirects.
-    """
-    once_more = RetryPolicy(max_attempts=2, base_s=pause_s, cap_s=pause_s, retry_after_cap_s=pause_s)
-    try:
-        await retrying(lambda: _post_once(url, body), once_more, sleep=asyncio.sleep)
-    except RequestError as error:
-        raise AlertNotDelivered(str(error)) from None
-
-
-async def _post_once(url: str, body: bytes) -> None:
+async def post(url: str, body: bytes) -> None:
+    """POST the JSON; do not follow redirects. Raises RequestError, without the URL."""
     import httpx
 
     try:
@@ -254,8 +279,13 @@ async def _post_once(url: str, body: bytes) -> None:
             pass  # only the status counts; the body may be endless
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
         raise Unreachable(type(error).__name__) from None
-    if not answer.is_success:
-        kind: type[ErrorAnswer] = ServerFault if answer.is_server_error else BadRequest
-        if answer.status_code == 429:
-            kind = RateLimited
-        raise kind(f"HTTP {answer.status_code}", status=answer.status_code)
+    if answer.is_success:
+        return
+    words, status = f"HTTP {answer.status_code}", answer.status_code
+    if answer.is_redirect:
+        raise RedirectRefused(words)
+    is_later = answer.is_server_error or status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
+    delay_s = parse_retry_after(
+        answer.headers.get("retry-after"), date=answer.headers.get("date"), now=datetime.now(UTC)
+    )
+    raise (ServerFault if is_later else BadRequest)(words, status=status, retry_after_s=delay_s)

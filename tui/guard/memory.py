@@ -9,10 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tui.alerts.delivery import MAX_WAITING_ALERTS
 from tui.settings.remembered import State, change_state, read_state
 
-MAX_RUNS, MAX_UNSENT = 500, 200
-"""Of more runs or undelivered alerts, the oldest are forgotten."""
+MAX_RUNS = 500
+"""Of more runs, the oldest are forgotten."""
 
 
 class SeenFinding(State):
@@ -29,8 +30,8 @@ class SeenFinding(State):
 class Stop(State):
     """A stop that was decided: ``planned`` for the next checkpoint, ``requested``, or ``done``.
 
-    ``cause`` is a finding's key, ``budget`` or ``deadline``; ``stored`` are the checkpoints when it was
-    planned.
+    ``cause`` is a finding's key, ``budget`` or ``deadline``; ``stored_s`` is when the newest checkpoint was
+    saved that was stored when it was planned.
     """
 
     state: str = "planned"
@@ -38,7 +39,7 @@ class Stop(State):
     reason: str = ""
     loss: str = ""
     at_s: float = 0.0
-    stored: list[str] = []
+    stored_s: float = 0.0
 
 
 class Resume(State):
@@ -75,10 +76,12 @@ class RunMemory(State):
 
 
 class Unsent(State):
-    """An alert that a destination has not got yet."""
+    """An alert that a destination has not got yet, and the guard that tried it last, at ``tried_s``."""
 
     way: str = ""
     record: dict[str, Any] = {}
+    guard: str = ""
+    tried_s: float = 0.0
 
 
 class GuardState(State):
@@ -91,9 +94,9 @@ Answer = TypeVar("Answer")
 
 
 class GuardMemory:
-    """The state file. If it cannot be written, ``on_problem`` is called once, and the memory ends with us.
+    """The state file. If it cannot be written, ``on_problem`` is called once.
 
-    Without a file it does, too.
+    What changes meanwhile is written later, or ends with us, as it does without a file.
     """
 
     def __init__(
@@ -102,39 +105,51 @@ class GuardMemory:
         self._path = path
         self._on_problem = on_problem
         self._has_problem = False
-        self.state = self._changed = GuardState() if path is None else read_state(path, GuardState)
+        self.state = self._saved = GuardState() if path is None else read_state(path, GuardState)
 
     def change(self, change: Callable[[GuardState], tuple[GuardState, Answer]]) -> Answer:
         """Replace the state by what ``change`` makes of it, and return what else it returns.
 
         It may be called again, with what another process wrote meanwhile.
         """
-        answers: list[Answer] = []
+        results: list[tuple[GuardState, Answer]] = []
 
-        def changed(in_file: GuardState) -> GuardState:
-            # The file may have been deleted, or may not be readable any more.
-            runs = self.state.runs | in_file.runs if not self._has_problem else self.state.runs
-            state = in_file.model_copy(update={"runs": runs})
-            changed_state, answer = change(state)
-            answers.append(answer)
-            self._changed = _bounded(changed_state)
-            return self._changed
+        def changed(state: GuardState) -> GuardState:
+            after, answer = change(state)
+            results.append((_bounded(after), answer))
+            return results[-1][0]
 
+        is_saved = self._path is not None
         try:
             if self._path is None:
                 changed(self.state)
             else:
-                change_state(self._path, GuardState, changed)
+                change_state(self._path, GuardState, lambda in_file: changed(self._with_ours(in_file)))
         except OSError as error:
+            is_saved = False
             if not self._has_problem:
                 self._has_problem = True
                 self._on_problem(error.strerror or str(error))
-            if not answers:
+            if not results:
                 changed(self.state)
-        self.state = self._changed
-        return answers[-1]
+        self.state, answer = results[-1]
+        if is_saved:
+            self._saved = self.state
+        return answer
+
+    def _with_ours(self, in_file: GuardState) -> GuardState:
+        """Return what is in the file, with our changes that could not be saved."""
+        ours, saved = self.state, self._saved
+        if not in_file.runs:
+            return ours  # the file is new, was deleted, or cannot be read
+        if ours is saved:
+            return in_file
+        runs = {key: run for key, run in ours.runs.items() if saved.runs.get(key) != run}
+        kept = [each for each in in_file.unsent if each in ours.unsent or each not in saved.unsent]
+        new = [each for each in ours.unsent if each not in in_file.unsent and each not in saved.unsent]
+        return GuardState(runs=in_file.runs | runs, unsent=[*kept, *new])
 
 
 def _bounded(state: GuardState) -> GuardState:
     runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-MAX_RUNS:]
-    return state.model_copy(update={"runs": dict(runs), "unsent": state.unsent[-MAX_UNSENT:]})
+    return state.model_copy(update={"runs": dict(runs), "unsent": state.unsent[-MAX_WAITING_ALERTS:]})

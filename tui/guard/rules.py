@@ -15,11 +15,10 @@ from tui.alerts.alert import Alert, Event, is_news, severity_of_end
 from tui.analysis.checkpoints.facts import sync_state
 from tui.analysis.checkpoints.unsaved import unsaved_work
 from tui.analysis.health.registry import KINDS
-from tui.analysis.run.checkpoints import saved_key
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.guard.memory import Resume, RunMemory, SeenFinding, Stop
-from tui.text.times import local_time
+from tui.text.times import local_time, time_key
 from tui.text.units import money
 
 BLIND_AFTER_S = 300.0
@@ -296,10 +295,8 @@ class _Decider:
         self.action = "stop"
 
     def _plan_stop(self, cause: _Cause, loss: str) -> None:
-        stored = sorted(self._stored())
-        self._change(
-            stop=Stop(cause=cause.key, reason=cause.reason, loss=loss, at_s=self.now_s, stored=stored)
-        )
+        stop = Stop(cause=cause.key, reason=cause.reason, loss=loss, at_s=self.now_s)
+        self._change(stop=stop.model_copy(update={"stored_s": self._newest_stored_s()}))
         words = f"will be stopped after its next checkpoint: {cause.reason}. {loss}"
         self._report("stop-planned", words, "critical")
 
@@ -333,12 +330,12 @@ class _Decider:
         return saves_no_more or any(finding.kind.halts for finding in self.run.findings)
 
     def _has_saved(self, plan: Stop | None) -> bool:
-        return plan is not None and bool(self._stored().difference(plan.stored))
+        return plan is not None and self._newest_stored_s() > plan.stored_s
 
-    def _stored(self) -> set[str]:
+    def _newest_stored_s(self) -> float:
         listed = self.run.checkpoints or ()
-        stored = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
-        return {repr(saved_key(checkpoint)) for checkpoint in stored}
+        stored = (checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading")
+        return max((time_key(checkpoint.created_at) for checkpoint in stored), default=0.0)
 
     def _loss(self) -> str:
         if self.run.checkpoints is None:

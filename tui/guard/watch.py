@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
+from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import TrainingJob
 from tui.alerts.alert import Alert
-from tui.alerts.delivery import AlertDelivery, Way
+from tui.alerts.delivery import WEBHOOK_TIMEOUT_S, AlertDelivery, Way
 from tui.alerts.payloads import Record
 from tui.analysis.connection import ClockOffset
 from tui.analysis.run.finding import SEVERITIES
@@ -48,8 +51,12 @@ LONGEST_LOOK_S = 90.0
 """What took longer to read is stale: nothing is stopped because of it."""
 LIST_INTERVAL_S = 300.0
 """How often new runs of a project are looked for."""
-RESEND_INTERVAL_S = 300.0
-"""How often an alert that its destination did not take is sent again."""
+CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
+"""Another guard leaves an alert alone that was tried this recently: it may be on its way."""
+LAST_DELIVERY_S = 30.0
+"""How long a guard that ends waits for its alerts to be delivered."""
+INTERRUPTED_DELIVERY_S = 2.0
+"""The same for one that is interrupted, so that what is on its way is noted."""
 SAME_DEADLINE = timedelta(hours=12)
 """A guard that starts again this soon after its time of day means the one that has passed."""
 RUNS_AT_FULL_PACE = 10
@@ -197,10 +204,6 @@ class Guard:
 
     async def _attend(self) -> None:
         """Do what is due from time to time, whichever run was looked at."""
-        if self._is_due("resend", RESEND_INTERVAL_S):
-            delivery = self._reporting.delivery
-            if delivery is not None and delivery.is_idle:
-                self._queue_unsent()
         if self._heartbeat_s is not None and self._is_due("heartbeat", self._heartbeat_s):
             self._beat()
         if self._find_more is not None and self._is_due("list", LIST_INTERVAL_S):
@@ -373,19 +376,6 @@ class Guard:
 
     # Sending
 
-    async def send_rest(self, *, tries: int) -> None:
-        """Wait for deliveries, and try those that failed again: there may be no next guard."""
-        if self._reporting.delivery is None:
-            return
-        await self._reporting.delivery.drain(30.0)
-        for _ in range(tries):
-            if not self.unsent:
-                break
-            await self._clock.sleep(POLL_EVERY_S)
-            if self._reporting.delivery.is_idle:
-                self._queue_unsent()
-            await self._reporting.delivery.drain(30.0)
-
     def _queue(self, unsent: Iterable[Unsent]) -> None:
         delivery = self._reporting.delivery
         if delivery is not None:
@@ -402,32 +392,70 @@ class Guard:
         parts = [f"watching {counted(len(looks), 'run')}", f"{sick} with problems" if sick else ""]
         message = ", ".join(filter(None, [*parts, f"{unseen} can't be seen" if unseen else ""]))
         alert = Alert(None, "info", self._clock.now(), about="heartbeat", message=message)
-        self._reporting.show(alert)
-        if self._reporting.delivery is not None:
-            self._reporting.delivery.send(alert)
+        self._memory.change(_without_heartbeats)  # an old one that could not be sent is of no use
+        self._transact("", lambda memory: Decision(memory, (alert,)))
 
 
 @asynccontextmanager
 async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
-    """Deliver alerts until the block ends."""
-    task = None if delivery is None else asyncio.create_task(delivery.run())
+    """Deliver alerts until the block ends, and for a while afterwards."""
+    if delivery is None:
+        yield
+        return
+    task = asyncio.create_task(delivery.run())
+    patience_s = INTERRUPTED_DELIVERY_S
     try:
         yield
+        patience_s = LAST_DELIVERY_S
     finally:
-        if task is not None:
-            task.cancel()
+        await delivery.drain(patience_s)
+        task.cancel()
 
 
-def note_delivered(memory: GuardMemory, way: Way, record: Record) -> None:
-    """Forget an alert that a destination has got."""
+class GuardOutbox:
+    """The undelivered alerts in the state file, which guards that run at the same time share."""
 
-    def change(state: GuardState) -> tuple[GuardState, None]:
-        delivered = Unsent(way=way, record=dict(record))
-        left = [each for each in state.unsent if each != delivered]
-        return state.model_copy(update={"unsent": left}), None
+    def __init__(self, memory: GuardMemory, clock: Clock) -> None:
+        self._memory = memory
+        self._clock = clock
+        self._guard = secrets.token_hex(8)
 
-    if any(each.way == way for each in memory.state.unsent):
-        memory.change(change)
+    async def claim(self, way: Way, record: Record) -> bool:
+        while (wait_s := self._memory.change(partial(self._claimed, way, record))) > 0:
+            await self._clock.sleep(wait_s)
+        return wait_s == 0
+
+    def _claimed(self, way: Way, record: Record, state: GuardState) -> tuple[GuardState, float]:
+        """Return the state with our claim, and 0; else how long another's lasts, or -1 if it is gone."""
+        index = _index(state.unsent, way, record)
+        if index is None:
+            return state, -1.0
+        entry, now_s = state.unsent[index], self._clock.now().timestamp()
+        since_s = now_s - entry.tried_s
+        if entry.guard not in ("", self._guard) and 0 <= since_s < CLAIM_S:
+            return state, CLAIM_S - since_s
+        claim = Unsent(way=way, record=dict(record), guard=self._guard, tried_s=now_s)
+        unsent = [*state.unsent[:index], claim, *state.unsent[index + 1 :]]
+        return state.model_copy(update={"unsent": unsent}), 0.0
+
+    def forget(self, way: Way, record: Record) -> None:
+        def change(state: GuardState) -> tuple[GuardState, None]:
+            index = _index(state.unsent, way, record)
+            left = [each for place, each in enumerate(state.unsent) if place != index]
+            return state.model_copy(update={"unsent": left}), None
+
+        self._memory.change(change)
+
+
+def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
+    unsent = [each for each in state.unsent if each.record.get("event") != "heartbeat"]
+    return state.model_copy(update={"unsent": unsent}), None
+
+
+def _index(unsent: Sequence[Unsent], way: Way, record: Record) -> int | None:
+    """Return the position of an alert, None if it is not there."""
+    same = (index for index, each in enumerate(unsent) if (each.way, each.record) == (way, record))
+    return next(same, None)
 
 
 def _always() -> asyncio.Event:

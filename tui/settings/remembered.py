@@ -7,6 +7,7 @@ changed.
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -105,9 +106,11 @@ def change_state(
 ) -> None:
     """Replace the state in a file with what ``change`` makes of it. Raises OSError if it cannot be saved."""
 
-    def changed(content: bytes) -> bytes | None:
+    def changed(content: bytes) -> bytes:
         after = json.dumps(change(_parsed(content, kind)).model_dump()).encode("ascii")
-        return after if len(after) <= MAX_SMALL_FILE_BYTES else None
+        if len(after) > MAX_SMALL_FILE_BYTES:
+            raise OSError(errno.EFBIG, f"it would be larger than {MAX_SMALL_FILE_BYTES:,} bytes", str(path))
+        return after
 
     path.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
     update_private_file(path, changed, wait_s=wait_s, replace_unreadable=True)

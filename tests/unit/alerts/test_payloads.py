@@ -14,10 +14,11 @@ from support.fake_baseten import Answer, FakeBaseten
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
-from tui.alerts.payloads import DISCORD_CHARACTERS, form_of, payload
+from tui.alerts.payloads import form_of, payload
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import HealthFinding
 
+FACTS = "2026-03-01 13:00:00 UTC · llama-sft · id7"
 EVIL = "@everyone <!channel> <@U1> [safe](https://evil.example) `x` & *y*"
 
 
@@ -69,17 +70,24 @@ def test_teams_gets_an_adaptive_card_without_markdown() -> None:
     assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
     card = attachment["content"]
     assert (card["type"], card["version"]) == ("AdaptiveCard", "1.2")
-    (block,) = card["body"]
-    assert block["type"] == "RichTextBlock"
-    assert block["inlines"][0]["text"].startswith("✗ llama_70b: @everyone <!channel>")
+    assert {block["type"] for block in card["body"]} == {"RichTextBlock"}
+    text, facts = (block["inlines"][0]["text"] for block in card["body"])
+    assert text.startswith("✗ llama_70b: @everyone <!channel>")
+    assert facts == FACTS
+
+
+@pytest.mark.parametrize(("form", "key"), [("slack", "text"), ("discord", "content")])
+def test_chat_message_has_the_time_of_the_alert(form: Any, key: str) -> None:
+    assert body(form)[key].endswith(FACTS)
 
 
 @given(st.text())
 def test_discord_content_is_never_too_long(text: str) -> None:
     record = alert(text).record() | {"text": "*" * 1500 + text * 20}
     content = json.loads(payload(record, "discord"))["content"]
-    assert len(content) <= DISCORD_CHARACTERS
-    assert not content.removesuffix("…").endswith("\\") or content.endswith("\\\\")
+    assert len(content) <= 2000
+    text = content.partition("\n-# ")[0]
+    assert not text.removesuffix("…").endswith("\\") or text.endswith("\\\\")
 
 
 SECRETS = ("hf_abcdefghijklmnopqrstuvwxyz012345", "the-key-of-this-remote")

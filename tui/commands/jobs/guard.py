@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.errors import ConfigurationError, NotFound
+from api_client.errors import ConfigurationError, NotFound, RequestError
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
-from tui.alerts.delivery import AlertDelivery, AlertNotDelivered
+from tui.alerts.delivery import AlertDelivery
 from tui.analysis.health.registry import KINDS
 from tui.commands.support.exit_codes import (
     OF_SEVERITY,
@@ -40,7 +40,7 @@ from tui.commands.support.session import client_command, configuration_if_any, r
 from tui.guard.conditions import causes, dollars, next_moment
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import Deadline, GuardRules, resumable_statuses
-from tui.guard.watch import Guard, NotResumed, Reporting, note_delivered, sending
+from tui.guard.watch import Guard, GuardOutbox, NotResumed, Reporting, sending
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
 from tui.text.sanitize import sanitize
@@ -219,7 +219,6 @@ async def guard(
             jobs = await watching.find(find)
             output.remark(_summary(jobs, rules))
             await watching.run(jobs)
-        await watching.send_rest(tries=0 if once else 3)
     if reporting.delivery is not None and (left := watching.unsent):
         output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
     return _verdict(watching) if once else _outcome(watching)
@@ -244,11 +243,11 @@ def _delivery(
     return AlertDelivery(
         settings.command,
         settings.webhook,
-        lambda words: output.remark(f"{words}; it is tried again"),
+        output.remark,
         os.environ,
         form=settings.webhook_format,
         secrets=secrets,
-        done=partial(note_delivered, memory),
+        outbox=GuardOutbox(memory, client.clock),
     )
 
 
@@ -268,7 +267,7 @@ async def _test(output: Output, settings: NotificationSettings) -> ExitCode:
     for way in delivery.ways:
         try:
             await delivery.deliver(way, record)
-        except AlertNotDelivered as problem:
+        except RequestError as problem:
             code = ExitCode.UNEXPECTED
             output.remark(f"{way}: not delivered: {sanitize(str(problem))}")
         else:
