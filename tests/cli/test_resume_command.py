@@ -210,6 +210,51 @@ def test_job_whose_successor_has_not_ended_is_refused(cli: RunCli, baseten: Fake
 
 
 @pytest.mark.usefixtures("no_waits")
+@pytest.mark.proves("docs/guard.md", "Resume")
+def test_job_is_resumed_in_its_project_whatever_the_config_names(
+    cli: RunCli, baseten: FakeBaseten, serve: Any
+) -> None:
+    serve(CODE | {"config.py": CONFIG.replace('name="llama-sft"', 'name="elsewhere"')})
+    result = cli(*DRY, "-o", "json")
+    assert result.json["training_project"]["name"] == "llama-sft"
+    assert "project: llama-sft replaces the config's elsewhere" in result.err
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_config_that_fails_is_named_as_in_the_code_of_the_job(cli: RunCli, serve: Any) -> None:
+    serve(CODE | {"config.py": f"import os\nopen(os.path.dirname(__file__) + '/lr.json')\n{CONFIG}"})
+    failed = cli(*DRY)
+    assert failed.code == ExitCode.USAGE
+    assert "config.py:2 in the code of job job1: FileNotFoundError" in failed.err
+    assert "'lr.json'" in failed.err
+    assert "bt-tui-resume-" not in failed.err
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize(
+    ("losses", "why"),
+    [
+        ({}, "the log reports no loss"),
+        (
+            {1: 2.0},
+            "only checkpoint-1 has a loss to compare, loss 2.00 at step 1; --from checkpoint-1 takes it",
+        ),
+    ],
+)
+def test_reason_why_no_checkpoint_is_the_best_is_given(
+    cli: RunCli, baseten: FakeBaseten, serve: Any, losses: dict[int, float], why: str
+) -> None:
+    serve(created_at="2026-10-31T20:00:00Z", updated_at="2026-11-03T00:00:00Z")
+    begin = datetime(2026, 10, 31, 20, tzinfo=UTC)
+    baseten.logs["job1"] = [
+        line(f"step {step}/9 loss={loss}", at_ms=round((begin.timestamp() + step) * 1000))
+        for step, loss in losses.items()
+    ]
+    result = cli(*DRY, "--from", "best")
+    assert (result.code, why in result.err) == (ExitCode.NOT_FOUND, True), result.err
+
+
+@pytest.mark.usefixtures("no_waits")
 def test_config_with_another_name_is_found_if_it_is_the_only_one(
     cli: RunCli, baseten: FakeBaseten, serve: Any
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,13 +14,16 @@ import click
 from api_client.client import TrainingClient
 from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig, TrainingProject
 from api_client.definitions.jobs import LOADED_CHECKPOINTS_FOLDER
+from api_client.errors import ConfigFileError
 from api_client.models import Checkpoint, TrainingJob
+from api_client.models import TrainingProject as Project
 from api_client.submission.archive import plan_archive
 from api_client.submission.config_file import load_training_project
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.submitting import Submission
 from tui.analysis.checkpoints.facts import CheckpointFacts, checkpoint_facts, facts_of_run, newest_sound
 from tui.analysis.run.resumed import next_name
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.commands.jobs.download import download_code
 from tui.commands.jobs.push import (
     JobDraft,
@@ -164,14 +168,20 @@ async def draft_of(
     checkpoint = await _chosen(client, output, job, wanted)
     code = await _unpacked(client, output, job, folder)
     config = config_in(code, config_name)
-    loaded = await asyncio.to_thread(load_training_project, config, python=python or Path(sys.executable))
+    try:
+        loaded = await asyncio.to_thread(load_training_project, config, python=python or Path(sys.executable))
+    except ConfigFileError as error:
+        position = str(config.relative_to(code)) + (f":{error.line}" if error.line else "")
+        problem = error.problem.replace(f"{code}/", "")
+        raise CommandFailed(f"{position} in the code of job {job.id}: {problem}", ExitCode.USAGE) from error
     if not anyway and not reads_checkpoint(code, loaded):
         raise CommandFailed(
             f"not resumed: nothing in the code of job {job.id} reads ${LOAD_VARIABLE}, so it would start "
             f"from its beginning (--anyway submits it)",
             ExitCode.USAGE,
         )
-    project, changes = continued(loaded, job, checkpoint)
+    home = await client.projects.get(job.project_id)
+    project, changes = continued(loaded, job, checkpoint, home)
     for change in changes:
         output.remark(change)
     # The archive is the job's whole code, wherever its parts came from.
@@ -208,7 +218,7 @@ async def _proposed(
     facts = facts_of_run(evidence.run)
     if wanted == BEST:
         chosen = next((fact for fact in facts if fact.is_best), None)
-        why = evidence.problem or "the log reports no loss for its steps"
+        why = evidence.problem or _why_none_is_best(facts, evidence.run)
     else:
         chosen = newest_sound(facts)
         why = "all were written after the loss broke; --from NAME takes one of them anyway"
@@ -221,6 +231,20 @@ async def _proposed(
         words = newest.fault.words(newest.checkpoint.created_at)
         output.remark(f"not from {newest.name}, {words}, but from {chosen.name}{_earlier(chosen, newest)}")
     return chosen.name
+
+
+def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str:
+    scored = [fact for fact in facts if fact.score is not None and fact.fault is None]
+    if not scored:
+        return "the log reports no loss for its steps"
+    if len(scored) == 1 and scored[0].score is not None:
+        name = scored[0].name
+        return f"only {name} has a loss to compare, {scored[0].score.words}; --from {name} takes it"
+    if run.progress is not None and not run.progress.has_ranking_loss:
+        return "the loss of such a training doesn't tell which is better; --from NAME takes one of them"
+    if len(scored) < len(facts):
+        return "the losses of some are unknown; --from NAME takes one of them"
+    return "their losses differ by no more than they scatter; --from latest takes the newest"
 
 
 def _earlier(chosen: CheckpointFacts, newest: CheckpointFacts) -> str:
@@ -278,9 +302,12 @@ def _texts(code: Path) -> list[Path]:
 
 
 def continued(
-    project: TrainingProject, job: TrainingJob, checkpoint: str
+    project: TrainingProject, job: TrainingJob, checkpoint: str, home: Project
 ) -> tuple[TrainingProject, list[str]]:
-    """Return the project whose job continues another, on the hardware that it had, and what changes."""
+    """Return the project whose job continues another, and what changes.
+
+    It is in the project ``home`` of the other, whatever the config names, and on the hardware that it had.
+    """
     compute, machine = project.job.compute, job.instance_type
     had = f"{machine.gpu_type}:{machine.gpu_count}" if machine.gpu_count and machine.gpu_type else None
     own = compute.accelerator
@@ -299,5 +326,10 @@ def continued(
     changed.job.runtime.load_checkpoint_config = before.model_copy(
         update={"enabled": True, "checkpoints": [reference]}
     )
+    for what, field, its in (("project", "name", home.name), ("team", "team_name", home.team_name)):
+        own = getattr(changed, field)
+        if its and own not in (None, its):
+            replaced = (f"{what}: {its} replaces the config's {own}", *replaced)
+        setattr(changed, field, its or own)
     changes = [*replaced, f"load_checkpoint_config: {checkpoint} of job {job.id}"]
     return changed, changes
