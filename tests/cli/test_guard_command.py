@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import time
 from datetime import UTC, datetime, timedelta
@@ -158,6 +159,30 @@ def test_deadline_that_passed_while_no_guard_ran_still_stops(
     assert (len(paths), "stopped: it is past" in result.out) == (stopped, bool(stopped))
 
 
+def test_dry_run_leaves_no_deadline_to_a_guard_that_stops(cli: RunCli, baseten: FakeBaseten) -> None:
+    paths = serve(baseten)
+    cli("guard job1 --once --until 1h --dry-run")
+    (run,) = json.loads(state_path("guard.json").read_text())["runs"].values()
+    assert run["typed_deadline"] == ""
+    assert paths == []
+
+
+@pytest.mark.parametrize(("number", "is_kept"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
+@pytest.mark.proves("docs/guard.md", "The state file")
+def test_deadline_is_taken_back_by_ctrl_c_only(
+    cli_process: Any, baseten: FakeBaseten, number: int, is_kept: bool
+) -> None:
+    serve(baseten, SICK)
+    own = baseten.environ() | {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    with cli_process("guard", "job1", "--until", "8h", environ=own) as ended:
+        assert "loss is" in ended.stdout.readline()
+        ended.send_signal(number)
+        ended.communicate()
+    runs = json.loads(state_path("guard.json").read_text())["runs"]
+    (run,) = (runs[key] for key in runs if key.endswith("/job1"))
+    assert (run["typed_deadline"] == "8h") is is_kept
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -165,7 +190,13 @@ def test_deadline_that_passed_while_no_guard_ran_still_stops(
         ("job1 --all", "job ids need neither"),
         ("job1 --stop-on stalld", "did you mean stalled?"),
         ("job1 --budget lots", "is not an amount such as 200usd"),
+        ("job1 --stop-on ,", "it names no finding"),
+        ("job1 --budget 0usd", "is not an amount such as 200usd"),
         ("job1 --until dawn", "is not a time such as 06:00 or 8h"),
+        ("job1 --until 2026-01-02", "'2026-01-02' is not in the future"),
+        ("job1 --until 0s", "'0s' is not in the future"),
+        ("job1 --heartbeat 0s", "'0s' is less than 10s"),
+        ("job1 --after-checkpoint", "stops nothing without"),
         ("job1 --notify", "needs notifications.command or notifications.webhook"),
         ("--test", "nothing to test"),
     ],

@@ -21,7 +21,7 @@ def dollars(typed: str) -> float:
     """Return the US dollars of ``200usd``, ``$200`` or ``200``. Raises ValueError."""
     with suppress(ValueError):
         amount = float(typed.strip().lower().removeprefix("$").removesuffix("usd"))
-        if 0 <= amount < float("inf"):
+        if 0 < amount < float("inf"):
             return amount
     raise ValueError(f"{typed[:40]!r} is not an amount such as 200usd")
 
@@ -60,11 +60,19 @@ def _with(rules: GuardRules, word: str, now: datetime) -> GuardRules:
     if "$" in word or word.lower().endswith("usd"):
         return replace(rules, budget_usd=dollars(word))
     try:
-        return replace(rules, until=Deadline(word, next_moment(word, now)))
+        until = Deadline(word, next_moment(word, now))
     except (ValueError, OverflowError):
         raise ValueError(
             f"{word[:40]!r} is no finding of docs/health.md, no amount such as 200usd, no time such as 06:00"
         ) from None
+    check_deadline(until, now)
+    return replace(rules, until=until)
+
+
+def check_deadline(until: Deadline, now: datetime) -> None:
+    """Raise ValueError if it has passed."""
+    if until.at <= now:
+        raise ValueError(f"{until.typed[:40]!r} is not in the future")
 
 
 def causes(rules: GuardRules) -> str:

@@ -29,6 +29,7 @@ from tui.analysis.run.finding import SEVERITIES
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
 from tui.guard.rules import (
+    Deadline,
     Decision,
     GuardRules,
     Look,
@@ -297,13 +298,36 @@ class Guard:
     def _with_deadline(self, memory: RunMemory, now: datetime) -> tuple[RunMemory, GuardRules]:
         """Return the rules with the run's own deadline: a restarted guard means the same one."""
         until = self._rules.until
-        if until is None:
+        if until is None or self._rules.dry_run:
             return memory, self._rules
         stored = until._replace(at=datetime.fromtimestamp(memory.deadline_s, UTC))
         if memory.typed_deadline == until.typed and now - stored.at < SAME_DEADLINE:
             until = stored
         changes = {"typed_deadline": until.typed, "deadline_s": until.at.timestamp()}
         return memory.model_copy(update=changes), replace(self._rules, until=until)
+
+    def knows(self, until: Deadline) -> bool:
+        """Return True if a guard before this one had the same deadline."""
+        return any(run.typed_deadline == until.typed for run in self.known_jobs().values())
+
+    def rules_for(self, jobs: Iterable[TrainingJob]) -> GuardRules:
+        """Return the rules with the earliest deadline of these jobs."""
+        runs, now = self.known_jobs(), self._clock.now()
+        each = [self._with_deadline(runs.get(job.id, RunMemory()), now)[1] for job in jobs]
+        return min(each, key=lambda rules: rules.until.at if rules.until else now, default=self._rules)
+
+    def forget_deadlines(self) -> None:
+        """Take back the deadlines of the runs that were looked at."""
+        keys = {f"{self._server}/{job_id}" for job_id in self.last_looks}
+
+        def change(state: GuardState) -> tuple[GuardState, None]:
+            runs = {
+                key: run.model_copy(update={"typed_deadline": ""}) if key in keys else run
+                for key, run in state.runs.items()
+            }
+            return state.model_copy(update={"runs": runs}), None
+
+        self._memory.change(change)
 
     def _transact(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:
         """Remember a decision together with its unsent alerts, then report them."""

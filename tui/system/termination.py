@@ -11,7 +11,7 @@ import threading
 import time
 from functools import partial
 from types import FrameType
-from typing import Self
+from typing import ClassVar, Self
 
 SHELL_OFFSET = 128
 """Offset that shells add to a signal's number for the exit code."""
@@ -23,12 +23,15 @@ REPEAT_S = 5.0
 class TerminationSignals:
     """Handles both signals, as a context manager; one that the parent process ignores stays ignored."""
 
+    received: ClassVar[int | None] = None
+    """The signal that ends this process; None for ctrl-c."""
+
     def __init__(self) -> None:
-        self._received: int | None = None
         self._received_at_s = 0.0
         self._handled: list[int] = []
 
     def __enter__(self) -> Self:
+        TerminationSignals.received = None
         is_main = threading.current_thread() is threading.main_thread()
         self._handled = [
             number
@@ -40,20 +43,20 @@ class TerminationSignals:
         return self
 
     def __exit__(self, *_about: object) -> None:
-        if self._received is not None:
+        if self.received is not None:
             return  # the process is about to exit, with this signal's exit code
         for number in self._handled:
             signal.signal(number, signal.SIG_DFL)
 
     def exit_code(self, otherwise: int) -> int:
         """Return the exit code of the signal that was received, if there was one."""
-        return otherwise if self._received is None else SHELL_OFFSET + self._received
+        return otherwise if self.received is None else SHELL_OFFSET + self.received
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
         now_s = time.monotonic()
-        if self._received is not None and now_s - self._received_at_s < REPEAT_S:
+        if self.received is not None and now_s - self._received_at_s < REPEAT_S:
             return
-        self._received, self._received_at_s = number, now_s
+        TerminationSignals.received, self._received_at_s = number, now_s
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.raise_signal(signal.SIGINT)  # asyncio, or whoever handles it, cancels what runs
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -37,12 +38,13 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, configuration_if_any, run_settings
-from tui.guard.conditions import causes, dollars, next_moment
+from tui.guard.conditions import causes, check_deadline, dollars, next_moment
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import Deadline, GuardRules, resumable_statuses
 from tui.guard.watch import Guard, GuardOutbox, NotResumed, Reporting, sending
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
+from tui.system.termination import TerminationSignals
 from tui.text.sanitize import sanitize
 from tui.text.times import local_time
 from tui.text.units import counted
@@ -51,8 +53,10 @@ from tui.text.units import counted
 def _names(what: str, known: Collection[str]) -> Callable[[Any, Any, str], frozenset[str]]:
     """Return the callback of an option that takes some of these names, separated by commas."""
 
-    def read(_context: click.Context, _parameter: click.Parameter, typed: str) -> frozenset[str]:
-        names = frozenset(filter(None, map(str.strip, typed.split(","))))
+    def read(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> frozenset[str]:
+        names = frozenset(filter(None, map(str.strip, (typed or "").split(","))))
+        if typed is not None and not names:
+            raise click.BadParameter(f"it names no {what}")
         for name in sorted(names.difference(known)):
             raise click.BadParameter(unknown_value(what, name, known))
         return names
@@ -84,7 +88,6 @@ _rules = options_as(
     click.option(
         "--stop-on",
         callback=_names("finding", sorted(KINDS)),
-        default="",
         metavar="KIND[,KIND]",
         help="Stop a run with such a finding, as in loss-not-finite,stalled; docs/health.md lists them.",
     ),
@@ -110,7 +113,6 @@ _rules = options_as(
     click.option(
         "--resume-on",
         callback=_names("status", resumable_statuses()),
-        default="",
         metavar="STATUS[,STATUS]",
         help="Resume a run that ends so (preempted, failed, expired) from its newest checkpoint. Its config "
         "is executed on this machine.",
@@ -145,7 +147,7 @@ _rules = options_as(
 @click.option(
     "--heartbeat",
     "heartbeat_s",
-    type=Duration(),
+    type=Duration(at_least_s=10.0),
     metavar="SPAN",
     help="Report that the guard is alive every 1h or so: its silence then means that it is not.",
 )
@@ -180,6 +182,8 @@ async def guard(
     notifications = own.notifications if own is not None else NotificationSettings()
     if test:
         return await _test(output, notifications)
+    if rules.after_checkpoint and not rules.may_stop:
+        raise click.UsageError("--after-checkpoint stops nothing without --stop-on, --budget or --until")
     if rules.may_stop and not rules.dry_run:
         client.check_may_change("stopping jobs")
     if rules.resume_on and not rules.dry_run:
@@ -211,14 +215,26 @@ async def guard(
         resume=partial(_resume, client, output),
         heartbeat_s=heartbeat_s,
     )
+    if rules.until is not None and not watching.knows(rules.until):
+        try:
+            check_deadline(rules.until, client.clock.now())
+        except ValueError as problem:
+            raise click.BadParameter(str(problem), param_hint="'--until'") from None
     find = partial(_first_jobs, client, watching, job_ids, of_project)
-    async with sending(reporting.delivery):
-        if once:
-            await watching.look_once(await find())
-        else:
-            jobs = await watching.find(find)
-            output.remark(_summary(jobs, rules))
-            await watching.run(jobs)
+    try:
+        async with sending(reporting.delivery):
+            if once:
+                await watching.look_once(await find())
+            else:
+                jobs = await watching.find(find)
+                output.remark(_summary(jobs, watching.rules_for(jobs)))
+                await watching.run(jobs)
+    except asyncio.CancelledError:
+        if (
+            TerminationSignals.received is None
+        ):  # ctrl-c, by somebody who may start it again with the same time
+            watching.forget_deadlines()
+        raise
     if reporting.delivery is not None and (left := watching.unsent):
         output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
     return _verdict(watching) if once else _outcome(watching)

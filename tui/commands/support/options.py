@@ -18,6 +18,7 @@ from tui.commands.support.lookups import JobChoice
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import NON_INTERACTIVE
 from tui.text.times import span_of
+from tui.text.units import duration
 
 if TYPE_CHECKING:
     from api_client.recordings.reading import Recording
@@ -28,18 +29,23 @@ ASCENDING, DESCENDING = "asc", "desc"
 
 
 class Duration(click.ParamType[float]):
-    """A duration in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
+    """A duration of at least so many seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
 
     name = "span"
 
+    def __init__(self, at_least_s: float = 0.0) -> None:
+        self._at_least_s = at_least_s
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         text = str(value).strip()
-        if text.isascii() and text.isdigit():
-            return float(text)
         try:
-            return span_of(text).total_seconds()
+            is_number = text.isascii() and text.isdigit()
+            seconds = float(text) if is_number else span_of(text).total_seconds()
         except (ValueError, OverflowError):
             return self.fail(f"{text[:40]!r} is not a duration such as 2h, 1h30m or 45s", param, ctx)
+        if seconds < self._at_least_s:
+            return self.fail(f"{text[:40]!r} is less than {duration(self._at_least_s)}", param, ctx)
+        return seconds
 
 
 def options_as(name: str, kind: type, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
