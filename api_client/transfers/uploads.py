@@ -115,7 +115,9 @@ async def upload_file(
     except BREAKS as error:
         line = RequestLine("PUT", credentials.s3_key)
         problem = from_exception(error, None, endpoint.netloc, line).error
-        raise UploadFailed(str(problem), method="PUT", path=credentials.s3_key) from None
+        unreached = UploadFailed(str(problem), method="PUT", path=credentials.s3_key)
+        unreached.retryable = True
+        raise unreached from None
     store = await asyncio.to_thread(_store, credentials, endpoint, region)
     failure: UploadFailed | None = None
     with path.open("rb") as file:

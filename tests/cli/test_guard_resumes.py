@@ -16,6 +16,7 @@ from support.every_command import ENDED
 from support.faulty import FaultyServer
 from support.served_platform import KEY, Served, served_platform
 from tui.commands.support.exit_codes import ExitCode
+from tui.guard.memory import GuardMemory
 from tui.settings.remembered import state_path
 
 GUARD = ("guard", ENDED, "--resume-on", "preempted", "--once", "-o", "jsonl")
@@ -61,6 +62,32 @@ def test_job_submitted_before_a_kill_is_not_submitted_again(cli: RunCli, served:
     again = cli(*GUARD, environ=environ(served))
     assert [each["event"] for each in again.ndjson] == ["resumed"]
     assert len(served.backend.specs) == 1
+
+
+def test_job_that_another_guard_resumes_at_this_moment_is_left_to_it(cli: RunCli, served: Served) -> None:
+    with GuardMemory(state_path("guard.json")).resuming():
+        first = cli(*GUARD, environ=environ(served))
+    assert [each["event"] for each in first.ndjson] == ["job-ended"]
+    assert served.backend.specs == []
+    again = cli(*GUARD, environ=environ(served))
+    assert [each["event"] for each in again.ndjson] == ["resumed"]
+
+
+def test_job_that_continues_another_one_of_the_same_name_is_not_taken_for_its_own(
+    cli: RunCli, served: Served
+) -> None:
+    first = cli(*GUARD, environ=environ(served))
+    (job_id,) = [job_id for job_id in served.backend.spec_by_id if f"({job_id})" in first.out]
+    now = {"created_at": datetime.now(UTC)}
+    served.backend.by_id[job_id] = served.backend.by_id[job_id].model_copy(update=now)
+    path = state_path("guard.json")
+    state = json.loads(path.read_text())
+    (key,) = [key for key in state["runs"] if key.endswith(ENDED)]
+    other = state["runs"].pop(key)
+    state["runs"][key.replace(ENDED, "another")] = other
+    path.write_text(json.dumps(state))
+    assert [each["event"] for each in cli(*GUARD, environ=environ(served)).ndjson] == ["job-ended", "resumed"]
+    assert len(served.backend.specs) == 2
 
 
 def test_job_that_cannot_be_resumed_is_reported_once(cli: RunCli, served: Served) -> None:

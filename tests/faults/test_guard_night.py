@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -106,7 +105,7 @@ async def test_preempted_run_is_resumed_twice_and_then_reported(faulty: FaultySe
         faulty.set_faults(TROUBLE)
         dark.clock.kills_at_s = [400.0, 1000.0, 1500.0]
 
-        async def resume(job: TrainingJob, _since: datetime) -> TrainingJob:
+        async def resume(job: TrainingJob, *_since_and_others: object) -> TrainingJob:
             requests.append(job.name or "")
             return await dark.job(list(lives)[len(requests)])
 

@@ -5,10 +5,12 @@ Guards of one user share the file: what one of them decides is written before it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from api_client.files import locked_folder, make_private_folder
 from tui.alerts.delivery import MAX_WAITING_ALERTS
 from tui.settings.remembered import State, change_state, read_state
 
@@ -136,6 +138,17 @@ class GuardMemory:
         if is_saved:
             self._saved = self.state
         return answer
+
+    @contextmanager
+    def resuming(self) -> Iterator[None]:
+        """Keep other guards from resuming a run until the block ends. Raises TimeoutError while one does."""
+        if self._path is None or self._has_problem:
+            yield
+            return
+        folder = self._path.with_name("guard-resumes")
+        make_private_folder(folder)
+        with locked_folder(folder, wait_s=0.0):
+            yield
 
     def _with_ours(self, in_file: GuardState) -> GuardState:
         """Return what is in the file, with our changes that could not be saved."""

@@ -19,7 +19,7 @@ from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.guard.memory import Resume, RunMemory, SeenFinding, Stop
 from tui.text.times import local_time, time_key
-from tui.text.units import money
+from tui.text.units import duration, money
 
 BLIND_AFTER_S = 300.0
 """Report that a run cannot be seen after this long: shorter outages are usual."""
@@ -134,7 +134,7 @@ def note_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -
     alerts: tuple[Alert, ...] = ()
     if not problem and memory.blind_reported:
         changes |= {"blind_reported": False, "sighted_s": now_s}
-        words = f"the server answers again, after not since {_clock_time(since_s)}"
+        words = f"the server answers again, {_after(since_s, now_s)}"
         alerts = (Alert(None, "info", now, about="sighted", message=words),)
     elif problem and not memory.blind_reported and now_s - since_s >= BLIND_AFTER_S:
         changes |= {"blind_reported": True}
@@ -209,8 +209,9 @@ class _Decider:
     def _note_sight(self) -> None:
         if not self.look.problem:
             if self.memory.blind_reported:
-                since = _clock_time(self.memory.blind_since_s)
-                self._report("sighted", f"seen again, after not since {since}", "info")
+                self._report(
+                    "sighted", f"seen again, {_after(self.memory.blind_since_s, self.now_s)}", "info"
+                )
                 self._change(sighted_s=self.now_s)
             self._change(blind_since_s=None, blind_reported=False, seen_s=self.now_s)
             return
@@ -413,3 +414,7 @@ def _finding(seen: SeenFinding) -> HealthFinding:
 
 def _clock_time(epoch_s: float | None) -> str:
     return local_time(None if epoch_s is None else datetime.fromtimestamp(epoch_s, UTC), "%H:%M")
+
+
+def _after(since_s: float | None, now_s: float) -> str:
+    return f"after {duration(now_s - (since_s or now_s))}"

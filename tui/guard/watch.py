@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -63,8 +63,11 @@ SAME_DEADLINE = timedelta(hours=12)
 RUNS_AT_FULL_PACE = 10
 """More runs are looked at less often, to limit requests."""
 
-Resumer = Callable[[TrainingJob, datetime], Awaitable[TrainingJob]]
-"""Resumes a run, unless that was done since a time. Raises RequestError and NotResumed."""
+Resumer = Callable[[TrainingJob, datetime, Collection[str]], Awaitable[TrainingJob]]
+"""Resumes a run, unless that was done since a time, as a job that is not among some ids.
+
+Raises RequestError and NotResumed.
+"""
 
 
 class NotResumed(Exception):
@@ -124,7 +127,6 @@ class Guard:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._blind: set[str] = set()
         """Ids of the jobs that are reported not to be seen."""
-        self._resumed: list[TrainingJob] = []
         self.last_looks: dict[str, Look] = {}
         """The newest look at each run, by its job's id."""
 
@@ -200,8 +202,11 @@ class Guard:
             is_complete = self.last_looks[job.id].is_complete
             pause_s = POLL_EVERY_S if is_complete else FAILED_LOOK_AGE_S
             await self._clock.sleep(pause_s * max(1.0, running / RUNS_AT_FULL_PACE))
-        while self._resumed:
-            self._watch(self._resumed.pop())
+        resume = self.known_jobs()[job.id].resume
+        if resume is not None and resume.job_id:
+            find = partial(self._client.jobs.find, resume.job_id)
+            with suppress(NotFound):
+                self._watch(await retrying(find, LASTING, sleep=self._clock.sleep, may_repeat=is_transient))
 
     async def _attend(self) -> None:
         """Do what is due from time to time, whichever run was looked at."""
@@ -380,12 +385,16 @@ class Guard:
         self._transact(job.id, lambda memory: stop_answered(memory, look.run, problem))
 
     async def _resume_run(self, look: Look, memory: RunMemory) -> bool:
-        """Resume a run, and watch what it goes on as; return False if that has to be tried again."""
+        """Resume a run; return False if that has to be tried again."""
         assert self._resume is not None and memory.resume is not None
         run, number, job, problem = look.run, memory.resumes + 1, None, ""
         since = datetime.fromtimestamp(memory.resume.at_s, UTC)
+        others = [each.resume.job_id for each in self.known_jobs().values() if each.resume is not None]
         try:
-            job = await self._resume(run.job, since)
+            with self._memory.resuming():
+                job = await self._resume(run.job, since, others)
+        except TimeoutError:
+            return False  # another guard resumes a run, maybe this one
         except RequestError as error:
             if is_transient(error):
                 return False
@@ -393,7 +402,6 @@ class Guard:
         except NotResumed as error:
             problem = str(error)
         if job is not None:
-            self._resumed.append(job)
             self._transact(job.id, lambda memory: Decision(memory.model_copy(update={"resumes": number})))
         self._transact(run.job.id, lambda memory: resume_answered(memory, run, job, problem))
         return True

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from api_client.client import TrainingClient
-from api_client.errors import ConfigurationError, NotFound, RequestError
+from api_client.errors import ApiClientError, NotFound, RequestError, Unreachable
 from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
@@ -240,12 +240,18 @@ async def guard(
     return _verdict(watching) if once else _outcome(watching)
 
 
-async def _resume(client: TrainingClient, output: Output, job: TrainingJob, since: datetime) -> TrainingJob:
+async def _resume(
+    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, others: Collection[str]
+) -> TrainingJob:
     from tui.commands.jobs.resume import resume_now  # what submits jobs is slow to import
 
     try:
-        return await resume_now(client, output, job, since)
-    except (CommandFailed, ConfigurationError) as error:
+        return await resume_now(client, output, job, since, others)
+    except RequestError:
+        raise
+    except (CommandFailed, ApiClientError, OSError) as error:
+        if isinstance(error, CommandFailed) and error.exit_code == ExitCode.UNREACHABLE:
+            raise Unreachable(str(error)) from error
         raise NotResumed(str(error)) from error
 
 

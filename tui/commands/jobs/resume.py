@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -133,15 +133,18 @@ async def _refuse_to_run_twice(client: TrainingClient, job: TrainingJob) -> None
 
 
 async def resume_now(
-    client: TrainingClient, output: Output, job: TrainingJob, since: datetime
+    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, others: Collection[str]
 ) -> TrainingJob:
     """Resume a job from its newest checkpoint without questions, unless that was done ``since`` then.
+
+    Jobs of the same name may run, too: ``others`` are the ids of those that continue other ones.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
     name = next_name(job)
     for other in await client.jobs.search(project_id=job.project_id):
-        if other.name == name and other.created_at and other.created_at >= since - timedelta(minutes=5):
+        is_recent = other.created_at is not None and other.created_at >= since - timedelta(minutes=5)
+        if other.name == name and is_recent and other.id not in others:
             return other
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
         draft = await draft_of(client, output, job, Path(folder))
