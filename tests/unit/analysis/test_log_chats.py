@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from api_client.models.logs import NS_PER_S
+from support.log_reading import CLEAR
 from tui.analysis.progress.lines.reader import Reader
 
 SENTENCES = """At step {n} the loss was {x}, so I would lower the learning rate to {x}.
@@ -94,3 +96,51 @@ def test_forms_that_come_again_with_any_numbers_report_nothing() -> None:
         lines = [with_numbers(rng, form) for form in rng.choices(REPEATED, k=20)]
         transcripts_with_readings += any(reader.read(line, at_ns=index) for index, line in enumerate(lines))
     assert transcripts_with_readings <= 3, "numbers rise evenly by chance, but seldom"
+
+
+QUOTED = {
+    "text": [f"  step {n}: loss {3 - n / 1000}, lr 3e-4" for n in (100, 200, 300)],
+    "of a total": [f"step {n}/900 | loss: {3 - n / 1000} | lr: 3e-4" for n in (100, 200, 300)],
+    "dicts": [f"{{'loss': {3 - n}, 'learning_rate': 3e-4, 'epoch': 0.{n}}}" for n in (1, 2)],
+    "a list": ["Step 1: loss = 3 * 2 = 6", "Step 2: loss = 6 + 1 = 7", "Step 3: loss = 7"],
+    "a save": ["Saved checkpoint to /mnt/out/checkpoint-300"],
+}
+SPEECHES = (
+    "I'll look at the end of the log.",
+    "Let me see whether the loss goes down.",
+    "<|im_start|>assistant",
+    "```",
+    "Human: is that healthy?",
+)
+
+
+@pytest.mark.parametrize("speech", SPEECHES)
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_log_that_somebody_quotes_reports_nothing(quoted: str, speech: str) -> None:
+    reader = Reader()
+    lines = [speech, *QUOTED[quoted], speech, *QUOTED[quoted], "done", speech, *QUOTED[quoted]]
+    assert [told for line in lines for told in reader.read(line)] == []
+
+
+@pytest.mark.parametrize("quoted", ["text", "of a total", "dicts"])
+def test_log_of_training_that_prints_answers_is_read_once_it_goes_on(quoted: str) -> None:
+    reader = Reader()
+    told = []
+    for index, line in enumerate([*QUOTED[quoted], QUOTED[quoted][-1].replace("3", "4", 1)]):
+        told += reader.read("I think the answer is 12.", at_ns=index)
+        told += reader.read(line, at_ns=index)
+    assert {each.at_ns for each in told} == set(range(len(QUOTED[quoted]) + 1))
+
+
+def test_log_below_a_single_remark_is_read_once_it_is_long() -> None:
+    reader = Reader()
+    lines = ["Let me begin.", *(f"step {n}/900 | loss: 2.5 | lr: 3e-4" for n in range(40))]
+    told = [reader.read(line, at_ns=index) for index, line in enumerate(lines)]
+    assert [each.at_ns for readings in told for each in readings] == list(range(1, 41))
+    assert next(index for index, readings in enumerate(told) if readings) < 20
+
+
+def test_log_minutes_after_a_remark_is_no_quotation() -> None:
+    reader = Reader()
+    assert reader.read("Let me begin.") == reader.read(CLEAR, at_ns=100 * NS_PER_S) == []
+    assert len(reader.read(CLEAR, at_ns=130 * NS_PER_S)) == 2

@@ -3,6 +3,9 @@
 A line whose form says so begins a training, and so does a count that rises in two lines. From then on, every
 plain line counts, also those before: they were held. Prose counts only where it is repeated with a count that
 rises. Nothing depends on the order in which lines arrive, except which lines are below a heading.
+
+Where an agent or a model speaks, a log may be quoted, but a quotation ends and a training goes on: until a
+training has shown itself, a count near their words must go on past what is said twice.
 """
 
 from __future__ import annotations
@@ -11,13 +14,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from api_client.models.logs import NS_PER_S
 from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.template import MEASURES, Form
 
 MAX_KINDS = 1024
 """Kinds of readings that are held or believed, and replicas that are told apart."""
+
+QUOTED_LINES = 16
+"""Lines below a speech that may be quoted, if they come within ``QUOTED_NS``."""
+
+QUOTED_NS = 120 * NS_PER_S
 
 
 class Told(NamedTuple):
@@ -26,6 +35,9 @@ class Told(NamedTuple):
     at_ns: int
     replica: str
     reading: ParsedMetrics
+
+
+_Held = TypeVar("_Held")
 
 
 def count_of(reading: ParsedMetrics) -> float | None:
@@ -61,7 +73,7 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
         return len(rises) > 3
     if form.is_bare:
         return form.is_exact or (len(rises) > 3 and usual != 1)
-    return form.is_exact or len(rises) > 1 or any(after % 1 or after % usual in (0, 1) for _, after in pairs)
+    return len(rises) > 1 or any(after % 1 or after % usual in (0, 1) for _, after in pairs)
 
 
 @dataclass(slots=True)
@@ -77,6 +89,15 @@ class ReadBlock:
     held: list[Told] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Speech:
+    """What an agent or a model says: how often one has, when (epoch ns), and the lines since then."""
+
+    number: int
+    at_ns: int
+    lines: int = 0
+
+
 class Belief:
     """The evidence for a training that a log has shown so far."""
 
@@ -88,6 +109,22 @@ class Belief:
         self._prose: dict[tuple[str, ...], list[Told]] = {}
         """Readings of other lines, which count only if they rise themselves."""
         self._blocks: dict[str, ReadBlock] = {}
+        self._speeches: dict[str, Speech] = {}
+        """The newest speech, by replica."""
+        self._quoted: dict[tuple[str, ...], list[tuple[int, Told]]] = {}
+        """Readings near a speech, with the number of speeches before, by kind."""
+
+    def hear(self, replica: str, at_ns: int, *, is_speech: bool) -> None:
+        """Note a line before it is taken."""
+        speech = self._speeches.get(replica)
+        if is_speech and (speech is not None or len(self._speeches) < MAX_KINDS):
+            self._speeches[replica] = Speech(1 if speech is None else speech.number + 1, at_ns)
+        elif speech is not None:
+            speech.lines += 1
+
+    def take_save(self, save: Told) -> list[Told]:
+        """Return what is believed now that a checkpoint is saved."""
+        return [] if self._may_be_quoted(save) else [*self.trains(), save]
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
@@ -96,23 +133,44 @@ class Belief:
             block = ReadBlock()
             if len(self._blocks) < MAX_KINDS:
                 self._blocks[told.replica] = block
-        if not form.has_count:
-            return self._take_values(form, told, block)
         if form.is_heading:
             return self._take_heading(form, told, block)
-        if form.is_clear:
-            return self._believe(told, block)
+        if (form.has_count or form.is_clear) and self._may_be_quoted(told):
+            return self._take_quoted(form, told)
+        if not form.has_count:
+            return self._take_values(form, told, block)
         key = form.key
+        quoted = [reading for _, reading in self._quoted.pop((told.replica, *key), ())]
+        if form.is_clear:
+            return [*quoted, *self._believe(told, block)]
         is_plain = not form.is_prose and measures_of(told.reading) > 0
         if key in self._repeated or (self._trains and is_plain):
             return self._believe(told, block)
         waiting = _of_kind(self._plain if is_plain else self._prose, key)
+        waiting += quoted
         if form.has_values and has_risen((*waiting, told), form):
             if len(self._repeated) < MAX_KINDS:
                 self._repeated.add(key)
             return [*self._prose.pop(key, ()), *self._believe(told, block)]
         _hold(waiting, told)
         return []
+
+    def _may_be_quoted(self, told: Told) -> bool:
+        speech = self._speeches.get(told.replica)
+        if self._trains or speech is None or speech.lines > QUOTED_LINES:
+            return False
+        return 0 <= told.at_ns - speech.at_ns <= QUOTED_NS
+
+    def _take_quoted(self, form: Form, told: Told) -> list[Told]:
+        held = _of_kind(self._quoted, (told.replica, *form.key))
+        _hold(held, (self._speeches[told.replica].number, told))
+        readings = [reading for _, reading in held]
+        counts = [count for reading in readings if (count := count_of(reading.reading)) is not None]
+        goes_on = len({speeches for speeches, _ in held}) > 2 and counts == sorted(counts)
+        if not (form.has_values and goes_on and has_risen(readings, form)):
+            return []
+        self._repeated.add(form.key)
+        return [*self.trains(), *readings]
 
     def trains(self) -> list[Told]:
         """Return the readings that are believed because a training shows itself."""
@@ -178,13 +236,13 @@ class Belief:
         return []
 
 
-def _of_kind(kinds: dict[tuple[str, ...], list[Told]], key: tuple[str, ...]) -> list[Told]:
+def _of_kind(kinds: dict[tuple[str, ...], list[_Held]], key: tuple[str, ...]) -> list[_Held]:
     """Return the held readings of a kind; the kind that was begun first makes room for a new one."""
     if key not in kinds and len(kinds) >= MAX_KINDS:
         del kinds[next(iter(kinds))]
     return kinds.setdefault(key, [])
 
 
-def _hold(held: list[Told], told: Told) -> None:
+def _hold(held: list[_Held], told: _Held) -> None:
     if len(held) < 64:
         held.append(told)

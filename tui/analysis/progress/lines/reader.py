@@ -45,6 +45,12 @@ _MOVING_TARGET = re2.compile(
 )
 """Losses beside these may rise while a model improves."""
 
+_SPEAKS = re2.compile(
+    rb"(?:^|[\s(\"'>:])(?:I(?:'(?:m|ll|ve|d))?|[Ll]et (?:me|us)|[Ll]et's) [a-z]"
+    rb"|<\|\w+\|>|</?(?:think|answer|tool\w*)>|^\s*(?:```|\W{0,3}(?:[Hh]uman|[Uu]ser|[Aa]ssistant)\W{0,2}:)"
+)
+"""Words that a trainer does not print, but an agent or a model that is trained does."""
+
 _RANK = re.compile(
     r"(?:.{0,60}?[-\s])??\W{0,3}?\[(?:rank|default|local_rank)[ :=]?\s?(\d{1,5})\]:?"
     r"|\W{0,3}(?:rank[ :=]?\s?(\d{1,5})(?=\W)|\d{1,5},(\d{1,5})\]<std\w{3}>"
@@ -111,12 +117,14 @@ class Reader:
                 can_announce=_ANNOUNCES.search(key) is not None,
                 can_fail=MAY_FAIL.search(key) is not None,
                 has_moving_target=_MOVING_TARGET.search(key) is not None,
+                is_speech=_SPEAKS.search(key) is not None,
             )
             if len(key) <= 1024:
                 self._remember(self._shapes, key, shape)
         return shape
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[Told]:
+        self._belief.hear(replica, at_ns, is_speech=shape.is_speech)
         table = self._tables.get(replica)
         if not shape.can_report and (table is None or table.separators != shape.separators):
             return []
@@ -152,7 +160,7 @@ class Reader:
         reading = layout.template.read(values)
         if save is not None:
             save = _with_save(save, reading, layout.template)
-            return [*self._belief.trains(), Told(at_ns, replica, save)]
+            return self._belief.take_save(Told(at_ns, replica, save))
         if layout.table is not None and len(self._tables) < MAX_KINDS:
             self._tables[replica] = layout.table
         if reading is None:
