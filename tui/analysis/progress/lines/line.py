@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _INTEGER = r"\d++(?:[,_]\d{3}(?!\d))*+"
 _DECIMAL = rf"(?:{_INTEGER}(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+(?:[kKMGB](?!\w))?"
@@ -18,19 +19,24 @@ _SPLIT = re.compile(
     rf"|{_DECIMAL} ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?![\w/]|:\d)"
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )
-_QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')(?![\w:])""")
+_QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')(?![\w:])""")
 _WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(")
 
 
 def clean(line: str) -> str:
-    """Return a line without quoted prose and the names of types; ANSI sequences were removed before."""
-    return _QUOTED.sub(_without_prose, _WRAPPED.sub("", line))
+    """Return a line as long, without quoted prose and the names of types; it has no ANSI sequences."""
+    return _QUOTED.sub(_without_prose, _WRAPPED.sub(lambda name: " " * len(name[0]), line))
 
 
 def _without_prose(match: re.Match[str]) -> str:
-    quoted = match[1] if match[1] is not None else match[2]
-    is_prose = " " in quoted.strip() and quoted.strip(" /0123456789") != ""
-    return "''" if is_prose else match[0]
+    quoted = match[0][1:-1].strip()
+    is_prose = " " in quoted and quoted.strip(" /0123456789") != ""
+    return "_" * len(match[0]) if is_prose else match[0]
+
+
+def numbers(text: str) -> Iterator[re.Match[str]]:
+    """Yield the numbers of a clean line with their positions."""
+    return _SPLIT.finditer(text)
 
 
 def split(text: str) -> tuple[tuple[str, ...], list[str]]:

@@ -140,9 +140,9 @@ class Reader:
         if template is None:
             template = decide(texts, values)
             self._remember(self._templates, texts, template)
-        layout = Layout(template, line, match, text, texts, values)
+        layout = Layout(template, line, match, text, values)
         if shape.is_known and len(shape.layouts) < MAX_LAYOUTS:
-            layout.learn(line, texts, values)
+            layout.learn(line, text)
             shape.layouts.append(layout)
         shape.is_known = True
         return self._take(layout, values, line, replica, at_ns)

@@ -129,12 +129,6 @@ class Template:
     metrics: tuple[tuple[int, str], ...] = ()
     """The index and the name of each other number."""
 
-    def used(self) -> frozenset[int]:
-        """Return the indexes of the numbers that are read."""
-        counter = () if self.counter is None else (self.counter.index,)
-        metrics = (index for index, _ in self.metrics)
-        return frozenset((*(slot.index for slot in self.slots), *counter, *metrics))
-
     def read(self, values: Sequence[str]) -> ParsedMetrics | None:
         """Return what the line with these numbers reports."""
         found: dict[str, Any] = {}
