@@ -20,12 +20,15 @@ _SPLIT = re.compile(
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )
 _QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')(?![\w:])""")
+_ASIDE = re.compile(r"(?<=\w )\((?!step|epoch|iter|batch|update)[a-z]+ \d+(?: [a-z]+)?\)")
+"""A number that belongs to a name: ``lr (group 0)``, ``loss (for 1 batch)``."""
 _WRAPPED = re.compile(r"\b(?:tensor|(?:np|numpy|torch|jnp)\.\w+|Array|Decimal)\(")
 
 
 def clean(line: str) -> str:
     """Return a line as long, without quoted prose and the names of types; it has no ANSI sequences."""
-    return _QUOTED.sub(_without_prose, _WRAPPED.sub(lambda name: " " * len(name[0]), line))
+    line = _WRAPPED.sub(lambda name: " " * len(name[0]), line)
+    return _QUOTED.sub(_without_prose, _ASIDE.sub(lambda aside: "~" * len(aside[0]), line))
 
 
 def _without_prose(match: re.Match[str]) -> str:
