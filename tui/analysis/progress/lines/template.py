@@ -33,7 +33,7 @@ _ATTACHED = re.compile(r"^[A-Za-z%/]+(?!\w)")
 _DELIMITER = re.compile(r"[,;|()\[\]{}<>=:\"'!?█•]|  | [-–—] |\. |>>")
 _WORD = re.compile(r"[A-Za-z][\w'./-]*")
 _RATE = re.compile(
-    r"\s?(?:it|ms|s|sec|step|steps|batch|ba|iter|update)/(?:it|s|sec|step|batch|iter|update)\b"
+    r"\s?(?:(?P<seconds>m?)s(?:ec)?/(?:it|step|batch|iter|update)|(?:it|step|batch|ba|iter|update)s?/s(?:ec)?)\b"
 )
 _EVALUATES = re.compile(
     r"\b(?:evaluat\w*|validat\w*|eval|val|valid|test|testing|dev|holdout)\b", re.IGNORECASE
@@ -104,7 +104,7 @@ class Form:
 
     has_count: bool = False
     has_values: bool = False
-    """It reports more than a count: a measure, a total, or another number with a name: ``reward: 0.4``."""
+    """It reports more than a count: another one, or a number with a name: ``reward: 0.4``."""
     is_exact: bool = False
     """Its count is written as prose never writes one: of a total, or with a name such as ``global_step``."""
     is_bare: bool = False
@@ -266,13 +266,13 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
         return Template()
     if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
-    form = _form(line, is_bar)
     if _is_setting(numbers):
         return Template()
-    counter = _counter_of(line, values, is_bar, bool(title))
     slots = _slots(line)
-    metrics = () if form.is_prose else _metrics(line, slots)
-    return Template(slots, counter, form, metrics)
+    metrics = _metrics(line, slots)
+    form = _form(line, is_bar, bool(metrics))
+    counter = _counter_of(line, values, is_bar, bool(title))
+    return Template(slots, counter, form, () if form.is_prose else metrics)
 
 
 def _slots(line: _Line) -> tuple[Slot, ...]:
@@ -318,13 +318,15 @@ def _counter_of(line: _Line, values: Sequence[str], is_bar: bool, is_titled: boo
     epoch = next((position for position, one in enumerate(line.numbers) if one.field == "epoch"), None)
     if is_bar and not is_titled and epoch is None and not _is_timed(line.texts, values, index):
         return Counter(index, is_within=True)  # Keras's bars, below a line that names the epoch
-    is_lightning = is_bar and epoch is not None
-    if is_lightning and epoch is not None and line.numbers[epoch].is_fraction:
-        is_lightning = "•" in "".join(line.texts)
+    is_lightning = (
+        is_bar
+        and epoch is not None
+        and (not line.numbers[epoch].is_fraction or any("•" in text for text in line.texts))
+    )
     return Counter(index, is_bar, is_titled, epoch is not None and epoch < index, is_lightning)
 
 
-def _form(line: _Line, is_bar: bool) -> Form:
+def _form(line: _Line, is_bar: bool, has_metrics: bool) -> Form:
     numbers, fields, counts = line.numbers, line.fields, line.counts()
     measures = len(fields & MEASURES)
     with_total = any(one.is_fraction for one in counts)
@@ -354,7 +356,7 @@ def _form(line: _Line, is_bar: bool) -> Form:
     until = inner[1] + 1 if len(inner) > 1 else None
     return Form(
         has_count=bool(counts),
-        has_values=measures > 0 or any(map(_is_named_value, numbers)),
+        has_values=measures > 0 or has_metrics or len(counts) > 1,
         is_exact=with_total or any("_" in one.name for one in counts),
         is_bare=not (measures or is_heading),
         is_clear=is_clear,
@@ -372,10 +374,6 @@ def _is_setting(numbers: Sequence[_Number]) -> bool:
     totals = [one for one in numbers if one.field == "total_steps"]
     is_announced = any(one.name.lower().startswith("total") for one in totals)
     return bool(totals) and not is_announced and not any(one.field in LOSSES for one in numbers)
-
-
-def _is_named_value(one: _Number) -> bool:
-    return bool(one.name) and not one.field and one.before.rstrip()[-1:] in _SIGNS
 
 
 def _number(texts: Sequence[str], values: Sequence[str], index: int) -> _Number:
@@ -420,12 +418,8 @@ def _name_measures(numbers: Sequence[_Number]) -> None:
             if (told := meaning(one.unit) if one.unit != "/s" else meaning("", one.unit)) and not one.name:
                 one.meaning = told
             elif (rate := _RATE.match(one.after)) is not None:
-                per_step = (
-                    not rate[0].strip().startswith(("it/", "step", "batch/", "ba/", "iter/", "update/"))
-                )
-                one.meaning = Meaning(
-                    "step_time_s", 3, (1e-3 if "ms/" in rate[0] else 1.0) if per_step else -1.0
-                )
+                seconds = {None: -1.0, "m": 1e-3, "": 1.0}[rate["seconds"]]
+                one.meaning = Meaning("step_time_s", 3, seconds)
 
 
 def _name_counts(numbers: Sequence[_Number]) -> None:
@@ -450,34 +444,22 @@ def _name_counts(numbers: Sequence[_Number]) -> None:
             following = numbers[index + 1] if index + 1 < len(numbers) else None
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning, one.extra = measured, 0  # "validation loss at step 100: 2.1"
-    if "epoch" not in counted:
-        for index, one in enumerate(numbers):
-            if (
-                one.unit != "%"
-                and one.name.lower() in TRAINING
-                and any(other.is_fraction and not other.name for other in numbers[index + 1 :])
-            ):
-                one.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
-                break
+    for index, one in enumerate(numbers):
+        follows_count = any(other.is_fraction and not other.name for other in numbers[index + 1 :])
+        if one.unit != "%" and one.name.lower() in TRAINING and follows_count and "epoch" not in counted:
+            one.meaning = Meaning("epoch")  # "Train: 12 [550/1251]"
+            break
 
 
 def _counter(
     texts: Sequence[str], values: Sequence[str], numbers: Sequence[_Number]
 ) -> tuple[int | None, bool]:
     """Return the index of the number that counts steps, and True if it is a bar's."""
+    is_keras = any("/step" in one.unit for one in numbers)
     for index, one in enumerate(numbers):
-        is_bar = ">." in one.after or _is_timed(texts, values, index)
-        if one.is_fraction and one.field in ("", "step") and is_bar:
-            return index, True
-    if (
-        numbers
-        and numbers[0].is_fraction
-        and numbers[0].meaning is None
-        and any("/step" in one.unit for one in numbers)
-    ):
-        return 0, True  # Keras without its bar
-    for index, one in enumerate(numbers):
-        if one.field == "step" and one.after.startswith("it ["):
+        is_bar = ">." in one.after or (is_keras and index == 0) or _is_timed(texts, values, index)
+        is_endless = one.field == "step" and one.after.startswith("it [")
+        if is_endless or (is_bar and one.is_fraction and one.field in ("", "step")):
             return index, True
     counts = [
         (one.meaning.rank, index)
@@ -512,9 +494,7 @@ def _evaluates(texts: Sequence[str], numbers: Sequence[_Number]) -> bool:
     first = next((index for index, one in enumerate(numbers) if one.field), None)
     if first is None:
         return False
-    head = " ".join(texts[: first + 1])
-    if numbers[first].field in MEASURES:
-        head = " ".join(_DELIMITER.split(head.rstrip(_EDGE))[:-1])
+    head = " ".join(_DELIMITER.split(" ".join(texts[: first + 1]).rstrip(_EDGE))[:-1])
     return _EVALUATES.search(head) is not None or any(
         one.field in COUNTS and _EVALUATES.search(one.before) for one in numbers
     )
@@ -535,12 +515,8 @@ def _scope(numbers: Sequence[_Number], evaluates: bool) -> None:
             one.meaning = one.meaning._replace(field="eval_loss")
         elif within and one.field in ("tokens_per_s", "samples_per_s", "step_time_s"):
             one.meaning = None
-        if (
-            evaluates
-            and one.field == "step"
-            and one.name.lower().split()[-2:-1]
-            and one.name.lower().split()[-2] in EVALUATION - {"validate", "evaluate"}
-        ):
+        before = one.name.lower().split()[-2:-1]
+        if one.field == "step" and (EVALUATION - {"validate", "evaluate"}).intersection(before):
             one.meaning = None  # counts the evaluation
 
 
