@@ -24,7 +24,6 @@ MEASURES = frozenset(
 )
 LOSSES = frozenset({"loss", "eval_loss"})
 COUNTS = frozenset({"step", "epoch"})
-_TOTAL_OF = {"step": "total_steps", "epoch": "total_epochs"}
 
 _EDGE = " :=>([{~'\"→.…\t/*`#≈@"
 _UNIT_BEFORE = re.compile(r"\(([^()]{0,24})\)$")
@@ -47,7 +46,6 @@ _LANGUAGE = re.compile(
     re.IGNORECASE,
 )
 """Words and signs of prose and code, which no trainer prints beside its numbers."""
-_SIGNS = (":", "=", "[", "(")
 _BAR_TITLE = TRAINING | frozenset(
     [
         "step",
@@ -167,8 +165,8 @@ def _take(found: dict[str, Any], slot: Slot, text: str) -> None:
                 return
             number = 1 / number
         found[field] = number * slot.scale if slot.scale > 0 else number
-    if total is not None and field in _TOTAL_OF and 0 < (last := to_float(total) or 0.0) <= MAX_STEP:
-        found[_TOTAL_OF[field]] = int(last) if field == "step" else last
+    if total is not None and field in COUNTS and 0 < (last := to_float(total) or 0.0) <= MAX_STEP:
+        found[f"total_{field}s"] = int(last) if field == "step" else last
 
 
 def _take_count(found: dict[str, Any], text: str, counter: Counter) -> None:
@@ -305,7 +303,7 @@ def _metrics(line: _Line, slots: Sequence[Slot]) -> tuple[tuple[int, str], ...]:
 def _has_own_name(one: _Number) -> bool:
     """Return True for ``reward: 0.4`` and ``| reward 0.4 |``, but not for a share or a line of code."""
     before = one.before.rstrip(" \"'")
-    is_next = before[-1:] in _SIGNS or (one.is_numeral and len(_DELIMITER.split(before)) > 1)
+    is_next = before.endswith((":", "=", "[", "(")) or (one.is_numeral and len(_DELIMITER.split(before)) > 1)
     is_code = one.name.endswith(".py") or one.after.startswith("%|")
     is_name = len(one.name) <= 100 and 0 < len(_WORD.findall(one.name)) <= 4
     return is_next and is_name and not is_code
