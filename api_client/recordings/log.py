@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from operator import itemgetter
+from threading import Lock
 from typing import Any, NamedTuple
 
 from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
@@ -19,6 +21,8 @@ from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks
 from api_client.recordings.stamps import stamp_of
 
+SORTED_BYTES = 64 * 1024**2
+"""Sorted lines that are kept between two pages; if all blocks overlap, each page without them reads all."""
 UNREADABLE = "a line of the recording can't be read"
 
 
@@ -35,6 +39,8 @@ class RecordedLog:
     def __init__(self, members: Members, begin_ns: int) -> None:
         self.blocks = Blocks(members, LOG, begin_ns)
         self._cached_block = lru_cache(4)(self._block)
+        self._sorted = _SortedLines((0, 0, None), 0, (0, 0), (), ())
+        self._turn = Lock()
 
     def arriving(
         self, position: tuple[int, int], until_ns: int, *, limit: int = sys.maxsize
@@ -74,29 +80,53 @@ class RecordedLog:
 
         Lines of one time are in the order of the file, or in the opposite one if ``newest_first``.
         """
+        query = (-1 if newest_first else 1, now_ns, levels)
+        first, last = (1 - end_ns, -start_ns) if newest_first else (start_ns, end_ns - 1)
+        with self._turn:
+            lines = self._sorted.of(query, first, last, limit)
+            if lines is None:
+                self._sorted = self._sort(query, first, last, limit)
+                lines = self._sorted.of(query, first, last, limit)
+                assert lines is not None
+            return lines, [gap for gap in self._sorted.gaps if start_ns <= gap.start_ns < end_ns]
+
+    def _sort(self, query: _Query, first: int, last: int, limit: int) -> _SortedLines:
+        """Read blocks until the first lines of a range are certain, which those of any block may be."""
+        sign, now_ns, levels = query
         near = [
-            (block, number)
+            (min(sign * block.first_ns, sign * block.last_ns), number)
             for number, block in enumerate(self.blocks.items)
-            if block.first_ns < end_ns and block.last_ns >= start_ns and block.newest_before_ns <= now_ns
+            if max(sign * block.first_ns, sign * block.last_ns) >= first and block.newest_before_ns <= now_ns
         ]
-        near.sort(key=lambda item: -item[0].last_ns if newest_first else item[0].first_ns)
-        lines: list[tuple[int, int, LogLine]] = []
+        lines: list[_SortedLine] = []
         gaps: list[LogGap] = []
-        for block, number in near:
-            if len(lines) >= limit:
-                lines = _first(lines, limit, newest_first)
-                if block.last_ns < lines[0][0] if newest_first else block.first_ns > lines[-1][0]:
-                    break
-            for arrived_ns, entry in self._cached_block(number):
-                time_ns = stamp_ns(entry)
-                if arrived_ns > now_ns or not start_ns <= time_ns < end_ns:
+        first_times: list[int] = []
+        end, size = (sys.maxsize, sys.maxsize), 0
+        for begin, number in sorted(near):
+            if begin > last or (len(first_times) == limit and begin > first_times[-1]):
+                end = min(end, (begin - 1, sys.maxsize))
+                break
+            added = len(lines)
+            for arrived_ns, entry in self._cached_block(number)[::sign]:
+                key = (sign * stamp_ns(entry), sign * number)
+                if arrived_ns > now_ns or key[0] < first or key > end:
                     continue
                 if isinstance(entry, LogGap):
                     gaps.append(entry)
                 elif levels is None or entry.level in levels:
-                    lines.append((time_ns, number, entry))
-        selected = [entry for *_, entry in _first(lines, limit, newest_first)]
-        return selected[::-1] if newest_first else selected, gaps
+                    lines.append((*key, entry))
+                    size += _size(entry)
+            times = [time for time, *_ in lines[added:] if time <= last]
+            first_times = sorted(first_times + times)[:limit]
+            if size > 2 * SORTED_BYTES:
+                lines.sort(key=_key)
+                sizes = list(accumulate(_size(line) for *_, line in lines))
+                count = max(limit, bisect_right(sizes, SORTED_BYTES))
+                if count < len(lines):
+                    del lines[count:]
+                    end, size = _key(lines[-1]), sizes[count - 1]
+        lines.sort(key=_key)
+        return _SortedLines(query, first, end, lines[: bisect_right(lines, end, key=_key)], gaps)
 
     def _block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
@@ -125,12 +155,35 @@ def _arrived(line: RecordedLine) -> int:
     return line.arrived_ns
 
 
-def _first(
-    lines: list[tuple[int, int, LogLine]], limit: int, newest_first: bool
-) -> list[tuple[int, int, LogLine]]:
-    """Return the first or the newest lines, by time and then as in the file."""
-    lines = sorted(lines, key=itemgetter(0, 1))
-    return lines[-limit:] if newest_first else lines[:limit]
+_Query = tuple[int, int, frozenset[str] | None]
+"""1 to read forward or -1 backward, the time up to which lines had arrived, and the levels."""
+_SortedLine = tuple[int, int, LogLine]
+"""A line after its time and the number of its block, both negative if it is read backward."""
+_key = itemgetter(0, 1)
+
+
+class _SortedLines(NamedTuple):
+    """The lines of a query from a time up to the key ``end``, in the order in which they are read."""
+
+    query: _Query
+    first: int
+    end: tuple[int, int]
+    lines: Sequence[_SortedLine]
+    gaps: Sequence[LogGap]
+    """Those of all blocks that were read."""
+
+    def of(self, query: _Query, first: int, last: int, limit: int) -> list[LogLine] | None:
+        """Return the first lines of a range, None if others may be among them."""
+        if query != self.query or first < self.first:
+            return None
+        start = bisect_left(self.lines, first, key=itemgetter(0))
+        stop = bisect_right(self.lines, last, start, key=itemgetter(0))
+        lines = [line for *_, line in self.lines[start : min(stop, start + limit)]]
+        return lines if len(lines) == limit or (last, sys.maxsize) <= self.end else None
+
+
+def _size(line: LogLine) -> int:
+    return 400 + len(line.message)
 
 
 def _entry(value: Any, near_ns: int) -> LogEntry:
