@@ -3,7 +3,7 @@
 What is billed is shown as such; all else is labeled as an estimate.
 
 A node is billed by the minute while it is up; waiting, pulling and draining are free. The
-API reports neither the start nor the end of a run; both come from the status history where it is readable.
+API reports neither the start nor the end of a run; both come from the status history if it has them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ _SECONDS_PER_HOUR = 3600.0
 class RunningTime:
     """Running time of a job, and its start; ``measured`` if both come from the status history.
 
-    Without the history it is the time since the job was created: too much by its queue time.
+    Otherwise ``seconds`` is an upper bound: the time since the job was released from the queue, or since it
+    was created. ``label`` says which.
     """
 
     seconds: float
     since: datetime | None
-    measured: bool
+    label: str = "run time"
+    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Cost:
 
     @property
     def sign(self) -> str:
-        """``≤`` for money spent by the time since the job's creation, which includes its queue time."""
+        """``≤`` for money computed from an upper bound of the running time."""
         return "≈" if self.measured else "≤"
 
     @property
@@ -78,12 +80,14 @@ def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime)
     ``now`` is timezone-aware. A job that was stopped and restarted counts each of its runs.
     """
     own = [event for event in history if event.created is not None and event.training_job_id == job.id]
-    finished = job.updated_at if job.is_finished else None
-    end = finished or now
-    if not own:
-        if job.created_at is None or not _may_have_run(job):
-            return RunningTime(0.0, None, measured=False)
-        return RunningTime(max(0.0, (end - job.created_at).total_seconds()), job.created_at, measured=False)
+    end = (job.updated_at if job.is_finished else None) or now
+    # The API documents that the events end when the job is released from the queue, before it runs.
+    if not any(event.status == JobStatus.RUNNING or event.status == job.current_status for event in own):
+        since = own[-1].created if own else job.created_at
+        label = "time since release" if own else "time since creation"
+        if since is None or not _may_have_run(job):
+            return RunningTime(0.0, None, label, measured=False)
+        return RunningTime(max(0.0, (end - since).total_seconds()), since, label, measured=False)
     seconds, since = 0.0, None
     for number, event in enumerate(own):
         if event.status != JobStatus.RUNNING or event.created is None:
@@ -91,7 +95,7 @@ def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime)
         since = since or event.created
         following = own[number + 1].created if number + 1 < len(own) else end
         seconds += max(0.0, ((following or end) - event.created).total_seconds())
-    return RunningTime(seconds, since, measured=True)
+    return RunningTime(seconds, since)
 
 
 def _may_have_run(job: TrainingJob) -> bool:
@@ -175,11 +179,10 @@ def _price(minutes: float | None, price_per_minute: float | None) -> float | Non
 
 
 def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
-    time = "run time" if ran.measured else "time since creation"
     nodes = counted(node_count, "node")
     if price_per_minute is None:
-        return f"{nodes} × {time}; price unknown"
-    return f"list price ${price_per_minute:g} per node-minute × {nodes} × {time}"
+        return f"{nodes} × {ran.label}; price unknown"
+    return f"list price ${price_per_minute:g} per node-minute × {nodes} × {ran.label}"
 
 
 @dataclass(frozen=True, slots=True)

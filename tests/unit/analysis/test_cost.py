@@ -63,6 +63,12 @@ COSTS: dict[str, tuple[RunSnapshot, dict[str, Any]]] = {
         {"gpu_hours": 4, "usd": 30}),
     "without a history from the creation": (run(job(nodes=1), 60, None, price_per_minute=0.1),
         {"usd": 6, "of": "time since creation"}),
+    "a history that ends at the release, as the API documents": (
+        run(job(nodes=1), 60, LIFE[:2], price_per_minute=0.1), {"gpu_hours": 40 * 8 / 60, "usd": 4,
+         "of": "time since release", "measured": False}),
+    "it was stopped in the queue": (
+        run(job("STOPPED", updated_min=9), 60, [event("PENDING", 0), event("STOPPED", 9)], price_per_minute=1.0),
+        {"gpu_hours": 0, "usd": 0, "measured": True}),
     "it ended before it ran": (
         run(job("DEPLOY_FAILED", updated_min=25), 60, NEVER, price_per_minute=1.0), {"gpu_hours": 0, "usd": 0}),
     "an unknown price": (run(job(), 120, LIFE),
