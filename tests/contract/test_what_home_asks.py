@@ -75,6 +75,17 @@ async def test_every_line_counts_once() -> None:
     assert log.fold.snapshot().step == 5000
 
 
+async def test_last_lines_are_the_newest_by_time_whenever_they_arrive() -> None:
+    async with tail() as (log, baseten):
+        baseten.logs["runs"] = lines = [
+            line(f"line {place}", at_ms=NOW_MS - 1000 + place * EVERY_MS) for place in range(9)
+        ]
+        await log.read_newest()
+        lines.insert(8, line("late", at_ms=NOW_MS - 250))
+        await log.read_newest()
+    assert log.last_lines == (*(f"line {place}" for place in range(2, 8)), "late", "line 8")
+
+
 @pytest.mark.parametrize("stamp", ["later", "9" * 30, "-5"], ids=["word", "far", "negative"])
 async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: str) -> None:
     clock = FastClock(FastClock().begin_s - NOW_MS / 1000)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer
@@ -51,7 +51,7 @@ class LogTail:
         self._client = client
         self._clock = clock = client.clock
         self._job = job
-        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._last_lines: list[tuple[int, str]] = []
         self._newest: LogIncrements | None = None
         self._newest_seen = self._older_until = job.earliest_time(clock.now())
 
@@ -124,13 +124,14 @@ class LogTail:
             # A line from a wrong clock must not hide the later ones of the others.
             newest = min(_moment(lines[-1]), self._clock.now() + CLOCK_SKEW)
             self._newest_seen = max(self._newest_seen, newest + MILLISECOND)
-            self._last_lines.extend(excerpt(line.message) for line in lines[-LAST_LINES:])
+            last = [(line.timestamp_ns, excerpt(line.message)) for line in lines[-LAST_LINES:]]
+            self._last_lines = sorted([*self._last_lines, *last], key=itemgetter(0))[-LAST_LINES:]
         return len(lines)
 
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The newest lines, as text for one row each."""
-        texts = (last_carriage_segment(strip_ansi(text)) for text in self._last_lines)
+        texts = (last_carriage_segment(strip_ansi(text)) for _, text in self._last_lines)
         return tuple(sanitize(text).rstrip() for text in texts)
 
 
