@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from api_client.models.base import ApiModel, Day, Integer, Number, TolerantList
+from api_client.models.base import ApiModel, Day, Number, TolerantList
 
 TRAINING_JOB = "TRAINING_JOB"
 """The ``kind`` of a billed training job."""
@@ -18,7 +18,7 @@ class DailyUsage(ApiModel):
 
     date: Day
     subtotal: Usd = 0.0
-    minutes: Integer = 0
+    minutes: Number = 0.0
 
 
 class BillableResource(ApiModel):
@@ -37,7 +37,7 @@ class BilledItem(ApiModel):
 
     billable_resource: BillableResource
     subtotal: Usd = 0.0
-    minutes: Integer = 0
+    minutes: Number = 0.0
     daily: TolerantList[DailyUsage] = Field(default_factory=list)
 
 
@@ -47,7 +47,7 @@ class TrainingUsage(ApiModel):
     subtotal: Usd = 0.0
     credits_used: Usd = 0.0
     total: Usd = 0.0
-    minutes: Integer = 0
+    minutes: Number = 0.0
     breakdown: TolerantList[BilledItem] = Field(default_factory=list)
 
 

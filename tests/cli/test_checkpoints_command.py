@@ -187,6 +187,7 @@ def test_a_large_file_costs_its_header_and_a_broken_one_words(cli: RunCli, store
     result = cli(*SHOW)
     assert (result.code, "lora_alpha" in result.out) == (0, True), "the rest is shown"
     assert "the format allows" in result.err
+    assert "parameters" not in result.out, "how many is not known"
     assert "checkpoint-200/gone.safetensors is in the index" in result.err
 
 

@@ -69,17 +69,17 @@ def test_ranges_of_a_month_that_share_a_day_count_it_once(cli: RunCli, account: 
     asked: list[tuple[datetime, datetime]] = []
 
     def bill(request: ReceivedRequest) -> Answer:
-        """A dollar and two minutes for every day of the range, its last one included."""
+        """A dollar and 2.5 minutes for every day of the range, its last one included."""
         start, end = (datetime.fromisoformat(request.query[name]) for name in ("start_date", "end_date"))
         asked.append((start, end))
         days = [(start + timedelta(days=n)).date() for n in range((end.date() - start.date()).days + 1)]
-        daily = [{"date": str(day), "subtotal": "1.00", "minutes": 2} for day in days]
+        daily = [{"date": str(day), "subtotal": "1.00", "minutes": "2.5"} for day in days]
         item = billed("long", len(days), 2 * len(days)) | {"daily": daily}
-        return Answer({"training_usage": {"breakdown": [item]}})
+        return Answer({"training_usage": {"minutes": 2.5 * len(days), "breakdown": [item]}})
 
     account.on("GET", "/v1/billing/usage_summary", bill)
     (found,) = cli("cost long -o json").json
-    assert (found["billed_usd"], found["billed_minutes"]) == (41.0, 82)
+    assert (found["billed_usd"], found["billed_minutes"]) == (41.0, 102.5)
     assert len(asked) == 2
     assert all(timedelta(0) < end - start <= timedelta(days=31) for start, end in asked)
 

@@ -97,7 +97,7 @@ def live_run(
 
 CAPACITY = {
     "gpu_capacities": [
-        {"gpu_type": "H100", "baseline": 8, "limit": 64, "usage_count": 40, "dedicated_usage_count": 32,
+        {"gpu_type": "H100", "baseline": 8, "limit": 64, "usage_count": 40, "dedicated_usage_count": None,
          "spot_usage_count": 8},
         {"gpu_type": "A10G", "baseline": 0, "limit": 4, "usage_count": 1},
     ],

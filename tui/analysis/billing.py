@@ -26,10 +26,10 @@ class Billed(NamedTuple):
     """The bill of one job, in USD and minutes."""
 
     usd: float
-    minutes: int
+    minutes: float
 
 
-NOTHING = Billed(0.0, 0)
+NOTHING = Billed(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     # Last values at different steps don't show which run is better.
     last: Change = "less" if is_ranked and len({progress.step for progress in with_loss}) < 2 else "shown"
     common_step, common_losses = _at_common_step(runs)
+    cost_sign = "≈" if all(run.cost.measured for run in runs) else "≤"
 
     rows = [
         row("status", "status", lambda run: run.job.current_status, _status),
@@ -153,7 +154,13 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
         row("epoch", "epoch", lambda run: run.progress.epoch, _figure),
         row("duration_s", "duration", _duration, _seconds, "shown"),
         row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _figure, "shown"),
-        row("cost_usd", "cost, est.", lambda run: run.cost.usd, _money, "shown"),
+        row(
+            "cost_usd",
+            "cost, est.",
+            lambda run: run.cost.usd,
+            _numeric(lambda usd: f"{cost_sign} {money(usd)}"),
+            "shown",
+        ),
         row("checkpoints", "checkpoints", _checkpoint_count, _count),
         row("last_checkpoint", "newest", _last_checkpoint, _text),
         row("project", "project", lambda run: run.job.project_name or None, _text),
@@ -442,7 +449,6 @@ def _numeric(show: Callable[[float], str]) -> Callable[[Value], str]:
 
 
 _count, _seconds, _number = _numeric(count), _numeric(duration), _numeric(number)
-_money = _numeric(lambda usd: f"≈ {money(usd)}")
 
 
 def _figure(value: Value) -> str:

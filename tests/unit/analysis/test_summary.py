@@ -156,6 +156,10 @@ def many_problems(count: int) -> tuple[HealthFinding, ...]:
     )
 
 
+def test_verdict_counts_findings_by_severity() -> None:
+    assert summary_of(run_of(findings=many_problems(2))).verdict == "2 warnings"
+
+
 @pytest.mark.proves("docs/commands.md", "`summary`")
 def test_what_has_no_room_is_counted_and_the_worst_problem_stays() -> None:
     run = run_of(findings=many_problems(20), progress=metrics_of(60))

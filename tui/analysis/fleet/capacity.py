@@ -104,15 +104,15 @@ def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
 
 def _row(one: GpuCapacity) -> CapacityRow:
     team = one if isinstance(one, TeamGpuCapacity) else None
-    is_split = one.dedicated_usage_count is not None or one.spot_usage_count is not None
+    spot, dedicated = one.spot_usage_count or 0, one.dedicated_usage_count
     return CapacityRow(
         team=(team.team_name or team.team_id) if team else "",
         team_id=team.team_id if team else "",
         gpu_type=one.gpu_type,
         baseline=one.baseline,
         limit=one.limit,
-        on_demand=(one.dedicated_usage_count or 0) if is_split else one.usage_count,
-        spot=one.spot_usage_count or 0,
+        on_demand=max(0, one.usage_count - spot) if dedicated is None else dedicated,
+        spot=spot,
     )
 
 

@@ -275,7 +275,11 @@ def _verdict(run: RunSnapshot) -> str:
     counts = Counter(finding.severity for finding in run.findings)
     if counts["critical"] or counts["warning"]:
         ended = "ended with " if run.job.is_finished else ""
-        return ended + ", ".join(f"{counts[name]} {name}" for name in SEVERITIES if counts[name])
+        return ended + ", ".join(
+            counted(counts[name], name) if name == "warning" else f"{counts[name]} {name}"
+            for name in SEVERITIES
+            if counts[name]
+        )
     if run.job.current_status == JobStatus.RUNNING:
         return verdict(run).words
     return "ended" if run.job.is_finished else "not judged before it runs"

@@ -99,8 +99,9 @@ async def _read_details(
     inside.config = await attempt("config.json", contents.json)
     inside.state = await attempt("trainer_state.json", contents.trainer_state)
     if any(is_safetensors(file.relative_file_name) for file in files):
-        inside.weights = await contents.weights(*ids, files)
-        inside.problems += inside.weights.problems
+        weights = await contents.weights(*ids, files)
+        inside.weights = weights if weights.tensors else None
+        inside.problems += weights.problems
     return inside
 
 

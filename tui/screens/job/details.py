@@ -115,8 +115,8 @@ def _costs(cost: Cost) -> list[tuple[str, str]]:
         return []
     rows = [
         ("so far", _amount(cost.gpu_hours, cost.spent_usd, cost.sign)),
-        ("projected total", _amount(cost.gpu_hours_to_end, cost.usd_to_end)),
-        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint)),
+        ("projected total", _amount(cost.gpu_hours_to_end, cost.usd_to_end, "≈")),
+        ("per checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint, cost.sign)),
     ]
     low, high = cost.usd_to_end_low, cost.usd_to_end_high
     if low is not None and high is not None and money(low) != money(high):
@@ -133,6 +133,6 @@ def _billed(cost: Cost) -> list[tuple[str, str]]:
     return [("billed", billed_text(cost.billed)), ("not billed yet", left)]
 
 
-def _amount(gpu_hours: float | None, usd: float | None, sign: str = "≈") -> str:
+def _amount(gpu_hours: float | None, usd: float | None, sign: str) -> str:
     parts = [] if gpu_hours is None else [f"{significant(gpu_hours)} GPU·h"]
     return "  ".join([*parts, *([] if usd is None else [f"{sign} {money(usd)}"])])

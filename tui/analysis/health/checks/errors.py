@@ -16,6 +16,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
+from tui.analysis.logs.errors import KEPT_ERRORS
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, duration
 
@@ -29,20 +30,22 @@ class Limits:
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    recent = [
-        error
-        for error in run.progress.errors.kept
-        if run.now_s - error.at_ns / NS_PER_S <= limits.errors_within_s
-    ]
+    errors = run.progress.errors
+    recent = [error for error in errors.kept if run.now_s - error.at_ns / NS_PER_S <= limits.errors_within_s]
     if not recent:
         return
     first_s, newest_s = (error.at_ns / NS_PER_S for error in (recent[0], recent[-1]))
     quote = sanitize(recent[0].text)
     ago = duration(max(0.0, run.now_s - first_s))
     text, short = f"an error in the log, {ago} ago: {quote}", _LEVEL.sub("", quote)
+    if recent[0] == errors.first:
+        count, when = counted(errors.count, "error"), f", first {ago} ago"
+    else:
+        # The log may have more of them than are kept.
+        least = "at least " if len(recent) >= KEPT_ERRORS else ""
+        count, when = f"{least}{counted(len(recent), 'error')}", f" in the last {ago}"
     if len(recent) > 1:
-        count = counted(len(recent), "error")
-        text, short = f"{count} in the log, first {ago} ago: {quote}", f"{count}: {short}"
+        text, short = f"{count} in the log{when}: {quote}", f"{count}: {short}"
     severity: Severity = "warning"
     usual_s = run.progress.step_interval_s or 0.0
     if (run.last_step_s or 0.0) > newest_s + max(10.0, usual_s):
