@@ -11,7 +11,7 @@ from api_client.client import TrainingClient
 from api_client.errors import BadRequest, NotFound
 from api_client.http.retry import ENDLESS, retrying
 from api_client.models import Deployment
-from api_client.models.deployments import CHANGING_STATUSES, SERVING_STATUSES
+from api_client.models.deployments import FINAL_STATUSES, SERVING_STATUSES
 from api_client.models.jobs import CLOCK_SKEW
 from api_client.models.logs import LogEntry, LogLine
 from api_client.streams.logs import LogIncrements
@@ -35,8 +35,11 @@ class DeploymentUpdate:
 
     @property
     def is_finished(self) -> bool:
-        """True if this is the last update: the deployment serves, or never will without intervention."""
-        return self.status not in CHANGING_STATUSES
+        """True if this is the last update: the deployment serves, or never will without intervention.
+
+        A status that is not known may change.
+        """
+        return self.status in FINAL_STATUSES
 
     @property
     def is_serving(self) -> bool:

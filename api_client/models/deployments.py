@@ -9,10 +9,11 @@ from api_client.models.base import ApiModel, EpochMs, Integer, OptionalDatetime,
 CHANGING_STATUSES = frozenset(
     {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
 )
-"""Statuses of deployments that change without intervention; any other is final."""
+"""Statuses of deployments that change without intervention; a newer one may, too."""
 
 SERVING_STATUSES = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final ones that mean success
 FAILED_STATUSES = frozenset({"BUILD_FAILED", "BUILD_STOPPED", "DEPLOY_FAILED", "FAILED"})
+FINAL_STATUSES = SERVING_STATUSES | FAILED_STATUSES | {"UNHEALTHY", "INACTIVE"}
 
 
 class Model(ApiModel):

@@ -23,7 +23,9 @@ def messages(seen: list[DeploymentUpdate]) -> list[list[str]]:
     return [[entry.message for entry in update.lines if isinstance(entry, LogLine)] for update in seen]
 
 
-@pytest.mark.parametrize("last", ["DEPLOYING LOADING_MODEL ACTIVE", "BUILD_FAILED", "SOMETHING_NEW"])
+@pytest.mark.parametrize(
+    "last", ["DEPLOYING SOMETHING_NEW LOADING_MODEL ACTIVE", "BUILD_FAILED", "UNHEALTHY"]
+)
 async def test_it_ends_when_it_serves_or_never_will(last: str) -> None:
     with DeployingServer() as server:
         server.statuses = ["BUILDING", *last.split()]
