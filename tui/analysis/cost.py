@@ -189,60 +189,67 @@ def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> st
 class TotalCost:
     """The cost of several jobs: what is ``billed``, and an estimate of what is not billed yet.
 
-    ``usd``, the estimate, leaves out ``unpriced`` jobs, for which none can be made.
+    ``usd``, the estimate, leaves out ``unpriced`` jobs, for which none can be made; ``measured`` is that of
+    the ``RunningTime``.
     """
 
-    gpu_hours: float = 0.0
     usd: float | None = None
     unpriced: int = 0
     billed: Billed = NOTHING
+    measured: bool = True
+
+    @property
+    def spent_usd(self) -> float:
+        return self.billed.usd + (self.usd or 0.0)
+
+    @property
+    def sign(self) -> str:
+        """The sign before the money: none if all of it is billed."""
+        return "" if not self.usd else "≈" if self.measured else "≤"
 
 
-class Machine(NamedTuple):
-    """An instance type: the key for its price, and its GPUs per instance."""
+class Charge(NamedTuple):
+    """A job's usage: its machine by id and name, its running seconds over all nodes, if they are measured."""
 
-    id: str
-    name: str
-    gpu_count: int
-
-
-Charge = tuple[Machine, float]
-"""A job's machine, and its running seconds summed over all nodes."""
+    machine: tuple[str, str]
+    seconds: float
+    measured: bool
 
 
-def charge(job: TrainingJob, now: datetime) -> Charge | None:
-    """Return an upper bound on a job's usage so far; None if it has not run.
+def charge(job: TrainingJob, now: datetime, idle_s: float | None = None) -> Charge | None:
+    """Return a job's usage so far; None if it has not run.
 
     A job list does not say when jobs started, so the time counts from creation until the last change of
-    an ended job: too much by its queue time.
+    an ended job, less ``idle_s``, in which it did not run. While that is not known (None), it is too much.
     """
     if job.created_at is None or not _may_have_run(job):
         return None
     end = job.updated_at if job.is_finished and job.updated_at is not None else now
+    seconds = max(0.0, (end - job.created_at).total_seconds() - (idle_s or 0.0))
     kind = job.instance_type
-    seconds = max(0.0, (end - job.created_at).total_seconds())
-    return Machine(kind.id, kind.name, kind.gpu_count), seconds * (job.node_count or 1)
+    return Charge((kind.id, kind.name), seconds * (job.node_count or 1), idle_s is not None)
 
 
 def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:
-    """Sum up the GPU-hours and money of all charges; an upper bound, see ``charge``.
+    """Sum up the money of all charges.
 
-    Charges are grouped by machine, because there may be ten thousand jobs. None, a job that has not run,
+    They are grouped by machine, because there may be ten thousand jobs. None, a job that has not run,
     counts as nothing.
     """
-    machines: defaultdict[Machine, list[float]] = defaultdict(list)
+    machines: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    measured = True
     for charged in charges:
         if charged is not None:
-            machines[charged[0]].append(charged[1])
-    gpu_hours, usd, unpriced = 0.0, None, 0
+            machines[charged.machine].append(charged.seconds)
+            measured = measured and charged.measured
+    usd, unpriced = None, 0
     for machine, seconds in machines.items():
-        whole_s, price = sum(seconds), listed_price(machine.id, machine.name, prices)
-        gpu_hours += machine.gpu_count * whole_s / _SECONDS_PER_HOUR
+        price = listed_price(*machine, prices)
         if price is None:
             unpriced += len(seconds)
         else:
-            usd = (usd or 0.0) + price * whole_s / _SECONDS_PER_MINUTE
-    return TotalCost(gpu_hours, usd, unpriced)
+            usd = (usd or 0.0) + price * sum(seconds) / _SECONDS_PER_MINUTE
+    return TotalCost(usd, unpriced, measured=measured)
 
 
 def total_cost(
@@ -252,25 +259,19 @@ def total_cost(
     now: datetime,
 ) -> TotalCost:
     """Sum up the cost of jobs; what the bill has of a job is not estimated."""
-    jobs = list(charged)
-    estimated = charges_cost((charge for _, charge in jobs), prices)
-    if bill is None or not bill.jobs:
-        return estimated
     billed: list[Billed] = []
     rest: list[Charge | None] = []
     unknown = 0
-    for job, charge in jobs:
-        bill_of_job = bill.of(job)
+    for job, charge in charged:
+        bill_of_job = bill.of(job) if bill is not None else None
         if bill_of_job is not None:
             billed.append(bill_of_job)
         if bill_of_job is None or charge is None:
             rest.append(charge)
         elif not is_all_billed(job, now):
-            (machine, seconds), nodes = charge, job.node_count or 1
-            price = listed_price(machine.id, machine.name, prices)
-            left = unbilled_minutes(bill_of_job, seconds / nodes / _SECONDS_PER_MINUTE, nodes, price)
+            nodes, price = job.node_count or 1, listed_price(*charge.machine, prices)
+            left = unbilled_minutes(bill_of_job, charge.seconds / nodes / _SECONDS_PER_MINUTE, nodes, price)
             unknown += left is None
-            rest.append((machine, left * _SECONDS_PER_MINUTE) if left else None)
+            rest.append(charge._replace(seconds=left * _SECONDS_PER_MINUTE) if left else None)
     estimate = charges_cost(rest, prices)
-    unpriced = estimate.unpriced + unknown
-    return replace(estimated, usd=estimate.usd, unpriced=unpriced, billed=total_billed(billed))
+    return replace(estimate, unpriced=estimate.unpriced + unknown, billed=total_billed(billed))

@@ -15,6 +15,7 @@ from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import NO_PREVIEW, JobPreview
 from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.metrics import headline_series
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import even_means
 from tui.readers.polled_run import POLL_EVERY_S, LogTail, PolledRun
 from tui.readers.session import Session
@@ -160,9 +161,14 @@ class PreviewFeed:
         curve: tuple[float | None, ...] = ()
         if snapshot.progress is not None and run.log.is_read:
             curve = even_means(headline_series(snapshot.progress)[1], CURVE_POINTS)
-        use = _trace(watcher.health_metrics.snapshot)
         self.previews[job.id] = JobPreview(
-            snapshot.progress, use, snapshot.findings, curve, run.log.last_lines, log_read=run.log.is_read
+            snapshot.progress,
+            _trace(watcher.health_metrics.snapshot),
+            snapshot.findings,
+            curve,
+            run.log.last_lines,
+            log_read=run.log.is_read,
+            idle_s=_idle_s(snapshot),
         )
 
     async def _read_end(self, job: TrainingJob) -> None:
@@ -172,6 +178,12 @@ class PreviewFeed:
         log = LogTail(watcher.client, job, watcher.progress)
         await log.read_newest()
         self.previews[job.id] = JobPreview(log.fold.snapshot(), last_lines=log.last_lines)
+
+
+def _idle_s(run: RunSnapshot) -> float | None:
+    """Return how long a running job has not run since its creation; None without its status history."""
+    ran, created = run.running_time, run.job.created_at
+    return (run.at - created).total_seconds() - ran.seconds if ran.measured and created is not None else None
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

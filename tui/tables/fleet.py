@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from api_client.models import JobStatus
-from tui.analysis.cost import total_cost
+from tui.analysis.cost import TotalCost
 from tui.analysis.export import ExportTable
 from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, Need, ProjectRow, need_attention, needing
 from tui.analysis.run.finding import SIGNS, TONES
@@ -67,11 +67,11 @@ def header_facts(
             facts.append([(f"{counted(busy, 'GPU')} busy", "muted")])
         if usd_per_hour := sum(row.usd_per_hour or 0.0 for row in running):
             facts.append([(f"{money(usd_per_hour)}/h", "muted")])
-        charges = ((row.job, row.charge) for row in rows)
-        cost = total_cost(charges, snapshot.prices, snapshot.bill, snapshot.at)
-        if usd := cost.billed.usd + (cost.usd or 0.0):
+        cost = snapshot.cost_of(rows)
+        if cost.spent_usd:
             unpriced = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
-            facts.append([(f"{'≤ ' if cost.usd else ''}{money(usd)}{unpriced}", "muted")])
+            spent = f"{cost.sign} {money(cost.spent_usd)}".strip()
+            facts.append([(f"{spent} spent{unpriced}", "muted")])
             if snapshot.bill is not None and snapshot.bill.why_not:
                 facts.append([(f"estimate: {sanitize(snapshot.bill.why_not)}", "muted")])
     return facts, priority_count
@@ -104,7 +104,12 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
 BAR_CELLS = 8
 CURVE_CELLS, VALUE_CELLS = 7, 7
 READING = [("⋯", "muted")]
-"""What is still being read of a running job."""
+"""What is still being read."""
+
+
+def _unless_unread(row: JobRow, spans: list[Span]) -> list[Span]:
+    """Return the cell of a job without a value; while a running job is still being read, it looks so."""
+    return READING if row.running and not row.judged else spans
 
 
 def _sign(row: JobRow) -> list[Span]:
@@ -151,10 +156,8 @@ def _progress(row: JobRow) -> list[Span]:
         return [(done, "bar"), (rest, "faint"), (f"{percent(fraction):>5}", "plain")]
     if row.running and row.steps:
         return [(f"step {row.steps}", "plain")]
-    if row.running and not row.judged:
-        return READING
     if row.running:
-        return [("no step yet", "muted")]
+        return _unless_unread(row, [("no step yet", "muted")])
     return [(f"{row.status.word} {row.age}", "muted")]
 
 
@@ -166,7 +169,7 @@ def _loss(draw: Drawer, row: JobRow) -> list[Span]:
     """Return the loss behind its curve, or of reinforcement learning the reward."""
     value = row.loss if row.reward is None else row.reward
     if value is None:
-        return []
+        return _unless_unread(row, [])
     bad = any(finding.kind.loss for finding in row.findings)
     tone = "bad" if bad else "muted" if row.need is Need.ENDED else "plain"
     text = f" {'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
@@ -179,7 +182,9 @@ def _use_now(row: JobRow) -> float | None:
 
 def _gpu_use(row: JobRow) -> list[Span]:
     use = _use_now(row) if row.running else None
-    return [(percent(use), "plain" if row.alarmed else "muted")] if use is not None else []
+    if use is None:
+        return _unless_unread(row, []) if row.gpu_count else []
+    return [(percent(use), "plain" if row.alarmed else "muted")]
 
 
 _OF_JOB: dict[str, Column[JobRow]] = {column.id: column.of(lambda row: row.job) for column in JOB_COLUMNS}
@@ -295,21 +300,24 @@ def job_columns(
     The cost is that by the bill and the prices of ``fleet``; ``draw`` draws the curve of the loss.
     """
 
-    def cost_of(row: JobRow) -> tuple[float, bool] | None:
+    def cost_of(row: JobRow) -> TotalCost | None:
         snapshot = fleet()
-        return snapshot.cost_of(row) if snapshot is not None else None
+        known = snapshot.cost_of([row]) if snapshot is not None else None
+        return known if known is not None and known.spent_usd and not known.unpriced else None
 
     def usd(row: JobRow) -> float | None:
         known = cost_of(row)
-        return known[0] if known is not None else None
+        return known.spent_usd if known is not None else None
 
     def cost(row: JobRow) -> list[Span]:
-        known = cost_of(row)
-        return [(money(known[0]), "muted")] if known is not None else []
+        known, snapshot = cost_of(row), fleet()
+        if known is not None:
+            return [("" if known.measured else "≤", "muted"), (money(known.spent_usd), "muted")]
+        return READING if row.charge and snapshot is not None and snapshot.bill is None else []
 
     cost_column = Column(
         "cost",
-        "≤ cost",
+        "≈ cost",
         cost,
         width=7,
         align="right",

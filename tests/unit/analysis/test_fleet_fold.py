@@ -10,7 +10,7 @@ from api_client.models import TrainingProject
 from api_client.models.logs import NS_PER_S
 from support.worlds import ONE_O_CLOCK, job
 from tui.analysis.billing import Bill, Billed
-from tui.analysis.fleet.snapshot import FleetFold, JobPreview, JobRow, job_row
+from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview, JobRow, job_row
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series
 from tui.tables.fleet import header_facts, job_columns
@@ -46,23 +46,42 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_jobs", "why_not", "shown"),
+    ("of_jobs", "why_not", "idle_s", "shown", "of_row"),
     [
-        ({}, "", "$120/h · ≤ $240"),
-        ({"runs": Billed(150.0, 300)}, "", "$120/h · ≤ $240"),
-        ({}, "no right\x1b[31m", "≤ $240 · estimate: no right"),
+        ({}, "", None, "$120/h · ≤ $240 spent", "≤$240"),
+        ({}, "", 1800.0, "$120/h · ≈ $180 spent", "$180"),
+        ({"runs": Billed(150.0, 300)}, "", None, "$120/h · ≤ $240 spent", "≤$240"),
+        ({"runs": Billed(150.0, 300)}, "", 1800.0, "$120/h · ≈ $180 spent", "$180"),
+        ({}, "no right\x1b[31m", None, "≤ $240 spent · estimate: no right", "≤$240"),
     ],
 )
-def test_home_tells_what_is_billed_and_estimated(
-    of_jobs: dict[str, Billed], why_not: str, shown: str
+def test_home_shows_an_upper_bound_only_until_the_start_of_a_run_is_known(
+    of_jobs: dict[str, Billed], why_not: str, idle_s: float | None, shown: str, of_row: str
 ) -> None:
     bill = Bill(ONE_O_CLOCK - timedelta(days=30), of_jobs, why_not=why_not)
     jobs = [job("runs", hours_ago=2.0), job("never-ran", "DEPLOY_FAILED", hours_ago=9.0, took_hours=8.0)]
-    snapshot = FleetFold().fold([], jobs, {}, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
+    previews = {"runs": JobPreview(idle_s=idle_s)}
+    snapshot = FleetFold().fold([], jobs, previews, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
     facts, _ = header_facts(
         "acme", snapshot, snapshot.jobs, marked=0, compare_key="c", filter_key="/", query="", project=""
     )
     assert " · ".join("".join(text for text, _ in fact) for fact in facts).endswith(shown)
+    assert cell("cost", snapshot.jobs[0], snapshot) == of_row and not cell("cost", snapshot.jobs[1], snapshot)
+
+
+def test_cells_of_a_running_job_show_that_they_are_still_being_read() -> None:
+    jobs = [job("runs"), job("waits", "PENDING")]
+    fresh = FleetFold().fold([], jobs, {}, ONE_O_CLOCK)
+    read = FleetFold().fold([], jobs, {"runs": JobPreview()}, ONE_O_CLOCK, bill=Bill(ONE_O_CLOCK))
+    for snapshot, shown in ((fresh, "⋯"), (read, "")):
+        runs, waits = snapshot.jobs
+        assert [cell(name, runs, snapshot) for name in ("loss", "use", "cost")] == [shown] * 3
+        assert not any(cell(name, waits, snapshot) for name in ("loss", "use", "cost"))
+
+
+def cell(column_id: str, row: JobRow, snapshot: FleetSnapshot | None = None) -> str:
+    column = next(column for column in job_columns(lambda: snapshot) if column.id == column_id)
+    return "".join(text for text, _ in column.cell(row)).strip()
 
 
 def test_reinforcement_learning_shows_its_reward_and_an_ended_job_its_evaluation_loss() -> None:
@@ -76,10 +95,6 @@ def test_reinforcement_learning_shows_its_reward_and_an_ended_job_its_evaluation
     previews = {"grpo": JobPreview(grpo), "sft": JobPreview(sft)}
     jobs = [job("grpo"), job("sft", "COMPLETED")]
     rows = {row.id: row for row in FleetFold().fold(PROJECTS, jobs, previews, ONE_O_CLOCK).jobs}
-    columns = {column.id: column for column in job_columns(lambda: None)}
-
-    def cell(column: str, row: JobRow) -> str:
-        return "".join(text for text, _ in columns[column].cell(row)).strip()
 
     assert cell("loss", rows["grpo"]) == "rew 0.770" and cell("loss", rows["sft"]) == "0.910"
     assert cell("note", rows["sft"]) == "eval 1.02 · checkpoint-1800"

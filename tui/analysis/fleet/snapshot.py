@@ -19,7 +19,7 @@ from operator import attrgetter
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
 from api_client.models.logs import NS_PER_S
 from tui.analysis.billing import Bill
-from tui.analysis.cost import Charge, charge, price_of, total_cost
+from tui.analysis.cost import Charge, TotalCost, charge, price_of, total_cost
 from tui.analysis.fleet.capacity import gpu_allocations
 from tui.analysis.logs.excerpt import excerpt
 from tui.analysis.progress.metrics import headline_series
@@ -99,6 +99,8 @@ class JobPreview:
     """The newest lines of the log."""
     log_read: bool = False
     """True once the whole log has been read."""
+    idle_s: float | None = None
+    """Seconds since its creation in which the job did not run; None while they are not known."""
 
 
 NO_PREVIEW = JobPreview()
@@ -237,11 +239,8 @@ class FleetSnapshot:
     def running(self) -> int:
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
-    def cost_of(self, row: JobRow) -> tuple[float, bool] | None:
-        """Return a job's dollars, and True if part of them is an upper bound; None if they are not known."""
-        cost = total_cost([(row.job, row.charge)], self.prices, self.bill, self.at)
-        usd = cost.billed.usd + (cost.usd or 0.0)
-        return (usd, bool(cost.usd)) if usd and not cost.unpriced else None
+    def cost_of(self, rows: Iterable[JobRow]) -> TotalCost:
+        return total_cost(((row.job, row.charge) for row in rows), self.prices, self.bill, self.at)
 
 
 def job_row(
@@ -265,7 +264,7 @@ def job_row(
         status=status,
         gpu=hardware(job),
         gpu_count=job.total_gpus,
-        charge=charge(job, now),
+        charge=charge(job, now, preview.idle_s),
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
         note=brief(alarms[0], now) if alarms else _note(job, place),
@@ -376,8 +375,7 @@ def _best(preview: JobPreview) -> str:
 
 def _note(job: TrainingJob, place: int) -> str:
     if job.current_status in WAITING_STATUSES:
-        gpu_type = sanitize(job.instance_type.gpu_type or "GPUs")
-        return f"place {place} in line for {gpu_type}" if place else ""
+        return f"place {place} in line" if place else ""
     return short_reason(sanitize(job.error_message or "")) if job.is_finished else ""
 
 
