@@ -7,6 +7,7 @@ import pytest
 from textual.color import Color
 from textual.command import CommandPalette
 from textual.pilot import Pilot
+from textual.widgets import Input, OptionList
 
 from support.dashboard import Dashboard, home, job_view, pressed, settle, text_of
 from support.waiting import until
@@ -41,6 +42,18 @@ async def test_headings_and_the_row_under_the_cursor_stand_out() -> None:
                 assert abs(color.brightness - on) > LEAST_DIFFERENCE, name
 
 
+async def test_cursors_are_seen_without_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = home()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pressed(pilot, "colon")
+        await until(pilot, lambda: "qwen3-grpo-7" in text_of(app))
+        option = app.screen.query_one(OptionList).get_visual_style("option-list--option-highlighted")
+        assert option.underline, "Textual reverses no option"
+        assert app.screen.query_one(Input).get_component_rich_style("input--cursor").reverse
+
+
 async def open_themes(pilot: Pilot[Any], app: Dashboard) -> None:
     await settle(pilot)
     app.themes.search()
@@ -72,6 +85,9 @@ async def test_a_theme_is_tried_on_in_its_list_and_stays_for_the_next_start_unle
         assert "● bt-dark" in text_of(app)
         await pilot.press(*"nord")
         await until(pilot, lambda: app.theme == "nord")
+        await settle(pilot)
+        assert app.screen.styles.color == Color.parse(app.theme_variables["foreground"])
+        assert "needs you 1" in text_of(app), "what the theme changes stays in view"
         await pressed(pilot, "escape")
         assert app.theme == "bt-dark"
         await choose(pilot, app, "bt-light")

@@ -29,6 +29,7 @@ from textual.command import (
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.system_commands import SystemCommandsProvider
+from textual.theme import Theme
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
@@ -157,12 +158,17 @@ class Palette(CommandPalette):
 
 
 class ThemePalette(Palette):
-    """The themes, with the current one first and marked; highlighting a theme previews it."""
+    """The themes beside the dashboard, the current one first and marked; highlighting a theme previews it."""
 
     _current = ""
 
     def on_mount(self) -> None:
         self._current = self.app.theme
+        self.app.theme_changed_signal.subscribe(self, self._follow)
+
+    def _follow(self, _theme: Theme) -> None:
+        """Take on the theme, too: Textual applies a new one only to the screens below a palette."""
+        self.app.stylesheet.update(self)
 
     @on(OptionList.OptionHighlighted)
     def _preview(self, event: OptionList.OptionHighlighted) -> None:
@@ -193,7 +199,10 @@ class Themes:
 
     def search(self) -> None:
         current = self._app.theme
-        others = sorted(name for name in self._app.available_themes if name != current)
+        others = sorted(
+            (name for name in self._app.available_themes if name != current),
+            key=lambda name: (not name.startswith("bt-"), name),
+        )
         themes = [(f"{MARK}{current}", partial(self._choose, current))]
         themes += [(name, partial(self._choose, name)) for name in others]
         open_palette(self._app, themes, "Search themes…", ThemePalette)
