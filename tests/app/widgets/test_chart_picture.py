@@ -13,7 +13,6 @@ from widget_text import draw
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
 from tui.widgets.charts.parts import series_of
-from tui.widgets.charts.raster import SHADES
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, read, value_at
 from tui.widgets.charts.ticks import log_ticks
 
@@ -223,15 +222,22 @@ def test_series_drawn_in_gray_are_gray_in_the_legend_and_can_be_clicked() -> Non
     assert not any(isinstance(role, int) for _, role in named[1:])
 
 
-def test_shade_is_right_below_a_single_line_and_fades_with_depth() -> None:
+def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> None:
     rows = draw([ramp("loss")], spec("loss", shaded=True), 60, 12)[1:11]
     cells = [[str(role) for piece, role in row for _ in piece] for row in rows]
     for column in zip(*cells, strict=True):
-        shades = [role for role in column if role.startswith("area")]
-        assert shades == sorted(shades) and len(shades) <= SHADES
-        assert not shades or column[column.index(shades[0]) - 1] == "0"
-    two = roles(draw([ramp("loss"), ramp("b")], spec(shaded=True), 60, 12))
-    assert not any("area" in str(role) for role in two)
+        if "0" in column:
+            lowest = max(row for row, role in enumerate(column) if role == "0")
+            assert {*column[lowest + 1 :]} <= {"area:0"} and not {*column[:lowest]} & {"area:0"}
+    assert sum(row.count("area:0") for row in cells) > 100
+
+    def shades(*, leads: bool) -> set[str]:
+        lines, chart = [ramp("loss"), ramp("eval loss", high=2.0)], spec(shaded=True, leads=leads)
+        return {str(role) for role in roles(draw(lines, chart, 60, 12)) if "area" in str(role)}
+
+    read_at = spec(shaded=True, cursor=END - SPAN_S / 2)
+    assert sum(line.count("│") for line in text([ramp("loss")], read_at, 60, 12)) > 15  # axis and cursor
+    assert shades(leads=True) == {"area:0"} and not shades(leads=False)
 
 
 def test_a_plain_number_at_the_cursor_has_five_digits_beside_its_line() -> None:

@@ -243,7 +243,7 @@ class ChartBuilder:
                 continue
             is_metric = chart_id.startswith(METRIC)
             if chart_id == "loss" or is_metric:
-                own = replace(spec, title=title, unit=unit, note="" if is_metric else note)
+                own = replace(spec, title=title, unit=unit, note="" if is_metric else note, leads=True)
             else:
                 own = replace(spec, title=title, unit=unit, least_range=LEAST_RANGE)
             own = replace(own, title=f"{title}{unread}")

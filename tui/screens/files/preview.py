@@ -292,7 +292,7 @@ class PreviewPane(Vertical):
         if curves:
             places = [step for curve in curves for step in curve.times]
             start, end = min(places), max(*places, min(places) + 1)
-            self.query_one(LineChart).show(curves, ChartSpec("loss", start, end, x_axis="step"))
+            self.query_one(LineChart).show(curves, ChartSpec("loss", start, end, x_axis="step", leads=True))
 
     def _head(self, file: CheckpointFile, preview: FilePreview | None) -> list[list[Span]]:
         name = sanitize(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)

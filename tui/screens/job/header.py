@@ -65,6 +65,8 @@ MIN_CHECKPOINT_CELLS = 20
 CHECKPOINT_PART = 4
 """Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
 SEPARATOR_CELLS = 3
+SAVED, FAULTY = ("◆", "good"), ("✗", "bad")
+"""The signs of checkpoints."""
 
 
 class RunHeader(Vertical):
@@ -161,7 +163,7 @@ def _bar(run: RunSnapshot, fraction: float, cells: int) -> Fact:
         step = step_of(checkpoint.checkpoint_id)
         if step is not None and total and 0 <= step <= total:
             faulty = (run.faults or {}).get(saved_key(checkpoint)) is not None
-            bar[min(round(step / total * cells), cells - 1)] = ("✗", "bad") if faulty else ("◆", "good")
+            bar[min(round(step / total * cells), cells - 1)] = FAULTY if faulty else SAVED
     return bar
 
 
@@ -348,8 +350,9 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
         room = width // CHECKPOINT_PART if run.findings else width // 2
         name = name_within(sanitize(last.name), max(MIN_CHECKPOINT_CELLS, room))
         fault = (run.faults or {}).get((last.name, last.at))
-        broken: Fact = [(f" ✗ {fault.mark}", "bad")] if fault is not None else []
-        return [(name, "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted"), *broken]
+        broken: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
+        sign = SAVED if fault is None else FAULTY  # of the bars below, which this explains
+        return [sign, (f" {name}", "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted"), *broken]
     if run.checkpoints is None:
         return []
     return [("no checkpoints" if run.job.is_finished else "no checkpoint yet", "muted")]

@@ -70,9 +70,8 @@ _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "off", "faint", "cursor", "median"),
     *("mark-good", "mark-caution", "mark-bad"),
 )
-AREA_STRENGTHS = (0.32, 0.21, 0.13, 0.08)
-BAND_STRENGTH = 0.45
-"""How much of a line's color the rows below it have, and the dots of a band."""
+STRENGTHS = {AREA: 0.2, BAND: 0.45}
+"""How much of a line's color the dots below it have, and those of a band."""
 ZOOM_STEP = 1.25
 PAN_SHARE = 0.1
 
@@ -296,11 +295,11 @@ class LineChart(Widget):
         if self.app.native_ansi_color:
             return self._style("faint")
         name, _, index = role.partition(":")
-        index, _, depth = index.partition("-")
         line = self._style(int(index) if index.isdecimal() else "median")
-        strength = BAND_STRENGTH if name == BAND else AREA_STRENGTHS[int(depth)]
         background = self.background_colors[1]
-        color = background.blend(Color.from_rich_color(line.color), strength) if line.color else background
+        color = (
+            background.blend(Color.from_rich_color(line.color), STRENGTHS[name]) if line.color else background
+        )
         return line + Style(color=color.rich_color)
 
     def _strip(self, line: Line, width: int) -> Strip:

@@ -29,9 +29,6 @@ AREA, BAND = "area", "band"
 
 The index of the series follows; none if the band is of many.
 """
-SHADES = 4
-"""Rows in which the shade below a line fades out."""
-
 MIDDLE_COLUMNS = 3
 """Half of the dot columns, beside its own, that the usual level of a noisy line is taken from."""
 
@@ -86,14 +83,6 @@ class _Canvas:
         for row, column, character in cells:
             self.characters[row][column], self.roles[row][column] = character, role
         return cells
-
-    def fill(self, role: Role, bits: dict[int, int]) -> None:
-        """Draw the dots below a line, the fainter the lower."""
-        cells = braille.cells({column: 2 * (dots & -dots) - 1 for column, dots in bits.items()}, self.rows)
-        tops = {column: row for row, column, _ in cells}
-        for row, column, character in cells:
-            if 0 <= (depth := row - tops[column] - 1) < SHADES:
-                self.characters[row][column], self.roles[row][column] = character, f"{AREA}:{role}-{depth}"
 
     def write(self, row: int, column: int, text: str, role: Role) -> None:
         self.characters[row][column : column + len(text)] = text
@@ -150,12 +139,14 @@ def draw_raster(
         lines.insert(0, ("median", braille.dot_columns(middle, columns, dot_rows, *ends)))
     canvas = _Canvas(width, rows)
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
+    canvas.draw("faint", gray)
+    if spec.shaded and (len(lines) == 1 or (spec.leads and lines)) and not gray and not members:
+        first, bits = lines[0]
+        lowest = dict(bands).get(f"{BAND}:{first}", bits)
+        canvas.draw(f"{AREA}:{first}", {column: 2 * (dots & -dots) - 1 for column, dots in lowest.items()})
     if 0 <= cursor < width:
         for row in range(rows):
             canvas.write(row, cursor, CURSOR, "cursor")
-    canvas.draw("faint", gray)
-    if spec.shaded and len(lines) == 1 and not gray:
-        canvas.fill(lines[0][0], (bands or lines)[0][1])
     for shade, bits in bands:
         canvas.draw(shade, dotted(bits, grid))
     drawn = [(role, canvas.draw(role, bits)) for role, bits in lines]

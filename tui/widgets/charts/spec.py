@@ -153,7 +153,8 @@ class ChartSpec:
         emphasis: Names of the series to highlight in a band, or if there are too many for colors.
         baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
-        shaded: True to shade the rows below a single line in a fainter color.
+        leads: True if the lines after the first belong to it, such as the evaluations of a loss.
+        shaded: True to shade what is below a line that is alone or leads.
     """
 
     title: str = ""
@@ -181,6 +182,7 @@ class ChartSpec:
     emphasis: frozenset[str] = frozenset()
     baseline: str = ""
     first_color: int = 0
+    leads: bool = False
     shaded: bool = False
 
     def exact(self, value: float) -> str:
