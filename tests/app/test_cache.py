@@ -15,6 +15,7 @@ from support.waiting import at_rest, until
 from tui.analysis.file_tree.tree import FileEntry
 from tui.feeds.files import CacheSnapshot
 from tui.screens.cache import CacheScreen
+from tui.settings.loading import Loaded, validated
 
 GIB = 2**30
 HUB = "huggingface/hub/models--meta-llama--Llama-3.1-8B/snapshots/0e9e39f249a16976918f6564b8830bc894c89659"
@@ -27,9 +28,11 @@ CAPTURED_S = 1.7e9 + 7200
 FULL = CacheSnapshot(False, True, FILES, CAPTURED_S)
 
 
-def cache_view(*said: CacheSnapshot) -> Dashboard:
+def cache_view(*said: CacheSnapshot, keys: dict[str, str] | None = None) -> Dashboard:
     feed: Any = partial(StubFeed, *said)
-    return screen_view(lambda: CacheScreen("llama-sft", feed, now_s=lambda: CAPTURED_S + 40))
+    settings = Loaded(validated({"keys": keys or {}}))
+    make = partial(CacheScreen, "llama-sft", feed, now_s=lambda: CAPTURED_S + 40)
+    return screen_view(make, settings=settings)
 
 
 async def refreshed(pilot: Pilot[Any]) -> str:
@@ -91,7 +94,16 @@ async def test_filter_sort_and_copy_by_keyboard() -> None:
         assert "type▴" in text or "name▴" in text
         await pilot.press("V")
         assert "▾" in (await at_rest(pilot)).splitlines()[2]
-        await pilot.press("X", "D")
+
+
+@pytest.mark.parametrize(("keys", "pressed"), [({}, ("X", "D")), ({"cache.delete": "f8,f9"}, ("f8", "f9"))])
+async def test_keys_that_delete_elsewhere_say_who_can_delete_in_a_cache(
+    keys: dict[str, str], pressed: tuple[str, ...]
+) -> None:
+    app = cache_view(FULL, keys=keys)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await at_rest(pilot)
+        await pilot.press("X" if keys else "f8", *pressed)
         await until(pilot, lambda: len(app._notifications) == 2)
 
 

@@ -338,6 +338,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("sort", "S", "sort", "Sort by the next column: size, name, time, type.", FOOTER),
         ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
         ("copy_path", "y", "copy path", "Copy the path.", FOOTER),
+        ("delete", "X,D", "delete", "Say how files are deleted or copied: the API only lists them.", RARE),
     ),
     Scope.DOWNLOADS: (
         (

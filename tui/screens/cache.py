@@ -123,10 +123,8 @@ class CacheScreen(TreeScreen):
 
     # Actions
 
-    def key_upper_x(self) -> None:
+    def action_delete(self) -> None:
         self.notify("The API only lists a cache: a job's start commands can delete or copy its files.")
-
-    key_upper_d = key_upper_x
 
     def action_back(self) -> None:
         if not self.leave_filter():
