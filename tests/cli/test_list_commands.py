@@ -52,7 +52,7 @@ def test_job_names_the_state_of_its_checkpoint_upload(cli: RunCli, baseten: Fake
     ]
 
 
-def test_job_is_found_by_id_name_or_unique_beginning(cli: RunCli, baseten: FakeBaseten) -> None:
+def test_job_is_found_by_id_name_or_unique_part_of_it(cli: RunCli, baseten: FakeBaseten) -> None:
     baseten.jobs = [
         job("abc1", name="llama-sft"),
         job("abc2", "RUNNING", name="llama-dpo"),
@@ -62,11 +62,13 @@ def test_job_is_found_by_id_name_or_unique_beginning(cli: RunCli, baseten: FakeB
         ("abc1", "abc1"),
         ("llama-sft", "abc1"),
         ("llama-d", "abc2"),
+        ("dpo", "abc2"),
         ("llama-sft2", "llama-sft2"),
     ):
         assert cli(f"job {typed} -o json").json["id"] == job_id
-    several, none = cli("job abc"), cli("job bert")
+    several, none, parts = cli("job abc"), cli("job bert"), cli("job lama")
     assert (several.code, none.code) == (2, 7)
+    assert "2 jobs contain 'lama'; give an id: " in parts.err
     assert (
         "2 jobs begin with 'abc'; give an id: " in several.err and "abc2 (llama-dpo, running)" in several.err
     )

@@ -72,3 +72,14 @@ def test_remote_without_key_suggests_a_quoted_login(cli: RunCli, trussrc: Path) 
     trussrc.write_text("[my lab; rm]\nremote_provider = baseten\n")
     result = cli("jobs", environ={})
     assert "set a key with: bt-tui login --remote 'my lab; rm'\n" in result.err
+
+
+def test_lists_suggest_what_shows_progress_and_health_of_running_jobs(
+    cli: RunCli, baseten: FakeBaseten, trussrc: Path
+) -> None:
+    trussrc.write_text(section("my lab", baseten.url, baseten.key))
+    baseten.jobs = [job("runs", "RUNNING"), job("ended")]
+    assert suggestions(cli("jobs", environ={})) == ["top"]
+    assert suggestions(cli("job runs", environ={})) == ["summary runs"]
+    for words in ("jobs -o json", "job runs -o json", "job ended", "jobs --status completed"):
+        assert not suggestions(cli(words, environ={}))

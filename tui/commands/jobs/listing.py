@@ -28,6 +28,7 @@ from tui.commands.support.options import (
     examples,
     format_option,
     job_argument,
+    recorded_job_id,
     recording_option,
     remote_option,
     selected_project,
@@ -58,7 +59,9 @@ async def job(client: TrainingClient, output: Output, job_id: str, output_format
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-    print_job(client, output, await job_named(client, job_id), output_format)
+    found = await job_named(client, job_id)
+    print_job(client, output, found, output_format)
+    _point_to(client, output, output_format, [found], "summary", found.id)
 
 
 @examples(
@@ -106,6 +109,16 @@ async def jobs(
     if direction is not None:
         shown = ordered(shown, lambda job: job.created_at, descending=direction == DESCENDING)
     print_list(output, output_format, shown, LISTED_JOBS, JOB_COLUMNS, "no jobs")
+    _point_to(client, output, output_format, shown, "top")
+
+
+def _point_to(
+    client: TrainingClient, output: Output, output_format: str, shown: Iterable[TrainingJob], *words: str
+) -> None:
+    """Name the command that reads the logs of running jobs, too, which takes seconds."""
+    runs = any(job.current_status == JobStatus.RUNNING for job in shown)
+    if runs and output_format == TABLE and not recorded_job_id():
+        output.remark(f"progress, health and cost: {client.remote.command_line(*words)}")
 
 
 async def _wanted_statuses(

@@ -44,7 +44,7 @@ class JobChoice:
 
 
 async def job_named(client: TrainingClient, text: str) -> TrainingJob:
-    """Return the job with that id, else the only one with that name, else the only one that begins so.
+    """Return the job with that id, else the only one named so, that begins so, or whose name has it.
 
     Raises NotFound if there is none, and CommandFailed if there are several.
     """
@@ -52,22 +52,27 @@ async def job_named(client: TrainingClient, text: str) -> TrainingJob:
     from api_client.models.jobs import short_status
 
     try:
-        return await client.jobs.find(text)
+        job = await client.jobs.find(text)
     except NotFound:
         jobs = await client.jobs.search() if text else []
-        named = [job for job in jobs if job.name == text]
-        matching = named or [
-            job for job in jobs if job.id.startswith(text) or (job.name or "").startswith(text)
-        ]
+        names = {job.id: job.name or "" for job in jobs}
+        ways: dict[str, Callable[[TrainingJob], bool]] = {
+            "are named": lambda job: names[job.id] == text,
+            "begin with": lambda job: job.id.startswith(text) or names[job.id].startswith(text),
+            "contain": lambda job: text in names[job.id],
+        }
+        found = ((way, list(filter(matches, jobs))) for way, matches in ways.items())
+        way, matching = next(((way, jobs) for way, jobs in found if jobs), ("", []))
         if not matching:
             raise
+    else:
+        return job
     if len(matching) > 1:
         newest_first = sorted(matching, key=lambda job: time_key(job.created_at), reverse=True)
         choices = listed(
             [f"{job.id} ({job.name}, {short_status(job.current_status)})" for job in newest_first], 5
         )
-        what = "are named" if named else "begin with"
-        raise CommandFailed(f"{len(matching)} jobs {what} {text!r}; give an id: {choices}", ExitCode.USAGE)
+        raise CommandFailed(f"{len(matching)} jobs {way} {text!r}; give an id: {choices}", ExitCode.USAGE)
     return matching[0]
 
 
