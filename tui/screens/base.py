@@ -72,6 +72,8 @@ class AppScreen(OpenedWhole, Screen[None]):
     """Panes that own the actions of a scope. Their keys work wherever the focus is on the screen."""
     SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
     """Resources that the screen shows, as named in ``tui.analysis.connection``; the app marks stale ones."""
+    SPARE_HINTS: ClassVar[frozenset[str]] = frozenset()
+    """Actions that the footer names only where the others leave room."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
     job: TrainingJob | None = None
     """The job that the screen is about, if it is about one that it follows."""

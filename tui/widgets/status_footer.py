@@ -72,6 +72,8 @@ class KeyHint:
     owner: DOMNode
     enabled: bool = True
     tooltip: str = ""
+    is_spare: bool = False
+    """True if it is shown only where there is room after the others."""
 
     @property
     def cells(self) -> int:
@@ -126,6 +128,7 @@ class KeyHints(Widget):
         labels: Mapping[str, str] = getattr(screen, "labels", {})
         more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
         unhinted: frozenset[str] = getattr(screen, "unhinted", frozenset())
+        spare: frozenset[str] = getattr(screen, "SPARE_HINTS", frozenset())
         unhinted |= getattr(self.app, "refused_actions", frozenset())
         for owner, binding, enabled, tooltip in screen.active_bindings.values():
             action = binding.action
@@ -133,11 +136,13 @@ class KeyHints(Widget):
                 continue
             if more and len(binding.key_display or "") == 1:
                 continue  # another key of the action still works in a field, but this one is typed
-            if (binding.show or action in more or action in labels) and action not in hints_by_action:
+            if (binding.show or action in {*more, *labels, *spare}) and action not in hints_by_action:
                 sign = self.app.get_key_display(binding)
                 label = labels.get(action) or more.get(action, binding.description)
-                hints_by_action[action] = KeyHint(binding.key, sign, label, action, owner, enabled, tooltip)
-        hints = tuple(hints_by_action.values())
+                hints_by_action[action] = KeyHint(
+                    binding.key, sign, label, action, owner, enabled, tooltip, action in spare
+                )
+        hints = tuple(sorted(hints_by_action.values(), key=lambda hint: hint.is_spare))
         if hints != self._hints:
             self._hints = hints
             self.refresh()

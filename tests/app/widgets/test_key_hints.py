@@ -54,6 +54,15 @@ async def test_a_click_does_what_the_key_does_and_a_field_says_how_to_leave_it()
         assert isinstance(app.screen, HelpScreen)
 
 
+async def test_spare_hints_follow_the_others_where_there_is_room() -> None:
+    app = home()
+    async with opened(app, (80, 24)) as pilot:
+        assert footer_of(app).split("●")[0].split()[-2:] == ["q", "quit"]
+        await pilot.resize_terminal(120, 30)
+        await settle(pilot)
+        assert ": commands  C cache  d deploy  c compare" in footer_of(app)
+
+
 def footer_of(app: BtTuiApp) -> str:
     return text_of(app).splitlines()[-1]
 

@@ -71,6 +71,7 @@ class HomeScreen(AppScreen):
     AUTO_FOCUS = "#jobs"
     SCOPES = (Scope.HOME,)
     SHOWN_RESOURCES = frozenset({LISTS})
+    SPARE_HINTS = frozenset({"deploy", "compare", "open_cache", "open_capacity"})
     _feed: FleetFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (70, "-narrow"), (140, "-wide")]
 
