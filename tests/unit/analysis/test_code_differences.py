@@ -87,8 +87,6 @@ def test_python_that_cannot_be_parsed_is_only_counted(source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        (".env", f"WHATEVER={SECRET}"),
-        ("prod.env", f"export WHATEVER={SECRET}"),
         ("train.py", f'api_key = "{SECRET}"'),
         ("run.sh", f"wandb login --token {SECRET}"),
     ],
@@ -99,6 +97,12 @@ def test_secret_in_a_file_is_not_shown(path: str, line: str) -> None:
     (file,) = code_differences({path: line.encode()}, {path: line.replace(SECRET, SECRET + "7").encode()})
     assert SECRET not in repr(file)
     assert "<hidden>" in file.lines[1] and "<new value>" in file.lines[2]
+
+
+@pytest.mark.parametrize("path", [".env", "prod.env", "conf/.env.local"])
+def test_lines_of_a_file_of_variables_are_only_counted(path: str) -> None:
+    (file,) = code_differences({path: b"A=1\n"}, {path: f"A={SECRET}\n".encode()})
+    assert (file.lines, file.more, SECRET in repr(file)) == ((), 2, False)
 
 
 def test_text_files_are_compared_line_by_line_and_others_by_content() -> None:
