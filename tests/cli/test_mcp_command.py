@@ -220,6 +220,25 @@ def test_answers_are_bounded_and_say_what_is_cut(talk: Talk, baseten: FakeBasete
     assert [len(curve), curve[0]["value"], curve[-1]["value"]] == [200, 0.0, 899.0]
 
 
+@pytest.mark.proves("docs/agents.md", "What an agent can't do")
+def test_unknown_argument_is_refused_with_the_known_ones(talk: Talk, baseten: FakeBaseten) -> None:
+    finished_run(baseten, "over", losses=[1.0])
+
+    async def session(client: Any) -> tuple[list[Any], dict[str, Any]]:
+        answers = [
+            await call(client, "search_log", job_id="over", level="error"),
+            await call(client, "find_problems", project="p"),
+            await call(client, "search_log", job_id="over", min_level="error"),
+        ]
+        return answers, await tools_of(client)
+
+    (misspelled, none_known, right), offered = talk(session)
+    known = "job_id, pattern, min_level, node, since, last, context"
+    assert f"unknown: level; known arguments: {known}" in misspelled
+    assert "unknown: project; known arguments: none" in none_known and right == []
+    assert all(tool.input_schema["additionalProperties"] is False for tool in offered.values())
+
+
 def _ms(number: int) -> int:
     return int((time.time() - 600 + number) * 1000)
 

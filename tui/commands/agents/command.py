@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
 from itertools import accumulate
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -29,6 +29,9 @@ from tui.commands.support.options import CommandSettings, examples, remote_optio
 from tui.commands.support.output import Output
 from tui.commands.support.session import chosen_remote, read_only_by
 from tui.text.sanitize import sanitize_lines
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Tool = Callable[..., Awaitable[str]]
 Level = Literal["debug", "info", "warning", "error", "critical"]
@@ -251,7 +254,10 @@ def serve_agents(settings: CommandSettings, allow_changes: bool) -> None:
 async def serve(tools: Tools, *, allow_changes: bool) -> None:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.tools import Tool as ServedTool
     from mcp.types import ToolAnnotations
+    from pydantic import create_model, model_validator
+    from pydantic_core import PydanticCustomError
 
     def reporting(tool: Tool) -> Callable[..., Awaitable[list[str]]]:
         """Mark what a tool answers as data, and let an agent read why one failed, which the SDK hides."""
@@ -265,9 +271,32 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
 
         return run
 
-    server = MCPServer("bt-tui", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
-    for name, tool in tools.offered(allow_changes=allow_changes).items():
+    @model_validator(mode="before")
+    def refuse_unknown(cls: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
+        known = cls.model_fields
+        if unknown := values.keys() - known.keys():
+            names = {"unknown": ", ".join(sorted(unknown)), "known": ", ".join(known) or "none"}
+            raise PydanticCustomError(
+                "unknown_argument", "unknown: {unknown}; known arguments: {known}", names
+            )
+        return values
+
+    def served(name: str, tool: Tool) -> ServedTool:
+        """Make a tool of the SDK, which would ignore unknown arguments, such as a misspelled filter."""
         changes = name in CHANGING
         kind = ToolAnnotations(read_only_hint=not changes, destructive_hint=changes)
-        server.add_tool(reporting(tool), annotations=kind, structured_output=False)
-    await server.run_stdio_async()
+        made = ServedTool.from_function(reporting(tool), annotations=kind, structured_output=False)
+        arguments: Any = create_model(
+            name,
+            __base__=made.fn_metadata.arg_model,
+            __validators__={"refuse_unknown": refuse_unknown},
+            __cls_kwargs__={"extra": "forbid"},
+        )
+        made.fn_metadata.arg_model, made.parameters = arguments, arguments.model_json_schema()
+        return made
+
+    offered = tools.offered(allow_changes=allow_changes)
+    served_tools = [served(name, tool) for name, tool in offered.items()]
+    await MCPServer(
+        "bt-tui", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL", tools=served_tools
+    ).run_stdio_async()
