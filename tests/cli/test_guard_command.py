@@ -19,6 +19,7 @@ from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import STEADY, live_run
 from support.webhooks import AT_ONCE, HANGS, Webhook
 from tui.commands.support.exit_codes import ExitCode
+from tui.readers.watcher import RunWatcher
 from tui.settings.remembered import state_path
 
 SICK = [*STEADY, "nan", "nan", "nan", "nan", "nan"]
@@ -71,7 +72,9 @@ def test_state_file_is_private_and_broken_ones_are_replaced(cli: RunCli, baseten
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert baseten.key not in path.read_text()
     path.write_text('{"runs": [1, {')
-    assert "loss is" in cli("guard job1 --once").out
+    again = cli("guard job1 --once")
+    assert "loss is" in again.out
+    assert f"{path} is damaged; what was reported before is forgotten" in again.err
     assert json.loads(path.read_text())["runs"]
 
 
@@ -301,6 +304,55 @@ def test_killed_guard_goes_on_where_it_was(cli_process: Any, baseten: FakeBasete
         out, _err = again.communicate()
     assert [line.partition("): ")[2] for line in out.splitlines()] == ["failed"]
     assert again.returncode == ExitCode.JOB_FAILED
+
+
+@pytest.fixture
+def passing_time(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that have passed, which sleeping makes longer."""
+    start, passed_s = datetime.now(UTC), [0.0]
+
+    async def sleep(_clock: object, seconds: float) -> None:
+        passed_s[0] += seconds
+
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", sleep)
+    monkeypatch.setattr("api_client.clock.SystemClock.monotonic", lambda _clock: passed_s[0])
+    monkeypatch.setattr(
+        "api_client.clock.SystemClock.now", lambda _clock: start + timedelta(seconds=passed_s[0])
+    )
+    return passed_s
+
+
+@pytest.mark.usefixtures("passing_time")
+def test_deleted_job_is_reported_and_watched_no_longer(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten)
+    baseten.on("GET", ".*/jobs/job1", Answer({}, status=404))
+    result = cli("guard job1 -o jsonl")
+    assert [each["event"] for each in result.ndjson] == ["blind"]
+    assert "It is watched no longer" in result.ndjson[0]["text"]
+    assert result.code == ExitCode.UNREACHABLE
+
+
+def test_look_that_crashes_does_not_end_the_watching_of_other_runs(
+    cli: RunCli, baseten: FakeBaseten, passing_time: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(baseten, SICK)
+    live_run(baseten, "job2", STEADY)
+    check = RunWatcher.check
+
+    async def failing_check(watcher: RunWatcher) -> None:
+        await check(watcher)
+        if passing_time[0] > 900:
+            baseten.jobs = [each | {"current_status": "TRAINING_JOB_COMPLETED"} for each in baseten.jobs]
+        if watcher.job.id == "job2":
+            raise ZeroDivisionError("broken")
+
+    monkeypatch.setattr(RunWatcher, "check", failing_check)
+    result = cli("guard job1 job2 -o jsonl")
+    events = [(each["job"]["id"], each["event"]) for each in result.ndjson]
+    assert ("job1", "finding") in events
+    assert ("job2", "blind") in events
+    assert [event for event in events if event[1] == "job-ended"] != []
+    assert "ZeroDivisionError: broken" in result.out
 
 
 def test_heartbeat_says_what_is_watched(

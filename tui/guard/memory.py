@@ -96,7 +96,7 @@ Answer = TypeVar("Answer")
 
 
 class GuardMemory:
-    """The state file. If it cannot be written, ``on_problem`` is called once.
+    """The state file. If it cannot be read or written, ``on_problem`` is called with the words, once.
 
     What changes meanwhile is written later, or ends with us, as it does without a file.
     """
@@ -108,6 +108,8 @@ class GuardMemory:
         self._on_problem = on_problem
         self._has_problem = False
         self.state = self._saved = GuardState() if path is None else read_state(path, GuardState)
+        if path is not None and not self.state.runs and path.is_file() and path.stat().st_size:
+            on_problem(f"{path} is damaged; what was reported before is forgotten")
 
     def change(self, change: Callable[[GuardState], tuple[GuardState, Answer]]) -> Answer:
         """Replace the state by what ``change`` makes of it, and return what else it returns.
@@ -131,7 +133,8 @@ class GuardMemory:
             is_saved = False
             if not self._has_problem:
                 self._has_problem = True
-                self._on_problem(error.strerror or str(error))
+                reason = error.strerror or str(error)
+                self._on_problem(f"can't save what was reported ({reason}); a restart would repeat it")
             if not results:
                 changed(self.state)
         self.state, answer = results[-1]

@@ -215,10 +215,10 @@ class _Decider:
                 self._change(sighted_s=self.now_s)
             self._change(blind_since_s=None, blind_reported=False, seen_s=self.now_s)
             return
-        since_s = self.memory.blind_since_s
-        if since_s is None:
-            self._change(blind_since_s=(since_s := self.memory.seen_s or self.now_s))
-        if self.now_s - max(since_s, self.outage_over_s) < BLIND_AFTER_S:
+        # Not later than now: the clock may have been set back.
+        since_s = min(self.memory.blind_since_s or self.memory.seen_s or self.now_s, self.now_s)
+        self._change(blind_since_s=since_s)
+        if self.now_s - max(since_s, min(self.outage_over_s, self.now_s)) < BLIND_AFTER_S:
             return
         self.is_over = self.look.is_gone
         if self.memory.blind_reported:
@@ -283,7 +283,7 @@ class _Decider:
                 self._change(would_stop=cause.key)
                 self._report("would-stop", f"would be stopped (dry run): {cause.reason}. {loss}")
         elif stop is not None and stop.state == "requested":
-            if self.now_s - stop.at_s >= REPEAT_STOP_S:
+            if not 0 <= self.now_s - stop.at_s < REPEAT_STOP_S:
                 self._request_stop(cause, loss)
         elif not self.rules.after_checkpoint or self._saves_no_more(cause) or self._has_saved(stop):
             self._request_stop(cause, loss)

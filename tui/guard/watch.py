@@ -202,7 +202,7 @@ class Guard:
             is_complete = self.last_looks[job.id].is_complete
             pause_s = POLL_EVERY_S if is_complete else FAILED_LOOK_AGE_S
             await self._clock.sleep(pause_s * max(1.0, running / RUNS_AT_FULL_PACE))
-        resume = self.known_jobs()[job.id].resume
+        resume = self.known_jobs().get(job.id, RunMemory()).resume
         if resume is not None and resume.job_id:
             find = partial(self._client.jobs.find, resume.job_id)
             with suppress(NotFound):
@@ -234,7 +234,11 @@ class Guard:
 
     async def _look_and_act(self, watched: _WatchedRun) -> bool:
         """Look at a run and do what is due; return True if it need not be looked at again."""
-        look = await self._look(watched)
+        try:
+            look = await self._look(watched)
+        except Exception as error:  # noqa: BLE001 - the other runs are still watched
+            problem = f"{type(error).__name__}: {error}"
+            look = Look(watched.polled.watcher.update(), problem, is_judged=False)
         self.last_looks[look.run.job.id] = look
         decision = self._decide(look)
         if decision.action == "stop":
@@ -295,6 +299,8 @@ class Guard:
         outage_over_s = max((run.sighted_s for run in self.known_jobs().values()), default=0.0)
 
         def change(memory: RunMemory) -> Decision:
+            if 0 < memory.seen_s - look.run.at.timestamp() < LONGEST_LOOK_S:
+                return Decision(memory)  # another guard has seen more
             memory, rules = self._with_deadline(memory, look.run.at)
             return decide(memory, look, rules, outage_over_s=outage_over_s)
 

@@ -193,10 +193,7 @@ async def guard(
             "--notify needs notifications.command or notifications.webhook in the settings", ExitCode.USAGE
         )
 
-    memory = GuardMemory(
-        state_path("guard.json"),
-        lambda why: output.remark(f"can't save what was reported ({why}); a restart would repeat it"),
-    )
+    memory = GuardMemory(state_path("guard.json"), output.remark)
     of_project = selected_project(project, project_id)
     if job_ids and (watch_all or of_project is not None):
         raise CommandFailed("job ids need neither --project nor --all", ExitCode.USAGE)
@@ -211,7 +208,7 @@ async def guard(
         memory,
         reporting,
         settings=run_settings(),
-        find_more=None if job_ids else partial(active_jobs, client, of_project),
+        find_more=None if job_ids else partial(_more_jobs, client, of_project),
         resume=partial(_resume, client, output),
         heartbeat_s=heartbeat_s,
     )
@@ -325,6 +322,13 @@ async def _first_jobs(
     return list(jobs.values())
 
 
+async def _more_jobs(client: TrainingClient, project: str | None) -> list[TrainingJob]:
+    try:
+        return await active_jobs(client, project)
+    except CommandFailed:  # the project was deleted meanwhile, or a second one got its name
+        return []
+
+
 def _verdict(watching: Guard) -> ExitCode:
     looks = [look for look in watching.last_looks.values() if not look.run.job.is_finished]
     severities = {finding.severity for look in looks for finding in look.run.findings}
@@ -336,8 +340,9 @@ def _outcome(watching: Guard) -> ExitCode:
     """Return the worst outcome; of a run that was resumed, only the last counts."""
     runs = watching.known_jobs()
     resumed = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
-    jobs = [look.run.job for job_id, look in watching.last_looks.items() if job_id not in resumed]
-    return worst(outcome_exit_code(job.current_status) for job in jobs if job.is_finished)
+    looks = [look for job_id, look in watching.last_looks.items() if job_id not in resumed]
+    codes = [outcome_exit_code(look.run.job.current_status) for look in looks if look.run.job.is_finished]
+    return worst([*codes, *(ExitCode.UNREACHABLE for look in looks if look.is_gone)])
 
 
 def _print(output: Output, output_format: str, alert: Alert) -> None:
