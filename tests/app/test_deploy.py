@@ -10,7 +10,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from support.dashboard import StubDeployFeed, deploy_view, text_of
+from support.dashboard import StubDeployFeed, deploy_view, settle, text_of
 from support.deploying_server import DeployingServer, listed_checkpoint
 from support.remotes import remote_of
 from support.waiting import to_screen, until
@@ -102,6 +102,11 @@ async def test_from_home_to_a_served_model_by_keyboard(
             await pilot.press("y")
             await until(pilot, lambda: "✓ active" in text_of(app))
             await until(pilot, lambda: "curl" in text_of(app))
+            await pilot.resize_terminal(60, 30)
+            await settle(pilot)
+            lines = text_of(app).splitlines()
+            assert any(line.strip(" \\") == "sync/v1/chat/completions" for line in lines), "no word is broken"
+            assert " " * 3 in lines[next(row for row, line in enumerate(lines) if "-d '" in line) + 1][:4]
             await to_screen(pilot, HomeScreen, "escape")
 
 

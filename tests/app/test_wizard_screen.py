@@ -140,7 +140,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
         app.screen.post_message(DeployScreen.Published(DeploySnapshot(stage="asking", form=judged)))
         await settle(pilot)
         screen = " ".join(words_of(app).split())
-        assert "checkpoint-200 lora r=16 1000 B 1h ago ▲ after NaN" in screen
+        assert "checkpoint-200 lora r=16 1000 B 1h ▲ after NaN" in screen
         assert "written after the loss became NaN: checkpoint-200" in screen
         assert app.screen.query_one(CheckboxList) is marks
         assert (marks.marked, marks.highlighted) == (before, cursor)

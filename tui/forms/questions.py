@@ -169,7 +169,7 @@ def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
         *(f"{loss.name} {number(loss.value)}" if loss is not None else "" for loss in losses),
         f"{kind} r={rank}" if rank is not None else checkpoint.checkpoint_type or "unknown type",
         bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes is not None else "",
-        f"{age((facts.now - created).total_seconds())} ago" if created else "",
+        age((facts.now - created).total_seconds()) if created else "",
     )
     return Option(
         name,

@@ -238,12 +238,15 @@ def option_text(option: Option, widths: Sequence[int]) -> Text:
     elif option.hint:
         text.pad_right(widths[0] - text.cell_len)
         facts = zip(option.facts, widths[1:], strict=False)
-        text.append(
-            "".join(f"  {set_cell_size(fact, width)}" for fact, width in facts if width).rstrip(), "dim"
-        )
+        text.append("".join(f"  {_aligned(fact, width)}" for fact, width in facts if width).rstrip(), "dim")
     if option.warning:
         text.append(f"\n    ▲ {option.warning}", "bold")
     return text
+
+
+def _aligned(fact: str, cells: int) -> str:
+    """Align amounts at the right, everything else at the left."""
+    return fact.rjust(cells) if fact[:1] == "$" or fact[:1].isdigit() else set_cell_size(fact, cells)
 
 
 def _names(value: Answer) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Static
 
 from api_client.deployment import DeploymentUpdate, truss_config_yaml
 from tui.analysis.deployments import startup_text, status_tone, status_word
@@ -39,7 +38,7 @@ class DeploymentPane(Vertical):
     def compose(self) -> ComposeResult:
         yield WrappedText(id="follow-head")
         with VerticalScroll(id="follow-text"):
-            yield Static(id="follow-words")
+            yield WrappedText(scrolls=True, id="follow-words")
         yield LogView(options=LogOptions(wrap=True), id="deployment-log")
 
     def show(self, snapshot: DeploySnapshot) -> None:
@@ -82,7 +81,7 @@ class DeploymentPane(Vertical):
         if snapshot.sent.written_to is not None:
             head.append(f"\nTruss config: {sanitize(str(snapshot.sent.written_to))}", tones["muted"])
         self.query_one("#follow-head", WrappedText).update(head)
-        self.query_one("#follow-words", Static).update(text)
+        self.query_one("#follow-words", WrappedText).update(text)
         self.query_one("#follow-text").display = bool(text)
 
     def _append_status(self, head: Text, update: DeploymentUpdate | None) -> None:
