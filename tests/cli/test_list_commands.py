@@ -72,6 +72,7 @@ def test_job_is_found_by_id_name_or_unique_part_of_it(cli: RunCli, baseten: Fake
     assert (
         "2 jobs begin with 'abc'; give an id: " in several.err and "abc2 (llama-dpo, running)" in several.err
     )
+    assert cli("stop dpo --yes").code == 7, "a part of a name does not end a job"
     baseten.jobs.append(job("abc3", name="llama-sft"))
     assert "2 jobs are named 'llama-sft'" in cli("stop llama-sft").err
     assert cli("wait abc2 --until running -o json").json[0]["id"] == "abc2"

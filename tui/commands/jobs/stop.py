@@ -79,7 +79,7 @@ async def stop(
         raise CommandFailed("job ids need no project; omit it", ExitCode.USAGE)
     client.check_may_change("stopping jobs")
     if ids:
-        jobs = [await job_named(client, job_id) for job_id in ids]
+        jobs = [await job_named(client, job_id, parts=False) for job_id in ids]
         running = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
         for job in running:
             if lost := await unsaved_words(client, job):
@@ -178,7 +178,7 @@ async def delete(
         question, consequence, skips = deletion.question, deletion.consequence, False
         changes = {f"project {owner.name}": partial(client.projects.delete, owner.id)}
     else:
-        batch = batch_of(Verb.DELETE, [await job_named(client, job_id) for job_id in ids])
+        batch = batch_of(Verb.DELETE, [await job_named(client, job_id, parts=False) for job_id in ids])
         if not batch.jobs:
             raise CommandFailed(batch.nothing_fits, ExitCode.USAGE)
         question, consequence, skips = batch.question, batch.consequence, bool(batch.unfit)
@@ -254,7 +254,7 @@ async def update(
     if priority is None and availability_model is None:
         raise click.UsageError("nothing to change: give --priority or --availability-model")
 
-    job = await job_named(client, job_id)
+    job = await job_named(client, job_id, parts=False)
     changed = await client.jobs.update(
         job.project_id, job.id, priority=priority, availability_model=availability_model
     )

@@ -43,8 +43,10 @@ class JobChoice:
         return newest
 
 
-async def job_named(client: TrainingClient, text: str) -> TrainingJob:
+async def job_named(client: TrainingClient, text: str, *, parts: bool = True) -> TrainingJob:
     """Return the job with that id, else the only one named so, that begins so, or whose name has it.
+
+    Without ``parts``, for what stops or deletes a job, a part inside its name is not enough.
 
     Raises NotFound if there is none, and CommandFailed if there are several.
     """
@@ -59,7 +61,7 @@ async def job_named(client: TrainingClient, text: str) -> TrainingJob:
         ways: dict[str, Callable[[TrainingJob], bool]] = {
             "are named": lambda job: names[job.id] == text,
             "begin with": lambda job: job.id.startswith(text) or names[job.id].startswith(text),
-            "contain": lambda job: text in names[job.id],
+            "contain": lambda job: parts and text in names[job.id],
         }
         found = ((way, list(filter(matches, jobs))) for way, matches in ways.items())
         way, matching = next(((way, jobs) for way, jobs in found if jobs), ("", []))
