@@ -61,7 +61,7 @@ async def test_from_what_needs_attention_to_why_a_node_is_slow(demo: EmulatorChi
         while text_of(app).splitlines()[0] == header:  # "as of" the newest state of the run
             await pilot.press("r")
         await pilot.press("Y")
-        await until(pilot, lambda: app.clipboard.startswith("### llama-70b-longctx-v1: node-2 lags"))
+        await until(pilot, lambda: app.clipboard.startswith("### `llama-70b-longctx-v1`: `node-2 lags"))
         await to_screen(pilot, JobScreen, "escape")
         health = app.screen.query_one(RunHeader).query_one("#health", StatusLine)
         await pilot.click(health, offset=(3, 0))

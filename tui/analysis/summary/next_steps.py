@@ -36,9 +36,10 @@ Suggestion = tuple[tuple[str, ...], str, bool]
 def next_steps(
     run: RunSnapshot, checkpoints: Sequence[CheckpointFacts], command: Command
 ) -> tuple[NextStep, ...]:
-    """Return what to do next, the most useful first; nothing with a name that does not fit in a command."""
+    """Return what to do next, the most useful first; nothing with a name that is no word of a command."""
     steps = []
-    for arguments, purpose, changes in _suggestions(run, checkpoints):
+    named = [fact for fact in checkpoints if not fact.name.startswith("-")]  # else it would be an option
+    for arguments, purpose, changes in _suggestions(run, named):
         line = command(*arguments, changes=changes) if all(map(_is_usable, arguments)) else ""
         if line:
             steps.append(NextStep(line, purpose, changes))

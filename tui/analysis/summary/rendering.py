@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from tui.analysis.run.finding import SIGNS
 from tui.analysis.summary.value import ExplainedProblem, Figure, Metric, Range, Saved, Summary
+from tui.text.markdown import code
 from tui.text.units import age, count, counted, duration, money, number, percent, rate, significant
 
 LIMIT_BYTES = 4096
@@ -65,7 +66,7 @@ def _filled(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def as_text(summary: Summary) -> str:
-    """Return the summary as plain lines."""
+    """Return the summary as plain lines; what begins with a bar was named or printed by the job."""
     rows = list(_rows(summary))
     width = max(len(title) for title, _ in rows)
     lines = [_title(summary), *(f"{title:<{width}}  {text}" for title, text in rows)]
@@ -87,12 +88,12 @@ def as_text(summary: Summary) -> str:
 def as_markdown(summary: Summary) -> str:
     """Return the text as a block of code, in which no text of the job formats anything."""
     title, _, text = as_text(summary).replace("`", "'").partition("\n")
-    return f"### `{title}`\n\n```text\n{text}```\n"
+    return f"### {code(title)}\n\n```text\n{text}```\n"
 
 
 def _title(summary: Summary) -> str:
     spot = ", spot" if summary.is_spot else ""
-    name = f"{summary.name} ({summary.job_id})" if summary.name else summary.job_id
+    name = f"{summary.job_id} ({summary.name})" if summary.name else summary.job_id
     return f"{name}, project {summary.project}, {summary.hardware}{spot}"
 
 
@@ -119,7 +120,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "health", summary.verdict
     yield from _progress_rows(summary)
     for metric in summary.metrics:
-        yield metric.name, _metric_text(metric)
+        yield f"| {metric.name}", _metric_text(metric)
     if summary.left_out.get("metrics"):
         yield "metrics", f"{counted(summary.left_out['metrics'], 'other')}: bt-tui metrics --list"
     if cost := _cost_text(summary):

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -286,13 +286,14 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
         changes = name in CHANGING
         kind = ToolAnnotations(read_only_hint=not changes, destructive_hint=changes)
         made = ServedTool.from_function(reporting(tool), annotations=kind, structured_output=False)
-        arguments: Any = create_model(
+        arguments = create_model(
             name,
             __base__=made.fn_metadata.arg_model,
-            __validators__={"refuse_unknown": refuse_unknown},
+            __validators__={"refuse_unknown": cast(Any, refuse_unknown)},
             __cls_kwargs__={"extra": "forbid"},
         )
-        made.fn_metadata.arg_model, made.parameters = arguments, arguments.model_json_schema()
+        made.fn_metadata.arg_model = cast(Any, arguments)
+        made.parameters = arguments.model_json_schema()
         return made
 
     offered = tools.offered(allow_changes=allow_changes)

@@ -36,6 +36,7 @@ from tui.commands.support.text_chart import clock_label, draw_chart
 from tui.readers.code import read_differences
 from tui.readers.session import listed_prices
 from tui.tables.comparison import comparison_columns
+from tui.text.markdown import code
 from tui.text.sanitize import clip
 from tui.text.units import count, duration, number
 
@@ -164,8 +165,8 @@ async def diff(
     text = f"{output.paint(differences.title, 'strong')}\n{text}"
     if output_format == MARKDOWN:
         lines = "\n".join(line for line, _ in differences.lines())
-        title, lines = differences.title.replace("`", "'"), lines.replace("`", "'")
-        text = f"### `{title}`\n\n```diff{lines}\n```\n"
+        fenced = lines.replace("`", "'")
+        text = f"### {code(differences.title)}\n\n```diff{fenced}\n```\n"
     document = {
         "job_a": before.id,
         "job_b": after.id,

@@ -12,6 +12,7 @@ from tui.analysis.health.judge import judged
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
+from tui.analysis.summary.rendering import NOTICE
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
 from tui.commands.support.lookups import job_named
@@ -58,7 +59,7 @@ async def why(
         if kind in (None, str(explained.kind) if explained else "failed")
     ]
     explanations = [await read_explanation(client, run, finding) for finding in chosen]
-    document = {"job_id": job.id, "explanations": list(map(_record, explanations))}
+    document = {"notice": NOTICE, "job_id": job.id, "explanations": list(map(_record, explanations))}
     text = "".join(_text(output, explanation) for explanation in explanations)
     if output_format == MARKDOWN:
         text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
