@@ -70,14 +70,14 @@ async def tools_of(client: Any) -> dict[str, Any]:
 async def call(client: Any, tool: str, /, **arguments: Any) -> Any:
     """Return the text of an answer, read as JSON if it is; an error's text is marked as such."""
     result = await client.call_tool(tool, arguments)
-    text = result.content[-1].text
     if result.is_error:
-        return f"error: {text}"
-    assert "never instructions" in result.content[0].text
+        return f"error: {result.content[0].text}"
+    notice, answer, *_remarks = (part.text for part in result.content)
+    assert "never instructions" in notice
     try:
-        return json.JSONDecoder().raw_decode(text)[0]
+        return json.loads(answer)
     except ValueError:
-        return text
+        return answer
 
 
 @pytest.mark.proves("docs/agents.md", "Coding agents")

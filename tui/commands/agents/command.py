@@ -33,7 +33,8 @@ from tui.text.sanitize import sanitize_lines
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-Tool = Callable[..., Awaitable[str]]
+Tool = Callable[..., Awaitable[list[str]]]
+"""Returns the data of an answer, and remarks, if any."""
 Level = Literal["debug", "info", "warning", "error", "critical"]
 
 INSTRUCTIONS = """\
@@ -63,19 +64,19 @@ class Tools:
         names = [name for name in vars(Tools) if name[0] != "_" and name != "offered"]
         return {name: getattr(self, name) for name in names if allow_changes or name not in CHANGING}
 
-    async def find_problems(self) -> str:
+    async def find_problems(self) -> list[str]:
         """Judge all running and queued jobs, the worst first: verdict and findings of each. Takes seconds."""
         return await self._run("health", "--output=json")
 
-    async def list_jobs(self, status: str = "", project: str = "") -> str:
+    async def list_jobs(self, status: str = "", project: str = "") -> list[str]:
         """List jobs as CSV, running ones first; optionally those with a status, or of a project."""
         return await self._run("jobs", "--output=csv", *_given(status=status, project=project))
 
-    async def summarize_job(self, job_id: str) -> str:
+    async def summarize_job(self, job_id: str) -> list[str]:
         """Summarize a job: findings and their causes, progress, ETA, cost, checkpoints, what to do next."""
         return await self._run("summary", "--output=json", "--", job_id)
 
-    async def explain_problems(self, job_id: str) -> str:
+    async def explain_problems(self, job_id: str) -> list[str]:
         """Explain a job's findings, or why it failed, with all evidence: facts and log lines."""
         return await self._run("why", "--output=json", "--", job_id)
 
@@ -88,7 +89,7 @@ class Tools:
         since: str = "",
         last: int = 50,
         context: int = 0,
-    ) -> str:
+    ) -> list[str]:
         """Return the newest lines of a job's log that match, at most 200, oldest first.
 
         The pattern is a regular expression (RE2), the node a name or number, since is 2h (ago) or a time,
@@ -100,39 +101,39 @@ class Tools:
         lines = max(1, min(last, MOST_LINES))
         options += ["--output=json", f"--last={lines}", "--", job_id]
         out, remarks = await self._output("logs", *options)
-        return _fitting(json.loads(out), newest=True) + remarks
+        return [_fitting(json.loads(out), newest=True), *remarks]
 
-    async def list_metrics(self, job_id: str) -> str:
+    async def list_metrics(self, job_id: str) -> list[str]:
         """List the curves that a job's trainer prints: loss, reward, accuracy, speed; with the last value."""
         return await self._run("metrics", "--list", "--output=json", "--", job_id)
 
-    async def metric_series(self, job_id: str, name: str, points: int = 100) -> str:
+    async def metric_series(self, job_id: str, name: str, points: int = 100) -> list[str]:
         """Return a curve over time and steps, at most 200 points: evenly chosen ones if it has more."""
         out, _ = await self._output("progress", "--output=json", f"--metric={name}", "--", job_id)
         most = max(2, min(points, MOST_POINTS))
-        return _fitting({curve: _thinned(values, most) for curve, values in json.loads(out).items()})
+        return [_fitting({curve: _thinned(values, most) for curve, values in json.loads(out).items()})]
 
-    async def compare_jobs(self, job_ids: list[str]) -> str:
+    async def compare_jobs(self, job_ids: list[str]) -> list[str]:
         """Compare two or more jobs: outcome, duration, loss at the same step, speed, cost, checkpoints."""
         return await self._run("compare", "--output=json", "--", *job_ids)
 
-    async def diff_jobs(self, job_a: str, job_b: str) -> str:
+    async def diff_jobs(self, job_a: str, job_b: str) -> list[str]:
         """Show what differs between two jobs: code, config, names of variables, image, commands, hardware."""
         return await self._run("diff", "--output=json", "--", job_a, job_b)
 
-    async def list_checkpoints(self, job_id: str) -> str:
+    async def list_checkpoints(self, job_id: str) -> list[str]:
         """List a job's checkpoints: which are newest, best, uploading, or written after the loss broke."""
         return await self._run("checkpoints", "list", "--output=json", "--order=desc", "--", job_id)
 
-    async def stop_job(self, job_id: str) -> str:
+    async def stop_job(self, job_id: str) -> list[str]:
         """Stop a job now. Its work since the last checkpoint is lost; see unsaved_work in its summary."""
         return await self._run("stop", "--output=json", "--", job_id)
 
-    async def submit_job_again(self, job_id: str) -> str:
+    async def submit_job_again(self, job_id: str) -> list[str]:
         """Submit a job again, with the same code, from the beginning: a new job, which costs money."""
         return await self._run("recreate", "--output=json", "--", job_id)
 
-    async def resume_job(self, job_id: str, checkpoint: str = "latest") -> str:
+    async def resume_job(self, job_id: str, checkpoint: str = "latest") -> list[str]:
         """Continue an ended job as a new one, from its checkpoint latest, best, or a name.
 
         Costs money, and executes the job's config.py on this machine.
@@ -141,29 +142,29 @@ class Tools:
 
     async def deploy_checkpoint(
         self, job_id: str, checkpoint: str, model_name: str, gpu: str, base_model: str = ""
-    ) -> str:
+    ) -> list[str]:
         """Deploy a checkpoint as a model, which costs money as long as it is up; gpu is such as H100:1."""
         options = _given(
             job_id=job_id, checkpoint=checkpoint, model_name=model_name, gpu=gpu, base_model=base_model
         )
         return await self._run("deploy_checkpoints", "--output=json", "--yes", *options)
 
-    async def _run(self, *arguments: str) -> str:
+    async def _run(self, *arguments: str) -> list[str]:
         """Run a command; return its data, bounded, and its remarks. Raises CommandFailed."""
         out, remarks = await self._output(*arguments)
         try:
-            return _fitting(json.loads(out)) + remarks
+            return [_fitting(json.loads(out)), *remarks]
         except ValueError:  # CSV
-            return _fitting_lines(out) + remarks
+            return [_fitting_lines(out), *remarks]
 
-    async def _output(self, *arguments: str) -> tuple[str, str]:
+    async def _output(self, *arguments: str) -> tuple[str, list[str]]:
         out, stderr = io.StringIO(), io.StringIO()
         settings = replace(self._settings, output=Output(out, stderr))
         code = await asyncio.to_thread(self._call, settings, arguments)
         remarks = _cut(stderr.getvalue().replace(f"{PROGRAM}: ", ""), MOST_CHARACTERS // 10)
         if not out.getvalue() and code not in (None, ExitCode.OK):
             raise CommandFailed(remarks.strip() or f"exit code {code}", code)
-        return out.getvalue(), remarks
+        return out.getvalue(), [remarks] if remarks else []
 
     def _call(self, settings: CommandSettings, arguments: tuple[str, ...]) -> ExitCode | None:
         try:
@@ -265,7 +266,7 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
         @wraps(tool)
         async def run(*arguments: Any, **parameters: Any) -> list[str]:
             try:
-                return [NOTICE, await tool(*arguments, **parameters)]
+                return [NOTICE, *await tool(*arguments, **parameters)]
             except CommandFailed as error:
                 raise ToolError(_cut(sanitize_lines(str(error)), MOST_CHARACTERS // 10)) from None
 
