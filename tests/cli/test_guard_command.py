@@ -332,6 +332,19 @@ def test_deleted_job_is_reported_and_watched_no_longer(cli: RunCli, baseten: Fak
     assert result.code == ExitCode.UNREACHABLE
 
 
+@pytest.mark.usefixtures("passing_time")
+def test_end_of_a_run_that_could_never_be_read_is_notified(cli: RunCli, baseten: FakeBaseten) -> None:
+    serve(baseten)
+    with Webhook() as hook:
+        own = baseten.environ() | {"BT_TUI_NOTIFICATIONS_WEBHOOK": hook.url}
+        baseten.on("GET", ".*/logs", Answer({}, status=503))
+        unread = cli("guard job1 --once --notify", environ=own)
+        assert unread.code == ExitCode.UNREACHABLE
+        baseten.jobs[0] |= {"current_status": "TRAINING_JOB_FAILED"}
+        cli("guard job1 --once --notify", environ=own)
+    assert [request.body["event"] for request in hook.asked] == ["job-ended"]
+
+
 def test_look_that_crashes_does_not_end_the_watching_of_other_runs(
     cli: RunCli, baseten: FakeBaseten, passing_time: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ from tui.analysis.run.finding import SEVERITIES
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
 from tui.guard.rules import (
+    BLIND_AFTER_S,
     Deadline,
     Decision,
     GuardRules,
@@ -228,17 +229,12 @@ class Guard:
     def _polled(self, job: TrainingJob) -> _WatchedRun:
         watcher = RunWatcher(self._client, job, self._settings, clock_offset=self._clock_offset)
         age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
-        if self.known_jobs().get(job.id, RunMemory()).blind_reported:
-            self._blind.add(job.id)
+        self._transact(job.id, lambda memory: Decision(_expected(memory, job)))
         return _WatchedRun(PolledRun(watcher, checkpoints_age_s=age_s))
 
     async def _look_and_act(self, watched: _WatchedRun) -> bool:
         """Look at a run and do what is due; return True if it need not be looked at again."""
-        try:
-            look = await self._look(watched)
-        except Exception as error:  # noqa: BLE001 - the other runs are still watched
-            problem = f"{type(error).__name__}: {error}"
-            look = Look(watched.polled.watcher.update(), problem, is_judged=False)
+        look = await self._bounded_look(watched)
         self.last_looks[look.run.job.id] = look
         decision = self._decide(look)
         if decision.action == "stop":
@@ -246,6 +242,25 @@ class Guard:
         elif decision.action == "resume":
             return await self._resume_run(look, decision.memory)
         return decision.is_over
+
+    async def _bounded_look(self, watched: _WatchedRun) -> Look:
+        """Look at a run, but not for too long: the log's stream never gives up, and would hide an outage."""
+        started_s = self._clock.monotonic()
+        reading = asyncio.create_task(self._look(watched))
+        try:
+            while not reading.done() and self._clock.monotonic() - started_s < BLIND_AFTER_S:
+                await asyncio.wait((reading,), timeout=1.0)
+            if reading.done():
+                return reading.result()
+            problem = f"it can't be read within {duration(BLIND_AFTER_S)}"
+        except Exception as error:  # noqa: BLE001 - the other runs are still watched
+            problem = f"{type(error).__name__}: {error}"
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        watcher = watched.polled.watcher
+        watched.polled = self._polled(watcher.job).polled
+        return Look(watcher.update(), problem, is_judged=False)
 
     async def _look(self, watched: _WatchedRun) -> Look:
         polled = watched.polled
@@ -432,6 +447,13 @@ class Guard:
         alert = Alert(None, "info", self._clock.now(), about="heartbeat", message=message)
         self._memory.change(_without_heartbeats)  # an old one that could not be sent is of no use
         self._transact("", lambda memory: Decision(memory, (alert,)))
+
+
+def _expected(memory: RunMemory, job: TrainingJob) -> RunMemory:
+    """Note that a job has not ended: its end is news, even if it comes before the first look."""
+    if memory.status or job.is_finished:
+        return memory
+    return memory.model_copy(update={"status": job.current_status})
 
 
 @asynccontextmanager
