@@ -80,6 +80,18 @@ def test_curves_of_a_resumed_run_begin_with_those_of_the_run_before(
     assert [float(row["value"]) for row in joined] == [3.0, 2.0, 1.6, 1.3, 1.2]
 
 
+def test_curve_of_the_run_before_stays_if_the_resumed_one_counts_from_the_beginning(
+    cli: RunCli, baseten: FakeBaseten
+) -> None:
+    finished_run(baseten, "first", name="a", hours=4, losses=[3.0, 2.0, 1.5], status="PREEMPTED")
+    finished_run(baseten, "then", name="a-r2", hours=1, losses=[1.4, 1.3])
+    joined = cli("progress then --metric loss -o csv --with-earlier").csv
+    assert [float(row["value"]) for row in joined] == [3.0, 2.0, 1.5, 1.4, 1.3]
+    by_time = cli("compare first then -o csv --curves --x relative").csv
+    shown = [row["value"] for row in by_time if (row["chart"], row["series"]) == ("loss", "a-r2")]
+    assert shown == ["3.0", "2.0", "1.5", "1.4", "1.3"]
+
+
 def test_a_job_that_is_gone_or_has_no_progress_stops_no_other(cli: RunCli, two: FakeBaseten) -> None:
     finished_run(two, "quiet", losses=[])
     result = cli("compare one nobody quiet -o json")

@@ -40,12 +40,15 @@ def predecessor(job: TrainingJob, jobs: Iterable[TrainingJob]) -> TrainingJob | 
 def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapshot:
     """Return the progress of a resumed run with the curves of the run that it resumed in front.
 
-    Steps of the earlier run that the later one repeats were lost, and are left out.
+    Steps of the earlier run that the later one repeats were lost, and are left out; but one that counts from
+    the beginning again, as trainers do that load only the weights, repeats none.
     """
     steps = before.step_series
     resumed_at = next(iter(after.step_series.values), math.inf)
     repeated = (time for time, step in zip(steps.times, steps.values, strict=True) if step >= resumed_at)
     end = next(repeated, math.inf)
+    if end in steps.times[:1]:
+        end = math.inf
     begins = after.step_series.times[:1] or after.loss_series.times[:1]
     first = after.loss_by_step[0][0] if after.loss_by_step else 0
     curves: dict[str, Any] = {
