@@ -99,7 +99,7 @@ def test_sick_run_is_stopped_and_what_is_lost_is_said(cli: RunCli, baseten: Fake
     assert [each["event"] for each in result.ndjson] == ["finding", "stopped", "job-ended"]
     assert "Unsaved work: 1h" in result.ndjson[1]["text"]
     assert len(paths) == 1
-    assert "watching 1 run; stops them on loss-not-finite" in result.err
+    assert "watching 1 run; stops each on loss-not-finite" in result.err
 
 
 @pytest.mark.usefixtures("no_waits")

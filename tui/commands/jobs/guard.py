@@ -18,6 +18,7 @@ from api_client.models import RUNNABLE_STATUSES, TrainingJob
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
 from tui.analysis.health.registry import KINDS
+from tui.analysis.run.finding import TONES
 from tui.commands.support.exit_codes import (
     OF_SEVERITY,
     CommandFailed,
@@ -347,14 +348,15 @@ def _outcome(watching: Guard) -> ExitCode:
 
 def _print(output: Output, output_format: str, alert: Alert) -> None:
     job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
-    text = f"{local_time(alert.at)}  {alert.title}{job_id}: {alert.text}\n"
+    title = output.paint(alert.title, TONES[alert.severity])
+    text = f"{local_time(alert.at)}  {title}{job_id}: {alert.text}\n"
     output.answer(output_format, alert.record(), text)
 
 
 def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
-    """Return ``watching 2 runs; stops them on stalled, a budget of $200.00, at 06:00``."""
-    stops = "; nothing is stopped"
+    """Return ``watching 2 runs; stops each on stalled, a budget of $200.00 and 2026-11-28 06:00``."""
+    stops = "nothing is stopped"
     if named := causes(rules):
-        when = " after the next checkpoint" if rules.after_checkpoint else ""
-        stops = f"; {'would stop' if rules.dry_run else 'stops'} them{when} on {named}"
-    return f"watching {counted(len(jobs), 'run')}{stops}; only as long as this command runs"
+        when = ", after its next checkpoint" if rules.after_checkpoint else ""
+        stops = f"{'would stop' if rules.dry_run else 'stops'} each on {named}{when}"
+    return f"watching {counted(len(jobs), 'run')}; {stops}; only as long as this command runs"
