@@ -161,7 +161,7 @@ def from_exception(error: Exception, remote: Remote | None, host: str, line: Req
         return Failure(kind(f"can't {line.words}: {host} {clean(error, remote)}", **details), True)
     if isinstance(error, broken_off):
         reason = _reason(error, remote)
-        return Failure(Unreachable(f"{host} broke off its response: {reason}", **details), True)
+        return Failure(Unreachable(f"{host} broke off the connection: {reason}", **details), True)
     # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
     return Failure(RequestError(f"request to {host} failed: {type(error).__name__}", **details), True)
 

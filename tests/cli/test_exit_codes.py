@@ -122,7 +122,7 @@ FAULTS = {
     "503": (8, "503"),
     "html": (1, "HTML"),
     "malformed": (1, "unexpected data"),
-    "reset": (8, "broke off its response"),
+    "reset": (8, "broke off the connection"),
     "redirect": (1, "elsewhere.invalid"),
 }
 PATIENT = {"logs job00001", "wait job00001"}

@@ -96,7 +96,7 @@ def look(
 ) -> tuple[HealthFinding, ...]:
     known = {"id": "j", "current_status": f"TRAINING_JOB_{status}", "instance_type": H100.model_dump()}
     subject = TrainingJob.model_validate(known | (job or {}))
-    run = RunSnapshot(subject, moment(at_s), moment(at_s), **fields)
+    run = RunSnapshot(subject, moment(at_s), moment(at_s), **({"log_read": True} | fields))
     return health(run, rules or HealthRules(), previous)
 
 

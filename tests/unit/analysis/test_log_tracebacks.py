@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.logs.errors import TracebackPart, TracebackReader
+from tui.analysis.logs.errors import ErrorLines, TracebackPart, TracebackReader
 
 SIGNS = {TracebackPart.BEGIN: "B", TracebackPart.INSIDE: "i", TracebackPart.END: "E"}
 LOGS = {
@@ -110,3 +110,16 @@ def test_whatever_comes_a_line_inside_follows_a_beginning(lines):
         if told.part is TracebackPart.BEGIN:
             begun.add(told.lane)
         assert told.lane in begun
+
+
+def test_errors_are_counted_alike_whichever_page_is_read_first() -> None:
+    pages = [range(start, start + 100) for start in range(0, 1000, 100)]
+    counts = []
+    for order in (pages, pages[::-1]):
+        lines = ErrorLines()
+        for second in (second for page in order for second in page):
+            lines.take(second * 10**9, "ValueError: bad", "ERROR", None)
+        counts.append(lines.tally().count)
+    forward, backward = counts
+    assert forward == 167
+    assert forward <= backward <= forward + len(pages)

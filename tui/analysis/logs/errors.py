@@ -91,6 +91,7 @@ class ErrorLines:
     def __init__(self) -> None:
         self._count = 0
         self._first: ErrorLine | None = None
+        self._last_counted: ErrorLine | None = None
         self._kept: list[ErrorLine] = []
 
     def take(self, at_ns: int, message: str, level: str | None, replica: str | None) -> bool:
@@ -110,9 +111,14 @@ class ErrorLines:
                         self._first = self._kept[index]
                     return True
                 return False
+        # Pages may be read from the newest to the oldest, whose errors are no longer kept.
+        for counted in (self._first, self._last_counted):
+            if counted is not None and abs(counted.at_ns - at_ns) <= SAME_ERROR_NS:
+                return False
         self._count += 1
         if self._first is None or error < self._first:
             self._first = error
+        self._last_counted = error
         insort(self._kept, error)
         del self._kept[:-KEPT_ERRORS]
         return True

@@ -38,11 +38,11 @@ def find(run: Watched, limits: Limits) -> Findings:
     quote = sanitize(recent[0].text)
     ago = duration(max(0.0, run.now_s - first_s))
     text, short = f"an error in the log, {ago} ago: {quote}", _LEVEL.sub("", quote)
-    if recent[0] == errors.first:
+    if recent[0] == errors.first and run.run.log_read:
         count, when = counted(errors.count, "error"), f", first {ago} ago"
     else:
-        # The log may have more of them than are kept.
-        least = "at least " if len(recent) >= KEPT_ERRORS else ""
+        is_all = run.run.log_read and len(recent) < KEPT_ERRORS
+        least = "" if is_all else "at least "
         count, when = f"{least}{counted(len(recent), 'error')}", f" in the last {ago}"
     if len(recent) > 1:
         text, short = f"{count} in the log{when}: {quote}", f"{count}: {short}"
