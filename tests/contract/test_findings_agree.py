@@ -13,6 +13,8 @@ from api_client.emulator.processes import EmulatorChild
 from api_client.models import TrainingJob
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
+from tui.analysis.cost import charge, running_time
+from tui.analysis.fleet.snapshot import NO_PREVIEW
 from tui.analysis.health.judge import health
 from tui.analysis.health.registry import KINDS
 from tui.analysis.health.rules import DEFAULT_RULES
@@ -20,7 +22,7 @@ from tui.analysis.run.finding import FindingKind, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.cli import main
 from tui.feeds.previews import PreviewFeed
-from tui.readers.session import Session
+from tui.readers.session import Session, history_of
 
 SAME_MOMENT_S = 150.0
 """Two looks at one onset: samples of the past are a minute apart or two, and their grid moves."""
@@ -99,3 +101,42 @@ def test_home_the_job_screen_and_the_command_agree_on_sick_runs(
     for name, found in zip((*SICK, *ON_SCREEN), seen, strict=True):
         assert any(key.startswith(str(SICK[name])) for key in found), (name, found)
         assert found == pytest.approx(command[name], abs=SAME_MOMENT_S), name
+
+
+async def times_on_home_and_by_history(session: Session) -> dict[str, tuple[float, float]]:
+    """The seconds that a running and an ended job have run, by Home and by its status history."""
+    try:
+        jobs = {job.name: job for job in await session.client.jobs.search()}
+        chosen = [jobs["llama-70b-longctx-v1"], jobs["flux-lora-products"]]
+        is_shown = asyncio.Event()
+        is_shown.set()
+        is_read = asyncio.Event()
+
+        def note() -> None:
+            if all(feed.previews.get(job.id, NO_PREVIEW) is not NO_PREVIEW for job in chosen):
+                is_read.set()
+
+        feed = PreviewFeed(session, is_shown=is_shown, on_change=note)
+        feed.watch(chosen)
+        feed.watch_all({job.id: job for job in chosen})
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(feed.run())
+            await is_read.wait()
+            reading.cancel()
+        times = {}
+        for job in chosen:
+            history, now = await history_of(session.client, job), session.clock.now()
+            used = charge(job, now, feed.previews[job.id].idle_s)
+            assert history is not None and used is not None and used.measured
+            ran = running_time(job, history.events, now)
+            times[job.name or ""] = (used.seconds / (job.node_count or 1), ran.seconds)
+        return times
+    finally:
+        await session.client.aclose()
+
+
+def test_home_counts_the_time_that_a_job_has_run() -> None:
+    with EmulatorChild() as emulator:
+        times = asyncio.run(times_on_home_and_by_history(Session(remote_of(emulator))))
+    for name, (on_home, by_history) in times.items():
+        assert on_home == pytest.approx(by_history, abs=2.0) and by_history > 60, name

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from api_client.errors import RequestError
 from api_client.models import JobStatus, TrainingJob
+from tui.analysis.billing import is_all_billed
 from tui.analysis.connection import ClockOffset
 from tui.analysis.fleet.snapshot import NO_PREVIEW, JobPreview
 from tui.analysis.node_metrics import MetricsSnapshot
@@ -177,13 +178,20 @@ class PreviewFeed:
         watcher = RunWatcher(self._session.client, job, self._settings, max_points=PREVIEW_POINTS)
         log = LogTail(watcher.client, job, watcher.progress)
         await log.read_newest()
-        self.previews[job.id] = JobPreview(log.fold.snapshot(), last_lines=log.last_lines)
+        if not is_all_billed(job, watcher.snapshot.at):
+            await watcher.read_history()
+        self.previews[job.id] = JobPreview(
+            log.fold.snapshot(), last_lines=log.last_lines, idle_s=_idle_s(watcher.snapshot)
+        )
 
 
 def _idle_s(run: RunSnapshot) -> float | None:
-    """Return how long a running job has not run since its creation; None without its status history."""
+    """Return how long a job has not run since its creation; None without its status history."""
     ran, created = run.running_time, run.job.created_at
-    return (run.at - created).total_seconds() - ran.seconds if ran.measured and created is not None else None
+    if created is None or not ran.measured:
+        return None
+    end = (run.job.updated_at if run.job.is_finished else None) or run.at
+    return (end - created).total_seconds() - ran.seconds
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
