@@ -23,6 +23,7 @@ from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, JobPreview
 from tui.analysis.health.registry import KINDS
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
+from tui.analysis.series import Series
 from tui.app import BtTuiApp
 from tui.screens.base import OpenPage
 from tui.screens.dialogs import StopScreen
@@ -31,6 +32,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.settings.remembered import Memory
 from tui.tables.column import sortable
 from tui.tables.fleet import job_columns
+from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)
@@ -294,6 +296,19 @@ async def test_tall_screens_show_what_is_wrong_with_the_selected_job() -> None:
         await pilot.resize_terminal(120, 14)
         await settle(pilot)
         assert not app.screen.query_one("#preview").display
+
+
+async def test_the_curve_of_a_log_that_is_not_read_whole_says_so() -> None:
+    curve = Series("loss", tuple(range(60)), tuple(2.0 - place / 60 for place in range(60)))
+    progress = ProgressSnapshot(step=60, loss=1.0, loss_series=curve)
+    jobs = [job for job in JOBS if job.id in ("llama70", "sftv2")]
+    for log_read, titles in ((False, ["loss, still reading", "loss, last lines"]), (True, ["loss", "loss"])):
+        previews = {job.id: JobPreview(progress, log_read=log_read) for job in jobs}
+        app = home(FleetFold().fold(PROJECTS, jobs, previews, ONE_O_CLOCK))
+        async with opened(app, (120, 40)) as pilot:
+            shown = [app.screen.query_one("#preview-loss", LineChart).spec.title]
+            await pressed(pilot, "j")
+            assert [*shown, app.screen.query_one("#preview-loss", LineChart).spec.title] == titles
 
 
 async def test_cursor_stays_on_the_costliest_problem_until_it_is_moved() -> None:

@@ -20,12 +20,13 @@ from textual.pilot import Pilot
 
 from api_client.emulator.processes import EmulatorChild
 from support.chromium import chromium
-from support.dashboard import text_of
+from support.dashboard import settle, text_of
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.settings.loading import Loaded
 from tui.settings.model import Configuration, ThemeName, ThemeSettings
+from tui.widgets.row_table import RowTable
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 FONT = "DejaVu Sans Mono"
@@ -52,6 +53,8 @@ async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     """All jobs, once each that is sick has been looked at."""
     await until(pilot, lambda: sick(text_of(app)) == SICK_RUNS and "step" in text_of(app))
     await pilot.press("down")
+    await until(pilot, lambda: app.screen.query_one("#jobs", RowTable).cursor_row.preview.log_read)
+    await settle(pilot)
 
 
 Go = Callable[[BtTuiApp, Pilot[Any]], Awaitable[None]]

@@ -55,7 +55,7 @@ class JobPreviewPane(Horizontal):
                 if finding.since is not None
             )
             spec = ChartSpec(
-                title=title,
+                title=f"{title}{_part(row)}",
                 start=values.times[0],
                 end=max(values.times[0] + 1, values.times[-1], *(mark.at for mark in marks)),
                 unit=number,
@@ -70,6 +70,11 @@ class JobPreviewPane(Horizontal):
                 panel.set_lines(lines)
                 if name == "log":
                     self.call_after_refresh(panel.scroll_end, animate=False, force=True)
+
+
+def _part(row: JobRow) -> str:
+    """Return which part of the run a curve has, if not all: logs are read from their end."""
+    return "" if row.preview.log_read else ", still reading" if row.running else ", last lines"
 
 
 def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
