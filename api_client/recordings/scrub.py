@@ -372,18 +372,23 @@ def _without_option(match: re.Match[str]) -> str:
 
 
 def _without_key(line: str, left: list[int]) -> str:
-    begin = _BEGIN.search(line)
-    if begin is None and not left[0]:
+    pieces, done = [], 0
+    while (begin := _BEGIN.search(line, done)) is not None:
+        pieces += [line[done : begin.start()], REMOVED]
+        end = _END.search(line, begin.end())
+        if end is None:
+            left[0] = _KEY_LINES
+            return "".join(pieces)
+        left[0], done = 0, end.end()
+    return "".join(pieces) + _without_part(line[done:], left)
+
+
+def _without_part(line: str, left: list[int]) -> str:
+    """Remove the part of a private key that began on another line."""
+    if not left[0]:
         clean = _KEY_LINE.sub(_without_key_text, line)
         left[0] = clean != line  # Its last line is shorter.
         return clean
-    if begin is not None:
-        left[0] = _KEY_LINES
-        end = _END.search(line, begin.end())
-        if end is None:
-            return line[: begin.start()] + REMOVED
-        left[0] = 0
-        return line[: begin.start()] + REMOVED + _without_key(line[end.end() :], left)
     end = _END.search(line)
     if end is not None:
         left[0] = 0

@@ -275,6 +275,10 @@ def test_private_key_is_removed_however_its_lines_are_printed(form: str) -> None
     assert all(REMOVED in text for text in texts)
 
 
+def test_thousands_of_private_keys_on_a_line_are_removed() -> None:
+    assert Scrubber()(f"{''.join(PRIVATE_KEY)}, " * 5_000) == f"{REMOVED}, " * 5_000
+
+
 def test_continuing_in_the_middle_of_a_private_key_adds_nothing_of_it(tmp_path: Path) -> None:
     path = tmp_path / "run.btrun"
     lines = [line(place, text) for place, text in enumerate(PRIVATE_KEY)]
