@@ -24,7 +24,7 @@ from tui.feeds.run_log import LogPart
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import CopyRequested
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_whole
 from tui.text.times import EXAMPLES
 from tui.widgets.log_view.view import LogView
 
@@ -76,7 +76,7 @@ class Reader:
         entry = self.pane.view.model.cursor_entry
         assert entry is not None
         clock = f"{datetime.fromtimestamp(stamp_ns(entry) // SECOND, UTC):%H:%M:%S}"
-        said = sanitize(entry.message) if isinstance(entry, LogLine) else entry.reason
+        said = sanitize_whole(entry.message) if isinstance(entry, LogLine) else entry.reason
         seen = [row for row in self.screen.splitlines() if clock in row and said[:20] in row]
         return next(row for row in seen if "✗" not in row)
 

@@ -33,7 +33,13 @@ from tui.analysis.why.explain import explain, late_ranks
 from tui.analysis.why.failure import exit_code, failure_of
 from tui.analysis.why.lines import grouped, last_lines, only_on, shape, warnings
 from tui.text.names import natural_key
-from tui.text.sanitize import cell_width, last_carriage_segment, sanitize, sanitize_multiline, strip_ansi
+from tui.text.sanitize import (
+    cell_width,
+    last_carriage_segment,
+    sanitize_multiline,
+    sanitize_whole,
+    strip_ansi,
+)
 from tui.widgets.log_view.ansi import styled_spans
 from tui.widgets.log_view.gutter import NodeLabels
 from tui.widgets.status_line import StatusLine
@@ -78,7 +84,7 @@ def _explain(message: str) -> object:
 
 
 def _break_line(text: str) -> object:
-    shown = sanitize(text)
+    shown = sanitize_whole(text)
     return break_line(shown, 80, 2) if cell_width(shown) > 80 else None
 
 
@@ -110,7 +116,7 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
     ],
     "names": lambda text: [step_of(text), NodeLabels().get(text), natural_key(text)],
     "sanitize": lambda text: [
-        sanitize(text),
+        sanitize_whole(text),
         strip_ansi(text),
         last_carriage_segment(text),
         sanitize_multiline(text),
@@ -118,8 +124,8 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
     "styled_spans": styled_spans,
     "simple_commands": lambda text: [list(simple_commands(quote + text)) for quote in ("", "'")],
     "break_line": _break_line,
-    "WrappedText": lambda text: WrappedText(sanitize(text)).get_content_height(SCREEN, SCREEN, 80),
-    "StatusLine": lambda text: StatusLine().set_facts([[(sanitize(text), "plain")]]),
+    "WrappedText": lambda text: WrappedText(sanitize_whole(text)).get_content_height(SCREEN, SCREEN, 80),
+    "StatusLine": lambda text: StatusLine().set_facts([[(sanitize_whole(text), "plain")]]),
     "scrub": Scrubber(["own-key-0123"], ["my_secret"]),
 }
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tui.analysis.series import Series
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_whole
 from tui.text.times import iso_time
 
 Value = str | int | float | bool | datetime | None
@@ -57,7 +57,7 @@ def _csv_cell(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return iso_time(value)
-    return without_formula(sanitize(value)) if isinstance(value, str) else str(value)
+    return without_formula(sanitize_whole(value)) if isinstance(value, str) else str(value)
 
 
 def _json_cell(value: Value) -> str | int | float | bool | None:

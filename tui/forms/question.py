@@ -9,7 +9,7 @@ from typing import Literal
 
 from api_client.deployment import Pairs
 from tui.text.names import listed
-from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.sanitize import sanitize, sanitize_multiline, sanitize_whole
 
 QuestionKind = Literal["choice", "choices", "text", "number", "pairs", "review"]
 
@@ -77,7 +77,9 @@ class Question:
         """The default as a user would type it, a pair on each line."""
         if self.kind == "pairs":
             return "\n".join(f"{name}={value}" for name, value in pairs_of(self.default))
-        return "" if self.default is None or isinstance(self.default, tuple) else sanitize(str(self.default))
+        if self.default is None or isinstance(self.default, tuple):
+            return ""
+        return sanitize_whole(str(self.default))
 
     @property
     def proposal(self) -> Answer:

@@ -30,7 +30,7 @@ from tui.forms.question import (
     possible_values,
 )
 from tui.text.names import listed
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_whole
 from tui.text.units import HOUR_S, MINUTE_S, age, bytes_iec, money, number
 
 UNSTARTED_STATUSES = frozenset(
@@ -242,7 +242,7 @@ def _model_name(draft: DeployDraft) -> Question:
 
 
 def _unprintable(text: str, what: str) -> str:
-    return "" if sanitize(text) == text else f"{what} can't contain control characters"
+    return "" if sanitize_whole(text) == text else f"{what} can't contain control characters"
 
 
 def _gpu(draft: DeployDraft) -> Question:

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from api_client.models import TrainingJob
 from tui.screens.base import AppMessage
-from tui.text.sanitize import sanitize, sanitize_lines
+from tui.text.sanitize import sanitize_lines, sanitize_whole
 
 if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other screens
     from tui.analysis.export import ExportTable
@@ -64,7 +64,7 @@ class CopyRequested(AppMessage):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.text = sanitize_lines(self.text) if self.lines else sanitize(self.text)
+        self.text = sanitize_lines(self.text) if self.lines else sanitize_whole(self.text)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
 from tui.screens.charts.builder import BAND_FROM
 from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested
 from tui.tables.column import Span
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize, sanitize_beginning
 from tui.text.times import TIME_OF_DAY, local_time, near_time
 from tui.text.units import bytes_iec, cores, number, percent
 from tui.widgets.charts.line_chart import LineChart
@@ -196,8 +196,8 @@ def _clue(clue: Clue) -> Iterator[Line]:
     times = f"{clue.count}× " if clue.count > 1 else ""
     first, *others = clue.text.splitlines() or [""]
     tone = "warn" if clue.is_warning else "plain"
-    yield [(f"{time} {node}", "muted"), (times, "strong"), (sanitize(first), tone)]
-    yield from ([("    ", "plain"), (sanitize(line), tone)] for line in others)
+    yield [(f"{time} {node}", "muted"), (times, "strong"), (sanitize_beginning(first), tone)]
+    yield from ([("    ", "plain"), (sanitize_beginning(line), tone)] for line in others)
 
 
 def _spec(figure: Figure, explanation: Explanation | None, begin: datetime | None) -> ChartSpec:

@@ -6,7 +6,7 @@ from datetime import tzinfo
 from typing import Any
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
-from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.sanitize import sanitize, sanitize_multiline, sanitize_whole
 from tui.text.times import iso_time_of_ns, stamp_text
 
 NO_NODE = "-"
@@ -49,7 +49,7 @@ def written(entry: LogEntry, timezone: tzinfo | None = None) -> str:
     level = f"{sanitize(entry.level)}  " if entry.level else ""
     stamp, node = stamp_text(entry.timestamp_ns, timezone), sanitize(entry.replica or NO_NODE)
     return "\n".join(
-        (f"{stamp}  {node}  {level}{sanitize(first)}", *(f"    {sanitize(row)}" for row in rest))
+        (f"{stamp}  {node}  {level}{sanitize_whole(first)}", *(f"    {sanitize_whole(row)}" for row in rest))
     )
 
 

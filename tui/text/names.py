@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from api_client import words
-from tui.text.sanitize import ELLIPSIS, cell_width, clip
+from tui.text.sanitize import ELLIPSIS, LONGEST_SHOWN, cell_width, clip
 
 _MIN_KEPT_SHARE = 0.6  # Minimum fraction of the room to use; a single long word is cut anyway.
 
@@ -33,7 +33,7 @@ NaturalKey = tuple[tuple[int, int, str], ...]
 
 def natural_key(name: str) -> NaturalKey:
     """Return a sort key that puts ``node-2`` before ``node-10``; further numbers sort as text."""
-    parts = _DIGITS.split(name, 16)
+    parts = _DIGITS.split(name[:LONGEST_SHOWN], 16)
     # Splitting with a group yields text and digits in turn, text first; the name itself breaks ties.
     return (
         *((0, int(part), "") if number % 2 else (1, 0, part.lower()) for number, part in enumerate(parts)),

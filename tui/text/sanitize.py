@@ -28,6 +28,9 @@ TAB_CELLS = 4
 MARKS_PER_CHARACTER = 2
 """Maximum number of combining marks to keep per character; more would only pile up."""
 
+LONGEST_SHOWN = 1024
+"""Maximum number of characters of a name or sentence to show: more than a row of any screen has room for."""
+
 LONGEST_WRAPPED = 4096
 """Maximum number of characters to break into rows of a screen: more than any screen shows."""
 
@@ -81,7 +84,21 @@ def last_carriage_segment(text: str) -> str:
 
 
 def sanitize(text: str) -> str:
-    """Sanitize the text to a single line that has no effect on a terminal.
+    """Sanitize a name or a sentence to a single line of at most ``LONGEST_SHOWN`` characters.
+
+    Of a longer one, both ends are kept, with an ellipsis between them, so that showing it never costs more
+    than what is visible. ``sanitize_whole`` keeps all, for logs and output.
+    """
+    return _both_ends(sanitize_whole(_both_ends(text)))
+
+
+def _both_ends(text: str) -> str:
+    half = LONGEST_SHOWN // 2
+    return text if len(text) <= LONGEST_SHOWN else text[:half] + ELLIPSIS + text[1 - half :]
+
+
+def sanitize_whole(text: str) -> str:
+    """Sanitize a text of any length to a single line that has no effect on a terminal.
 
     Escape sequences are removed, tabs expanded to spaces, and trailing line breaks dropped. Other control
     characters become control pictures (``␀``, ``␛``, ``␤`` …); bidirectional controls, zero-width
@@ -162,17 +179,17 @@ def sanitize_beginning(text: str) -> str:
     """Sanitize a text of any length for a place that wraps it: of a long one, its beginning."""
     rest = len(text) - LONGEST_WRAPPED
     if rest <= 0:
-        return sanitize(text)
-    return f"{sanitize(text[:LONGEST_WRAPPED])} {ELLIPSIS} {counted(rest, 'more character')}"
+        return sanitize_whole(text)
+    return f"{sanitize_whole(text[:LONGEST_WRAPPED])} {ELLIPSIS} {counted(rest, 'more character')}"
 
 
 def sanitize_multiline(text: str) -> str:
-    return "\n".join(sanitize(line) for line in text.splitlines())
+    return "\n".join(sanitize_whole(line) for line in text.splitlines())
 
 
 def sanitize_lines(text: str) -> str:
     """Sanitize each line and keep every line feed, including a trailing one."""
-    return "\n".join(map(sanitize, text.split("\n")))
+    return "\n".join(map(sanitize_whole, text.split("\n")))
 
 
 def crash_text(error: BaseException) -> str:

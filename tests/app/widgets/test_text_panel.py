@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_whole
 from tui.widgets.text_panel import Line, TextPanel, WrappedText, break_line, hanging_cells
 
 SIZE = (30, 8)
@@ -20,7 +20,7 @@ def shown(panel: TextPanel) -> list[str]:
 
 @given(st.text(alphabet="ab c世é\u0301…", max_size=200), st.integers(4, 40))
 def test_rows_fit_and_hold_all_but_the_spaces_they_were_broken_at(text: str, cells: int) -> None:
-    line = sanitize(text)
+    line = sanitize_whole(text)
     hanging = hanging_cells(line, cells)
     rows = break_line(line, cells, hanging)
     for number, (begin, end) in enumerate(rows):

@@ -12,7 +12,15 @@ from tui.analysis.fleet.snapshot import brief
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import SHORT_CHARACTERS, HealthFinding
 from tui.text.names import abbreviated_names, clip_middle
-from tui.text.sanitize import cell_width, clip, last_carriage_segment, sanitize, strip_ansi
+from tui.text.sanitize import (
+    LONGEST_SHOWN,
+    cell_width,
+    clip,
+    last_carriage_segment,
+    sanitize,
+    sanitize_whole,
+    strip_ansi,
+)
 
 # Lone surrogates included: a server's JSON may hold them.
 any_text = st.text(st.characters(exclude_categories=()))
@@ -64,9 +72,19 @@ def test_what_cannot_be_shown_gets_a_stand_in():
 def test_hostile_repetition_costs_linear_time():
     # Without possessive matching these would take minutes, not milliseconds.
     assert strip_ansi("\x1b]" * 100_000) == ""
-    assert sanitize("\x1b[" * 100_000).count("␛") == 100_000
-    assert sanitize("\x1b[31m[red]\0" * 50_000) == "[red]␀" * 50_000
+    assert sanitize_whole("\x1b[" * 100_000).count("␛") == 100_000
+    assert sanitize_whole("\x1b[31m[red]\0" * 50_000) == "[red]␀" * 50_000
     assert strip_ansi("\x1b[" + "1;" * 100_000).startswith("\x1b[1;")
+
+
+@pytest.mark.parametrize("character", ["x", "\x1b", "\u202e", "\t", "\u3000", "e\u0301\u0301\u0301", "漢"])
+def test_long_name_costs_no_more_than_its_visible_part(character: str) -> None:
+    name = f"begin {character * 1_000_000}ä end"
+    shown = sanitize(name)
+    assert len(shown) <= LONGEST_SHOWN
+    assert shown.startswith("begin ")
+    assert shown.endswith("ä end")
+    assert sanitize(shown) == shown
 
 
 def test_of_an_overwritten_line_the_last_state_is_shown():

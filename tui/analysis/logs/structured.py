@@ -6,7 +6,7 @@ import ast
 import json
 import re
 
-from tui.text.sanitize import sanitize, strip_ansi
+from tui.text.sanitize import sanitize_whole, strip_ansi
 
 LONGEST_JSON = 262_144
 """Maximum number of characters of a line to pretty-print."""
@@ -37,11 +37,11 @@ def pretty_rows(text: str) -> list[str] | None:
         body = json.dumps(decoded, indent=2, ensure_ascii=False, default=repr)
     except (ValueError, RecursionError, TypeError):
         return None
-    rows = [sanitize(row) for row in body.split("\n")]
+    rows = [sanitize_whole(row) for row in body.split("\n")]
     if len(rows) > MAX_PRETTY_ROWS:
         rows = [*rows[:MAX_PRETTY_ROWS], _CUT.format(f"{len(rows) - MAX_PRETTY_ROWS:,}")]
     before = text[:begin].rstrip()
-    return [sanitize(before), *rows] if before else rows
+    return [sanitize_whole(before), *rows] if before else rows
 
 
 def _begin(text: str) -> int:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from api_client.models import Checkpoint
 from tui.analysis.run.finding import FindingKind
+from tui.text.sanitize import LONGEST_SHOWN
 from tui.text.units import duration
 
 StepValues = Sequence[tuple[int, float]]
@@ -61,6 +62,7 @@ def saved_key(checkpoint: Checkpoint) -> SavedKey:
 
 def step_of(name: str) -> int | None:
     """Return the step in a checkpoint's name; None if it has none."""
+    name = name[-LONGEST_SHOWN:]
     platform = _PLATFORM.fullmatch(name)
     if platform is not None:
         return max(int(digits) for digits in platform.groups() if digits)

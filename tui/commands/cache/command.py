@@ -32,7 +32,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
 from tui.tables.column import Column, text_column
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_whole
 from tui.text.times import local_stamp
 from tui.text.units import bytes_decimal, bytes_iec, count, counted, percent
 
@@ -131,7 +131,7 @@ def _print_csv(output: Output, listing: CacheListing) -> None:
             bytes_decimal(file.size_bytes),
             _csv_cell(local_stamp(file.modified)),
             _csv_cell(file.file_type or UNKNOWN),
-            sanitize(file.permissions or UNKNOWN),
+            sanitize_whole(file.permissions or UNKNOWN),
         )
         for file in listing.file_summaries
     )
@@ -139,7 +139,7 @@ def _print_csv(output: Output, listing: CacheListing) -> None:
 
 
 def _csv_cell(text: str) -> str:
-    return without_formula(sanitize(text))
+    return without_formula(sanitize_whole(text))
 
 
 def _print_directories(

@@ -15,7 +15,7 @@ from tui.analysis.logs.levels import RANKS, level_of, level_rank
 from tui.commands.support.exit_codes import not_in_job
 from tui.commands.support.output import Output, ascii_json
 from tui.text.log_entries import NO_NODE, record_of
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize, sanitize_whole
 from tui.text.times import stamp_text
 
 _LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
@@ -210,7 +210,7 @@ class TextLines:
         head = f"{shown_stamp}{self._paint(replica.ljust(self._replica_width), 'name')}  "
         indent = "\n" + " " * ((self._stamp_width + 2 if stamp else 0) + self._replica_width + 2)
         tone = TONE_OF_LEVEL.get(level_of(line.message, line.level))
-        rows = [self._paint(sanitize(text), tone) for text in line.message.rstrip("\n").split("\n")]
+        rows = [self._paint(sanitize_whole(text), tone) for text in line.message.rstrip("\n").split("\n")]
         return f"{head}{indent.join(rows)}\n"
 
 

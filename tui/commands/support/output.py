@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from api_client.files import WRONG_PLACE, why_not_written
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.text.sanitize import sanitize, sanitize_lines
+from tui.text.sanitize import sanitize_lines, sanitize_whole
 
 DELETE = "\x7f"
 """The only control character that ASCII JSON does not escape."""
@@ -170,7 +170,7 @@ class Output:
 
     def remark(self, text: str) -> None:
         try:
-            self._stderr.write(f"bt-tui: {sanitize(text)}\n")
+            self._stderr.write(f"bt-tui: {sanitize_whole(text)}\n")
             self._stderr.flush()
         except (OSError, ValueError):
             return

@@ -15,7 +15,7 @@ from tui.commands.support.options import CSV, recorded_job_id
 from tui.commands.support.output import Output
 from tui.tables.column import Column, Span, exported
 from tui.tables.jobs import age_of, status_cell
-from tui.text.sanitize import cell_width, clip, sanitize
+from tui.text.sanitize import cell_width, clip, sanitize, sanitize_whole
 from tui.text.times import local_time
 from tui.text.units import UNKNOWN, hardware
 
@@ -61,7 +61,7 @@ def render_table(
 
 def _cell_of(column: Column[Row], row: Row) -> Span:
     spans = column.cell(row)
-    return sanitize("".join(text for text, _tone in spans)), spans[0][1] if spans else ""
+    return sanitize_whole("".join(text for text, _tone in spans)), spans[0][1] if spans else ""
 
 
 def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
@@ -70,7 +70,7 @@ def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
     width = max(map(cell_width, names), default=0)
     return "".join(
         f"{paint(name + ' ' * (width - cell_width(name)), 'muted')}{COLUMN_GAP}"
-        f"{paint(sanitize(cell.text), cell.tone)}\n"
+        f"{paint(sanitize_whole(cell.text), cell.tone)}\n"
         for name, (_name, cell) in zip(names, facts, strict=True)
     )
 

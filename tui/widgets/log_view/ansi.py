@@ -14,7 +14,7 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Span
 
-from tui.text.sanitize import sanitize
+from tui.text.sanitize import sanitize_whole
 
 _SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]{0,64}+)m")
 _INTRODUCERS = ("\x1b", "\x9b")
@@ -26,10 +26,10 @@ _ATTRIBUTES = ("bold", "dim", "italic", "underline", "reverse", "strike")
 def styled_spans(text: str) -> tuple[str, list[Span]]:
     """Return a line of text sanitized, with its styled spans in order and without overlaps.
 
-    The text is the result of ``sanitize``. Text that its style would hide (concealed, or in its background's
-    color) stays visible.
+    The text is the result of ``sanitize_whole``. Text that its style would hide (concealed, or in its
+    background's color) stays visible.
     """
-    clean = sanitize(text)
+    clean = sanitize_whole(text)
     if not any(introducer in text for introducer in _INTRODUCERS):
         return clean, []
     pieces: list[str] = []
@@ -37,7 +37,7 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
     decoder, style = AnsiDecoder(), Style.null()
     length = done = 0
     for match in [*islice(_SGR.finditer(text), _MAX_STYLES), None]:
-        piece = sanitize(text[done : match.start() if match else None])
+        piece = sanitize_whole(text[done : match.start() if match else None])
         if piece and style:
             spans.append(Span(length, length + len(piece), style))
         pieces.append(piece)

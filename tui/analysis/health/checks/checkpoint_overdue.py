@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import MINUTE_S, Check, Example, FindingKind, Findings, Watched, limit
+from tui.text.sanitize import LONGEST_SHOWN
 from tui.text.units import counted, duration
 
 _LISTED_AFTER_S = 15 * MINUTE_S  # A large checkpoint may take this long to be written and listed.
@@ -123,7 +124,7 @@ def _saved(run: Watched) -> list[_Saved]:
 
 
 def _step(name: str) -> int | None:
-    numbers = re.findall(r"\d+", name)
+    numbers = re.findall(r"\d+", name[-LONGEST_SHOWN:])
     return int(numbers[-1][-12:]) if numbers else None
 
 
