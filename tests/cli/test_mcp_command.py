@@ -18,6 +18,7 @@ from api_client.emulator.processes import EmulatorChild
 from support.cli import RunCli
 from support.fake_baseten import Answer, FakeBaseten, job, line
 from support.fake_runs import STEADY, finished_run, live_run
+from tui.commands.agents import command as agents
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -196,6 +197,14 @@ def test_value_that_looks_like_an_option_is_a_value(talk: Talk, baseten: FakeBas
     for job_id, answer in answers:
         assert answer.startswith("error:") and job_id.strip("-") in answer, answer
     assert quoted == [] and not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "cut"), [(240, ""), (241, "(cut: 1 more line;"), (249, "(cut: 9 more lines;")]
+)
+def test_lines_without_room_are_counted(lines: int, cut: str) -> None:
+    text = agents._fitting_lines(("x" * 99 + "\n") * lines)
+    assert text.splitlines()[240:] == ([f"{cut} ask for less)"] if cut else [])
 
 
 @pytest.mark.proves("docs/agents.md", "What an agent can't do")

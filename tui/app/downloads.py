@@ -19,7 +19,7 @@ from tui.screens.dialogs import DownloadFolderScreen, FileConflictScreen
 from tui.screens.downloads import DownloadsScreen
 from tui.system.saved_files import Outbox
 from tui.text.sanitize import sanitize
-from tui.text.units import bytes_iec
+from tui.text.units import bytes_iec, counted
 from tui.widgets.background import run_in_background
 
 if TYPE_CHECKING:
@@ -159,4 +159,4 @@ def _refusals(plan: DownloadPlan) -> str:
         return ""
     first = plan.refused[0]
     reason = f"{sanitize(first.name)} ({sanitize(first.reason)})"
-    return f" {len(plan.refused):,} refused because of their names, first: {reason}"
+    return f" {counted(len(plan.refused), 'refused name')}, first: {reason}"

@@ -166,9 +166,7 @@ class DownloadsFeed:
             problems.append(sanitize(report.failed[0].error))
         if report.refused:
             first = report.refused[0]
-            problems.append(
-                f"{len(report.refused):,} refused because of their names ({sanitize(first.reason)})"
-            )
+            problems.append(f"{counted(len(report.refused), 'refused name')} ({sanitize(first.reason)})")
         size = sum(file.size_bytes or 0 for file in report.files)
         self._change(transfer_id, files=report.files, folder=str(report.folder), size_bytes=size)
         state = TransferState.FAILED if report.failed else TransferState.DONE

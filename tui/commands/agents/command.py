@@ -29,6 +29,7 @@ from tui.commands.support.options import CommandSettings, examples, remote_optio
 from tui.commands.support.output import Output
 from tui.commands.support.session import chosen_remote, read_only_by
 from tui.text.sanitize import sanitize_lines
+from tui.text.units import counted
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -211,7 +212,8 @@ def _shortened(value: Any, most: int, *, newest: bool) -> Any:
 def _fitting_lines(text: str) -> str:
     lines = [_cut(line, _LONGEST_TEXT) for line in text.splitlines()]
     count = sum(length <= MOST_CHARACTERS for length in accumulate(len(line) + 1 for line in lines))
-    rest = f"\n(cut: {len(lines) - count:,} more lines; ask for less)" if count < len(lines) else ""
+    more = len(lines) - count
+    rest = f"\n(cut: {counted(more, 'more line')}; ask for less)" if more else ""
     return "\n".join(lines[:count]) + f"{rest}\n"
 
 
