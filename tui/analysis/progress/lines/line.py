@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 _INTEGER = r"\d++(?:[,_]\d{3}(?!\d))*+"
-_DECIMAL = rf"(?:{_INTEGER}(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+(?:[kKMGB](?!\w))?"
+_DECIMAL = rf"(?:{_INTEGER}(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+(?:[kKMGB](?=it\b|\b))?"
 _NUMBER = rf"[-+]?(?:{_DECIMAL}|(?:nan|NaN|NAN|[iI]nf|INF|Infinity)(?!\w))"
 _COMPOUND = (
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ,_-]{1,2}\d\d?:\d\d(?::\d\d)?)?(?:[.,]\d+)?"  # dates, versions
@@ -16,7 +16,7 @@ _COMPOUND = (
 _SPLIT = re.compile(
     r"(?=[\d.+nNiI-])(?<![\w.$@])(?<!\w[-/(])"  # not within a word, a path or a call
     rf"((?:{_COMPOUND})(?![\w:])"
-    rf"|{_DECIMAL} ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?![\w/]|:\d)"
+    rf"|{_DECIMAL}(?:it)?+ ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?:it\b)?+(?![\w/]|:\d)"
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"
 )
 _QUOTED = re.compile(r"""(?<=[:=,(\[{ ])(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')(?![\w:])""")
@@ -66,4 +66,4 @@ def to_float(text: str) -> float | None:
 def fraction(text: str) -> tuple[str, str] | None:
     """Return both numbers of ``12/100`` or ``12 of 100``."""
     first, sign, second = text.partition("/") if "/" in text else text.partition("of")
-    return (first.strip(), second.strip()) if sign and ":" not in text else None
+    return (first.strip(" it"), second.strip(" it")) if sign and ":" not in text else None
