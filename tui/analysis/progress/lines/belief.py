@@ -77,8 +77,8 @@ def has_risen(readings: Iterable[Told], form: Form) -> bool:
 
 
 @dataclass(slots=True)
-class ReadBlock:
-    """Values of a step or an epoch on lines of their own, below a line that counts it."""
+class Replica:
+    """What a replica has printed: a block of values below a line that counts them, and speech."""
 
     headings: dict[tuple[str, ...], list[Told]] = field(default_factory=dict)
     """Headings by kind."""
@@ -87,15 +87,16 @@ class ReadBlock:
     is_confirmed: bool = False
     """A heading has had a total, or two that rise have had values below them."""
     held: list[Told] = field(default_factory=list)
+    speeches: int = 0
+    """How often an agent or a model has spoken."""
+    spoken_ns: int = 0
+    """The newest time of that (epoch ns)."""
+    lines_since: int = 0
 
-
-@dataclass(slots=True)
-class Speech:
-    """What an agent or a model says: how often one has, when (epoch ns), and the lines since then."""
-
-    number: int
-    at_ns: int
-    lines: int = 0
+    def may_be_quoted(self, told: Told) -> bool:
+        """Return True if a line is so near what was said that it may be a part of it."""
+        is_near = 0 <= told.at_ns - self.spoken_ns <= QUOTED_NS and self.lines_since <= QUOTED_LINES
+        return self.speeches > 0 and is_near
 
 
 class Belief:
@@ -108,35 +109,29 @@ class Belief:
         """Readings of plain lines, by kind, until there is a training that they belong to."""
         self._prose: dict[tuple[str, ...], list[Told]] = {}
         """Readings of other lines, which count only if they rise themselves."""
-        self._blocks: dict[str, ReadBlock] = {}
-        self._speeches: dict[str, Speech] = {}
-        """The newest speech, by replica."""
+        self._replicas: dict[str, Replica] = {}
         self._quoted: dict[tuple[str, ...], list[tuple[int, Told]]] = {}
         """Readings near a speech, with the number of speeches before, by kind."""
 
     def hear(self, replica: str, at_ns: int, *, is_speech: bool) -> None:
         """Note a line before it is taken."""
-        speech = self._speeches.get(replica)
-        if is_speech and (speech is not None or len(self._speeches) < MAX_KINDS):
-            self._speeches[replica] = Speech(1 if speech is None else speech.number + 1, at_ns)
-        elif speech is not None:
-            speech.lines += 1
+        state = self._replica(replica)
+        state.lines_since += 1
+        if is_speech:
+            state.speeches, state.spoken_ns, state.lines_since = state.speeches + 1, at_ns, 0
 
     def take_save(self, save: Told) -> list[Told]:
         """Return what is believed now that a checkpoint is saved."""
-        return [] if self._may_be_quoted(save) else [*self.trains(), save]
+        is_quoted = not self._trains and self._replica(save.replica).may_be_quoted(save)
+        return [] if is_quoted else [*self.trains(), save]
 
     def take(self, form: Form, told: Told) -> list[Told]:
         """Return the readings that are believed now: this one, others that were held before, or none."""
-        block = self._blocks.get(told.replica)
-        if block is None:
-            block = ReadBlock()
-            if len(self._blocks) < MAX_KINDS:
-                self._blocks[told.replica] = block
+        block = self._replica(told.replica)
         if form.is_heading:
             return self._take_heading(form, told, block)
-        if (form.has_count or form.is_clear) and self._may_be_quoted(told):
-            return self._take_quoted(form, told)
+        if not self._trains and (form.has_count or form.is_clear) and block.may_be_quoted(told):
+            return self._take_quoted(form, told, block.speeches)
         if not form.has_count:
             return self._take_values(form, told, block)
         key = form.key
@@ -155,18 +150,20 @@ class Belief:
         _hold(waiting, told)
         return []
 
-    def _may_be_quoted(self, told: Told) -> bool:
-        speech = self._speeches.get(told.replica)
-        if self._trains or speech is None or speech.lines > QUOTED_LINES:
-            return False
-        return 0 <= told.at_ns - speech.at_ns <= QUOTED_NS
+    def _replica(self, name: str) -> Replica:
+        state = self._replicas.get(name)
+        if state is None:
+            state = Replica()
+            if len(self._replicas) < MAX_KINDS:
+                self._replicas[name] = state
+        return state
 
-    def _take_quoted(self, form: Form, told: Told) -> list[Told]:
+    def _take_quoted(self, form: Form, told: Told, speeches: int) -> list[Told]:
         held = _of_kind(self._quoted, (told.replica, *form.key))
-        _hold(held, (self._speeches[told.replica].number, told))
+        _hold(held, (speeches, told))
         readings = [reading for _, reading in held]
         counts = [count for reading in readings if (count := count_of(reading.reading)) is not None]
-        goes_on = len({speeches for speeches, _ in held}) > 2 and counts == sorted(counts)
+        goes_on = len({before for before, _ in held}) > 2 and counts == sorted(counts)
         if not (form.has_values and goes_on and has_risen(readings, form)):
             return []
         self._repeated.add(form.key)
@@ -175,19 +172,17 @@ class Belief:
     def trains(self) -> list[Told]:
         """Return the readings that are believed because a training shows itself."""
         self._trains = True
-        if not self._plain:
-            return []
         plain = [before for kind in self._plain.values() for before in kind]
         self._plain.clear()
         return plain
 
-    def _believe(self, told: Told, block: ReadBlock) -> list[Told]:
+    def _believe(self, told: Told, block: Replica) -> list[Told]:
         held, block.held = block.held, []
         block.lines_left = 0
         is_of_heading = block.is_confirmed or told.reading.loss is not None or told.reading.from_bar
         return [*self.trains(), *(held if is_of_heading else []), told]
 
-    def _take_heading(self, form: Form, told: Told, block: ReadBlock) -> list[Told]:
+    def _take_heading(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
         earlier = _of_kind(block.headings, form.key)
         is_rising = has_risen((*earlier, told), form)
@@ -196,18 +191,16 @@ class Belief:
         if reading.total_epochs is not None and reading.epoch is not None and reading.step is None:
             whole = max(0, int(reading.epoch) - 1)
             told = told._replace(reading=reading._replace(epoch=float(whole), whole_epochs=whole))
-        believed: list[Told] = []
-        has_values = any(measures_of(held.reading) for held in block.held)
-        is_repeated = is_rising and has_values
+        is_repeated = is_rising and any(measures_of(held.reading) for held in block.held)
         block.is_confirmed |= has_total or is_repeated or (is_rising and self._trains)
-        if block.is_confirmed and (self._trains or (has_total and is_repeated)):
-            believed = self._believe(told, block)
-        else:
+        is_believed = block.is_confirmed and (self._trains or (has_total and is_repeated))
+        if not is_believed:
             block.held = [*(block.held if is_repeated else ()), told]
+        believed = self._believe(told, block) if is_believed else []
         block.lines_left = 40
         return believed
 
-    def _take_values(self, form: Form, told: Told, block: ReadBlock) -> list[Told]:
+    def _take_values(self, form: Form, told: Told, block: Replica) -> list[Told]:
         reading = told.reading
         measures = measures_of(reading)
         has_loss = reading.loss is not None or reading.eval_loss is not None

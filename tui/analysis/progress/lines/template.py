@@ -255,17 +255,15 @@ def decide(texts: Sequence[str], values: Sequence[str]) -> Template:
     evaluates = _evaluates(texts, numbers)
     _scope(numbers, evaluates)
     line = _Line(texts, numbers, index)
-    if not line.known():
+    is_fraction = index is not None and numbers[index].is_fraction
+    goes_on = evaluates and (is_fraction or "eval_loss" not in line.fields)  # its result comes later
+    if goes_on or not line.known() or _is_setting(numbers):
         return Template()
-    if evaluates and ("eval_loss" not in line.fields or (index is not None and numbers[index].is_fraction)):
-        return Template()  # part of an evaluation, whose result comes later
     title = _title(texts, index) if is_bar and index is not None else []
     if is_bar and index is not None and not _trains(line, index, title, evaluates):
         return Template()
     if title in (["epoch"], ["epochs"]) and index is not None and "epoch" not in line.fields:
         numbers[index].meaning, line.counter = Meaning("epoch"), None
-    if _is_setting(numbers):
-        return Template()
     slots = _slots(line)
     metrics = _metrics(line, slots)
     form = _form(line, is_bar, bool(metrics))
