@@ -65,5 +65,8 @@ def to_float(text: str) -> float | None:
 
 def fraction(text: str) -> tuple[str, str] | None:
     """Return both numbers of ``12/100`` or ``12 of 100``."""
-    first, sign, second = text.partition("/") if "/" in text else text.partition("of")
-    return (first.strip(" it"), second.strip(" it")) if sign and ":" not in text else None
+    sign = "/" if "/" in text else "of"
+    if sign not in text or ":" in text:
+        return None
+    first, _, second = text.partition(sign)
+    return first.strip(" it"), second.strip(" it")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any
 
 import re2
 
@@ -58,10 +58,6 @@ _RANK = re.compile(
     re.IGNORECASE,
 )
 """A rank before a line: torchrun's ``[rank0]:``, srun's ``0: ``, mpirun's ``[1,0]<stdout>:``, Ray's pid."""
-
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 class Reader:
@@ -169,7 +165,7 @@ class Reader:
             reading = reading._replace(rank=int(line[slice(*layout.rank)]))
         return self._belief.take(layout.template.form, Told(at_ns, replica, reading))
 
-    def _remember(self, memory: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    def _remember(self, memory: dict[Any, Any], key: Any, value: Any) -> None:
         """Store a value; the oldest one makes room for it."""
         memory[key] = value
         if len(memory) > self._max_shapes:
