@@ -288,10 +288,10 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
         lambda: run(sorted([*steps(3600), (3000.0, "E0302 08:02:11.120101 cuda_dnn.cc:8310] Unable to "
                                                    "register cuDNN factory: already registered")]), 3600), ""),
     "errors": (lambda: run(sorted([*steps(3600), *ERRORS]), 3600),
-        "errors warning run 3000: 2 errors in the log, first 10m ago: ERROR: no server"),
+        "errors info run 3000: 2 errors in the log, first 10m ago: ERROR: no server (training continued)"),
     "more errors than are kept": (
         lambda: run(sorted([*steps(3600), *((n * 30.0, f"ValueError: bad {n}") for n in range(1, 110))]), 3600),
-        "errors warning run 1800: at least 50 errors in the log in the last 30m: ValueError: bad 60"),
+        "errors info run 1800: at least 50 errors in the log in the last 30m: ValueError: bad 60"),
     "an error that training survives": (lambda: run(sorted([*steps(3600), FAILED]), 3600), "errors info run 3000"),
     "one that it does not": (lambda: run(sorted([*steps(3000), FAILED]), 3100), "errors warning run 3000"),
     "an error of long ago": (lambda: run(sorted([*steps(5200), FAILED]), 5200), ""),

@@ -13,13 +13,14 @@ from itertools import pairwise
 from api_client.models import JobStatus
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.rules import HealthRules
-from tui.analysis.health.windows import first_time
+from tui.analysis.health.speed import mean_speed, speed_of
+from tui.analysis.health.windows import first_time, values_between
 from tui.analysis.node_metrics import MetricsSnapshot, mean_known
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot, seconds_left_range
 from tui.analysis.series import Series
-from tui.text.units import MINUTE_S
+from tui.text.units import HOUR_S, MINUTE_S
 
 IDLE, WORKING = 0.05, 0.2
 """GPU utilization below which nothing works, and from which something does."""
@@ -159,6 +160,17 @@ class Watched:
 
     # Steps and pauses
 
+    @cached_property
+    def speed(self) -> tuple[Series, str]:
+        """The speed between pauses, and its unit."""
+        return speed_of(self.progress)
+
+    def keeps_speed(self, since: float, share: float) -> bool:
+        """Return True if the run is not slower by that share than in the hour before; False if unknown."""
+        series, _ = self.speed
+        before, after = values_between(series, since - HOUR_S, since), values_between(series, since)
+        return len(before) >= 5 <= len(after) and mean_speed(after) > (1 - share) * mean_speed(before)
+
     @property
     def makes_progress(self) -> bool:
         """True if something is logged and the run has not stalled."""
@@ -188,7 +200,8 @@ class Watched:
         step_pause_s = self.progress.step_pause_s if self.progress.run_phase is not None else None
         learned_s = factor * max(self.progress.line_pause_s or 0.0, step_pause_s or 0.0)
         if self._is_first_phase:
-            return max(ASIDE_S, learned_s)
+            # What the log announced goes on as long as GPUs work.
+            return max(2 * ASIDE_S if (self.gpu_use or 0.0) >= WORKING else ASIDE_S, learned_s)
         if not self._is_at_round_step and not self._is_at_end_of_epoch:
             return learned_s
         is_first = (self.progress.step_pause_s or 0.0) <= 2 * (self.progress.step_interval_s or 0.0)

@@ -20,7 +20,6 @@ from tui.analysis.logs.errors import KEPT_ERRORS
 from tui.text.sanitize import sanitize
 from tui.text.units import counted, duration
 
-_RETRIED = re.compile(r"\b(?:re-?try|re-?tries|retrying|try again|re-?connect|attempt \d)", re.IGNORECASE)
 _LEVEL = re.compile(r"^(?:\W{0,8}+(?:ERROR|CRITICAL|FATAL|Error)\b)++\W{0,4}(?=\S)")
 
 
@@ -31,7 +30,17 @@ class Limits:
 
 def find(run: Watched, limits: Limits) -> Findings:
     errors = run.progress.errors
-    recent = [error for error in errors.kept if run.now_s - error.at_ns / NS_PER_S <= limits.errors_within_s]
+    last_step_s, usual_s = run.last_step_s or 0.0, run.progress.step_interval_s or 0.0
+    survived_s = last_step_s - max(10.0, usual_s)
+    # A run that makes steps may not have had the time for the next ones since.
+    makes_steps = usual_s and run.training_since is not None
+    decided_s = run.now_s - (10.0 + min(10 * MINUTE_S, max(MINUTE_S, 3 * usual_s)) if makes_steps else 0.0)
+    recent = [
+        error
+        for error in errors.kept
+        if run.now_s - (at_s := error.at_ns / NS_PER_S) <= limits.errors_within_s
+        and at_s <= max(survived_s, decided_s)
+    ]
     if not recent:
         return
     first_s, newest_s = (error.at_ns / NS_PER_S for error in (recent[0], recent[-1]))
@@ -47,15 +56,8 @@ def find(run: Watched, limits: Limits) -> Findings:
     if len(recent) > 1:
         text, short = f"{count} in the log{when}: {quote}", f"{count}: {short}"
     severity: Severity = "warning"
-    usual_s = run.progress.step_interval_s or 0.0
-    if (run.last_step_s or 0.0) > newest_s + max(10.0, usual_s):
-        if len(recent) == 1 or all(_RETRIED.search(error.text) for error in recent):
-            severity, text = "info", f"{text} (training continued)"
-    elif usual_s and run.training_since is not None and not run.is_held():
-        # A run that makes steps may not have had the time for the next ones since.
-        may_survive_s = 10.0 + min(10 * MINUTE_S, max(MINUTE_S, 3 * usual_s))
-        if run.now_s - newest_s < may_survive_s:
-            return
+    if newest_s < survived_s:
+        severity, text = "info", f"{text} (training continued)"
     yield run.finding(severity, text, short=short, since_s=first_s)
 
 
@@ -67,8 +69,7 @@ CHECK = Check(
     find,
     needs="log lines that report a crash or an error, by the server's level or by their own words; the first"
     " of them is quoted.",
-    excused="to a remark (info): a single error, or errors that announce a retry, after which the run made"
-    " steps.",
+    excused="to a remark (info): errors after which the run made steps.",
     ends="`errors_within_s` after the newest",
     costs="unknown",
     examples=(

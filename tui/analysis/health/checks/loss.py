@@ -189,7 +189,7 @@ def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
     rise = rise_of(_norms(run), run.eased(limits.grad_norm_factor, 1.0, held=is_held))
     if rise is not None and (is_held or (rise.is_lasting and not rise.comes_back)):
         text = f"grad norm diverging: {number(rise.now)}, was {number(rise.best)}"
-        yield run.finding("warning", text, since_s=rise.since)
+        yield run.finding("info", text, since_s=rise.since)
 
 
 def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:

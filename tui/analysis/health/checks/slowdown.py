@@ -7,21 +7,19 @@ as busy as before.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import median
 
 from tui.analysis.health.check import Check, Example, FindingKind, Findings, Watched, limit
+from tui.analysis.health.speed import mean_speed, paced
+from tui.analysis.health.windows import noise_of
 from tui.analysis.node_metrics import mean_known
-from tui.analysis.progress.steps import numbered
 from tui.analysis.series import Series, mean_between
 from tui.text.units import number, percent
 
 _BINS, _EARLIER = 3, 4
 """A slow time consists of so many bins, each of them slow, after at least so many others."""
-
-_NEAR, _PAUSE = 20, 4.0  # A step that takes this many times as long as those around it contains a pause.
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +29,7 @@ class Limits:
 
 
 def find(run: Watched, limits: Limits) -> Findings:
-    series, unit = run.progress.throughput_series
-    if unit == "it/s":
-        marks = run.progress.step_series
-        unit = unit if marks.times else "lines/s"
-        series = _paced(marks if marks.times else numbered(run.progress.loss_series))
+    series, unit = run.speed
     # In reinforcement learning, a step is as much work as the answers are long.
     if run.training_since is None or not series.times or run.is_reinforcement:
         return
@@ -56,27 +50,18 @@ def find(run: Watched, limits: Limits) -> Findings:
         if speed >= slow_below:
             break
         began = time
-    before = sorted(speed for time, speed in earlier if time < began)
-    # A run that was nearly as slow before, for a while, and came back to its speed does so by design.
-    if not is_held and (len(before) < _EARLIER or now > 0.9 * before[_BINS - 1]):
+    before = [speed for time, speed in earlier if time < began]
+    # A run that was as slow before, for a while and within its noise, and came back to its speed does so by
+    # design.
+    if not is_held and (
+        len(before) < _EARLIER or now > 0.9 * sorted(before)[_BINS - 1] - 2.0 * noise_of(before)
+    ):
         return
     cause = _cause(run, began, limits.slowdown_window_s, series if unit == "tok/s" else None)
     if cause is not None:
         short = f"{percent(1 - now / usual)} slower: {number(now)} {unit}, was {number(usual)}"
         slowed_by = 1 - now / usual
         yield run.finding("warning", f"{short}; {cause}", short=short, since_s=began, slowed_by=slowed_by)
-
-
-def _paced(marks: Series) -> Series:
-    """Return the speed at each count, without those that span a pause: printed speeds omit pauses, too."""
-    pairs = pairwise(zip(marks.times, marks.values, strict=True))
-    speeds = [(t, (v - before) / (t - at)) for (at, before), (t, v) in pairs if t > at and v > before]
-    steady: list[tuple[float, float]] = []
-    for first in range(0, len(speeds), _NEAR):
-        near = speeds[first : first + _NEAR]
-        least = median(speed for _, speed in near) / _PAUSE
-        steady += [point for point in near if point[1] >= least]
-    return Series("steps/s", tuple(time for time, _ in steady), tuple(speed for _, speed in steady))
 
 
 def _speeds(series: Series, start: float, bin_s: float) -> list[tuple[float, float]]:
@@ -86,16 +71,10 @@ def _speeds(series: Series, start: float, bin_s: float) -> list[tuple[float, flo
     starts = [end - number * bin_s for number in range(count, -1, -1)]
     edges = [bisect_left(series.times, at + 1e-6) for at in starts]
     return [
-        (at, _mean_speed(series.values[first:last]))
+        (at, mean_speed(series.values[first:last]))
         for at, (first, last) in zip(starts, pairwise(edges), strict=False)
         if last > first
     ]
-
-
-def _mean_speed(speeds: Sequence[float]) -> float:
-    """Return the speed over all of the work: slow steps in bursts count as long as they take."""
-    positive = [speed for speed in speeds if speed > 0]
-    return 1 / fmean(1 / speed for speed in positive) if positive else 0.0
 
 
 def _cause(run: Watched, began: float, window_s: float, counted: Series | None) -> str | None:
@@ -111,7 +90,7 @@ def _cause(run: Watched, began: float, window_s: float, counted: Series | None) 
         sizes += [change(node.mean_memory) for node in nodes]
     else:
         # Tokens a second by steps a second: tokens a step.
-        pairs = zip(change(counted), change(_paced(run.progress.step_series)), strict=True)
+        pairs = zip(change(counted), change(paced(run.progress.step_series)), strict=True)
         old_size, new_size = (tokens / steps if tokens and steps else None for tokens, steps in pairs)
         sizes.append((old_size, new_size))
     if any(old and new is not None and new > 1.1 * old for old, new in sizes):

@@ -18,7 +18,7 @@ from tui.analysis.health.check import (
     limit,
 )
 from tui.analysis.health.windows import lowest_since
-from tui.analysis.series import latest, mean_between
+from tui.analysis.series import mean_between
 from tui.text.units import duration, percent
 
 _FULL = 0.99  # Ranks that wait in a collective keep their GPUs busy, without variation.
@@ -98,17 +98,16 @@ def _patience(run: Watched, since: float) -> float:
     Half if all have been fully busy since then, unlike before; twice if some work, but less than before, as
     in an evaluation.
     """
-    before = [
-        (n.mean_utilization, mean_between(n.mean_utilization, since - HOUR_S, since))
-        for n in run.metrics.nodes
-    ]
+    nodes = [node.mean_utilization for node in run.metrics.nodes]
+    before = [(use, mean_between(use, since - HOUR_S, since)) for use in nodes]
     compared = [(use, usual) for use, usual in before if usual is not None]
     if compared and all(
         usual < _FULL - 0.02 and (lowest_since(use, since + 2 * MINUTE_S) or 0.0) >= _FULL
         for use, usual in compared
     ):
         return 0.5
-    return 2.0 if any(WORKING <= (latest(use) or 0.0) < 0.8 * usual for use, usual in compared) else 1.0
+    levels = ((mean_between(use, since + MINUTE_S, run.now_s) or 0.0, usual) for use, usual in compared)
+    return 2.0 if any(WORKING <= level < 0.9 * usual for level, usual in levels) else 1.0
 
 
 def _gpu_use(run: Watched) -> str:

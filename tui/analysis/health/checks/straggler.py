@@ -144,14 +144,12 @@ def find(run: Watched, limits: Limits) -> Findings:
         uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
         short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
-        yield run.finding(
-            "warning",
-            f"{name} {how}: {uses}",
-            short=short,
-            node=name,
-            since_s=lag.since,
-            slowed_by=1 - min(lag.own, lag.others) / max(lag.own, lag.others),
-        )
+        text, slowed_by = f"{name} {how}: {uses}", 1 - min(lag.own, lag.others) / max(lag.own, lag.others)
+        if run.keeps_speed(lag.since, slowed_by * 2 / 3):
+            text = f"{text}; steps are as fast as before"
+            yield run.finding("info", text, short=short, node=name, since_s=lag.since)
+        else:
+            yield run.finding("warning", text, short=short, node=name, since_s=lag.since, slowed_by=slowed_by)
     if not comparable:  # A pause ends no finding.
         yield from (
             finding for finding in run.held.values() if finding.kind == run.kind and finding.node not in slow
