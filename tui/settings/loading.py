@@ -208,6 +208,7 @@ RETIRED_THRESHOLDS = frozenset(
         "restarts_within_s",
         "stall_pause_factor",
         "stall_steps",
+        "grad_norm_factor",
         "plateau_after_s",
         "stall_aside_s",
         "stall_talking_s",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,3 +52,42 @@ def test_noisy_jump_to_harder_data_is_no_divergence() -> None:
     losses = [level * (1 + draw.gauss(0, 0.08)) for level in levels]
     run = Example("harder data", minutes=1050, step_s=60.0, loss=losses.__getitem__)
     assert not [each for found in watch_example(run) for each in found if str(each.kind) == "loss-exploding"]
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+@pytest.mark.parametrize(
+    ("step_s", "severity"), [(10.0, "info"), (lambda at: 10.0 if at < 3600 else 15.0, "warning")]
+)
+def test_lagging_node_is_a_remark_if_the_run_keeps_its_speed(
+    step_s: float | Callable[[float], float], severity: str
+) -> None:
+    lags = lambda at: 0.95 if at < 3600 else 0.6  # noqa: E731
+    *_, found = watch_example(Example("one of four lags", gpu=(0.95, 0.95, 0.95, lags), step_s=step_s))
+    slow = [each for each in found if str(each.kind) == "straggler"]
+    assert [(each.node, each.severity, each.wasted > 0) for each in slow] == [
+        ("node-3", severity, severity == "warning")
+    ]
+
+
+TEETH = (12, 12, 12, 16, 12, 20)
+"""GiB by which memory grows in each 40 minutes, before it is freed."""
+
+WITHIN_ITS_NOISE = {
+    "memory-leak": Example(
+        "a tooth a little higher than ever",
+        minutes=239,
+        gpu_memory_gib=lambda at: 55 + TEETH[int(at / 2400)] * (at % 2400 / 2400),
+    ),
+    "slowdown": Example(
+        "the longest inputs first, a little longer than before",
+        minutes=140,
+        step_s=lambda at: (16 - 10 * (at % 5400) / 5400) * (1.0 if at < 5400 else 1.2),
+    ),
+}
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+@pytest.mark.parametrize("kind", WITHIN_ITS_NOISE)
+def test_what_a_run_nearly_did_before_is_no_finding(kind: str) -> None:
+    looks = watch_example(WITHIN_ITS_NOISE[kind], look_s=60)
+    assert not [each for found in looks for each in found if str(each.kind) == kind]

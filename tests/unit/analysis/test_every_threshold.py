@@ -79,7 +79,6 @@ def rising(level: float, an_hour: float, from_s: float = 0.0) -> Callable[[float
     return lambda at: level + max(0.0, at - from_s) / 3600 * an_hour
 
 
-NORMS = [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 140 else 5.0}") for n in range(1, 201)]
 TALKING = [*steps(600), *HEARTBEATS]
 EVALUATING = [*steps(600), (601.0, "***** Running Evaluation *****")]
 WELL = series(gpu=0.95)
@@ -93,7 +92,6 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
     "release": (0.0, "straggler", seen(3700, health_metrics=WAVERING, previous=SLOW)),
     "stall_after_s": (60.0, "stalled", logged(steps(600), 700)),
     "loss_factor": (1.2, "loss-exploding", logged(steps(3000, loss=climbing), 3000)),
-    "grad_norm_factor": (5.0, "loss-exploding", logged(NORMS, 1000)),
     "idle_below": (0.1, "gpu-idle", measured(series(gpu=then(0.95, 0.08, 1200)))),
     "idle_after_s": (60.0, "gpu-idle", measured(series(gpu=then(0.95, 0.0, 3480)))),
     "idle_never_s": (600.0, "gpu-idle", measured(series(range(0, 1260, 60), gpu=0.0, cpu=1.0), at_s=1200)),

@@ -210,6 +210,8 @@ FOUND: dict[str, tuple[Callable[[], tuple[HealthFinding, ...]], str]] = {
     "those of a node, which is not slow, too": (lambda: nodes(WELL, stopping(2940)), "gpu-idle warning node-1 2940"),
     "idle in all that is seen of a run with steps": (
         lambda: run(steps(3590), 3600, health_metrics=metrics(series(gpu=0.0))), "gpu-idle warning run 5"),
+    "a node that has just become idle, which is not slow": (
+        lambda: nodes(WELL, WELL, WELL, stopping(3180)), ""),
     "not begun": (lambda: nodes(series(YOUNG, gpu=0.0), series(YOUNG, gpu=0.01), at_s=600), ""),
     "a pause": (lambda: nodes(stopping(3060), stopping(3060)), ""),
     "a node that lags": (lambda: nodes(series(gpu=0.97), WELL, series(gpu=0.61)),

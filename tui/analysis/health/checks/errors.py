@@ -34,7 +34,7 @@ def find(run: Watched, limits: Limits) -> Findings:
     survived_s = last_step_s - max(10.0, usual_s)
     # A run that makes steps may not have had the time for the next ones since.
     makes_steps = usual_s and run.training_since is not None
-    decided_s = run.now_s - (10.0 + min(10 * MINUTE_S, max(MINUTE_S, 3 * usual_s)) if makes_steps else 0.0)
+    decided_s = run.now_s - (10.0 + min(10 * MINUTE_S, max(MINUTE_S, 5 * usual_s)) if makes_steps else 0.0)
     recent = [
         error
         for error in errors.kept

@@ -69,7 +69,11 @@ def forecast(
     for window_s in (limits.growth_window_s, 4 * limits.growth_window_s):
         begin, part_s, means = at - window_s, window_s / _PARTS, _means(measured, at, window_s)
         rise = _level(highest, at) - _level(highest, begin)
-        rate = min((means[-1] - means[0]) / (window_s - part_s), rise / window_s) if means else 0.0
+        growth = (means[-1] - means[0]) / (window_s - part_s) if means else 0.0
+        rate = min(growth, rise / window_s)
+        # The teeth of a saw grow by much, and little beyond the highest before.
+        if not held and rate < 0.75 * growth:
+            continue
         if rate * window_s <= run.eased(0.01, 0.0, held=held) * size or used < _level(highest, begin):
             continue
         # A burst grows in one part only; once found, growth may pause.

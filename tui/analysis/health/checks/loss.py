@@ -140,7 +140,6 @@ class DivergenceLimits:
     loss_factor: float = limit(
         1.5, "A loss is diverging from this many times its best level on, beyond its noise."
     )
-    grad_norm_factor: float = limit(20.0, "A gradient norm is diverging at this many times its usual level.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +181,7 @@ class Rise:
 
 def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
     worse = worse_loss(run, limits)
-    if worse is not None:
-        yield worse
-        return
-    is_held = run.is_held()
-    rise = rise_of(_norms(run), run.eased(limits.grad_norm_factor, 1.0, held=is_held))
-    if rise is not None and (is_held or (rise.is_lasting and not rise.comes_back)):
-        text = f"grad norm diverging: {number(rise.now)}, was {number(rise.best)}"
-        yield run.finding("info", text, since_s=rise.since)
+    yield from [worse] if worse is not None else []
 
 
 def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:
@@ -200,7 +192,8 @@ def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:
     if rise is None or _is_by_design(run, rise):
         return None
     is_sure = rise.now > rise.best + (_SURE - 1) * abs(rise.best)
-    if not is_held and not _is_divergence(rise, is_sure, rise_of(_norms(run), _SURE)):
+    norms = rise_of(since_start(run.progress.grad_norm_series, run.attempt_since), _SURE)
+    if not is_held and not _is_divergence(rise, is_sure, norms):
         return None
     text = f"loss diverging: {number(rise.now)}, was {number(rise.best)}"
     return run.finding("critical" if is_sure else "warning", text, since_s=rise.since)
@@ -259,10 +252,6 @@ def _is_by_design(run: Watched, rise: Rise) -> bool:
     return bool(rates) and rates[-1] > 2.0 * median(rates) and rise.now < top
 
 
-def _norms(run: Watched) -> Series:
-    return since_start(run.progress.grad_norm_series, run.attempt_since)
-
-
 DIVERGING = Check(
     FindingKind(
         "loss-exploding",
@@ -281,7 +270,7 @@ DIVERGING = Check(
     " noise of single losses (the more these differ, the more of them must show it), and a sign that it is"
     " no harder data: it still grows, and does so fast, beyond the first losses, or to twice the best"
     " level; or gradients are three times as large as usual; or it has been three times the best level for"
-    " long. Gradient norms that stay `grad_norm_factor` times as large for 50 reports are a warning.",
+    " long. Gradients alone are no sign.",
     excused="a loss that is coming back, a rise of less than 0.1, a learning rate that starts again, and a"
     " restart. With rewards, an adversary, or losses below zero, only a loss far outside of all that the"
     " run has seen counts.",
@@ -307,14 +296,7 @@ DIVERGING = Check(
             loss=lambda step: 1.5 if step < 400 else 1.2 + 1.6 / (1 + (step - 400) / 100),
         ),
         Example(
-            "gradients that calm down again",
-            minutes=61,
-            line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
-            loss=lambda step: 0.6 + (40 * 0.96 ** (step - 330) if step > 330 else 0),
-        ),
-        Example(
-            "gradients that stay large",
-            "grad norm diverging",
+            "gradients that stay large, of a loss that is well",
             minutes=66,
             line="step {step}/90000 loss=2.0 grad_norm={loss:.3f}",
             loss=lambda step: 40.0 if step > 330 else 0.6,

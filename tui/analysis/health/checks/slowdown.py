@@ -114,7 +114,8 @@ CHECK = Check(
     needs="a speed (tokens, samples or steps a second, by the log) below `slowdown_share` of the usual one"
     " in each third of the window, after 50 minutes of training. The text says whether the GPUs are as busy"
     " as before.",
-    excused="pauses, a speed that is coming back or was as low before for long (batches sorted by length),"
+    excused="pauses, a speed that is coming back or was as low before for long, but for its noise (batches"
+    " sorted by length),"
     " reinforcement learning, whose steps vary in work, and larger inputs: longer sequences or batches by the"
     " log, more tokens in each step, or, unless tokens are counted, more GPU memory.",
     costs="the missing share of all GPUs",

@@ -136,7 +136,8 @@ CHECK = Check(
     " is enough). A run that still logs but makes no steps is a warning, and so is long silence of a run"
     " without steps.",
     excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
-    " announces or that begins at a round step or the end of an epoch, a count of other work that moves,"
+    " announces (twice as long while GPUs work) or that begins at a round step or the end of an epoch, a"
+    " count of other work that moves,"
     " and, for twice the time, GPUs that work, but less than before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
@@ -144,6 +145,12 @@ CHECK = Check(
         Example("steps stop while the GPUs look busy", "no step, no log line for", stops_s=5450),
         Example("a line each 25 minutes", step_s=1500.0, stops_s=6500),
         Example("a start of 20 minutes", minutes=20, stops_s=0),
+        Example(
+            "a first evaluation of more than half an hour that is announced, while the GPUs work",
+            minutes=95,
+            stops_s=3605,
+            others=((3602, "***** Running Evaluation *****"),),
+        ),
         Example(
             "an evaluation as long as the last one, although less is logged",
             step_s=lambda at: 1300.0 if 1995 <= at < 2005 else 10.0,

@@ -243,7 +243,7 @@ def _peers(run: Watched, groups: Groups, name: str) -> list[str]:
 
 def _compare(own: float, others: Sequence[float], share: float) -> tuple[float, float, bool] | None:
     """Return a node's use, its peers' and if it is the busier one; None if it is not slow."""
-    if not others:
+    if not others or min(own, median(others)) < IDLE:  # what does nothing is no slow node
         return None
     usual, apart = median(others), max(others) - min(others)
     if usual >= WORKING and own < share * usual:
@@ -310,7 +310,8 @@ CHECK = Check(
     " node that never did is judged if the others are alike and hold as much in memory. A node with"
     " throttled clocks has normal utilization: only step times show it.",
     excused="nodes that differ from the beginning, take turns or change together with others (roles), a"
-    " leader, a busier trainer in reinforcement learning, evaluations and saves, and the first 15 minutes.",
+    " leader, a busier trainer in reinforcement learning, idle nodes, evaluations and saves, and the first 15"
+    " minutes. To a remark (info): a node that lags while the run has not become slower.",
     costs="what the others wait: a node at 70% of their speed costs 30% of all nodes",
     covered_by=frozenset({"node-missing", "gpu-idle"}),
     examples=(
