@@ -180,8 +180,7 @@ class Rise:
 
 
 def diverging(run: Watched, limits: DivergenceLimits) -> Findings:
-    worse = worse_loss(run, limits)
-    yield from [worse] if worse is not None else []
+    yield from filter(None, [worse_loss(run, limits)])
 
 
 def worse_loss(run: Watched, limits: DivergenceLimits) -> HealthFinding | None:

@@ -144,12 +144,17 @@ def find(run: Watched, limits: Limits) -> Findings:
         uses = f"GPUs at {percent(lag.own)}, others at {percent(lag.others)}"
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
         short = f"{name} slow: GPU {percent(lag.own)} vs {percent(lag.others)}"
-        text, slowed_by = f"{name} {how}: {uses}", 1 - min(lag.own, lag.others) / max(lag.own, lag.others)
-        if run.keeps_speed(lag.since, slowed_by * 2 / 3):
-            text = f"{text}; steps are as fast as before"
-            yield run.finding("info", text, short=short, node=name, since_s=lag.since)
-        else:
-            yield run.finding("warning", text, short=short, node=name, since_s=lag.since, slowed_by=slowed_by)
+        slowed_by = 1 - min(lag.own, lag.others) / max(lag.own, lag.others)
+        # What costs nothing is an oddity: most of the time that the others wait must show in the steps.
+        costs = not run.keeps_speed(lag.since, slowed_by * 2 / 3)
+        yield run.finding(
+            "warning" if costs else "info",
+            f"{name} {how}: {uses}{'' if costs else '; steps have not slowed as much'}",
+            short=short,
+            node=name,
+            since_s=lag.since,
+            slowed_by=slowed_by if costs else 0.0,
+        )
     if not comparable:  # A pause ends no finding.
         yield from (
             finding for finding in run.held.values() if finding.kind == run.kind and finding.node not in slow
@@ -311,7 +316,7 @@ CHECK = Check(
     " throttled clocks has normal utilization: only step times show it.",
     excused="nodes that differ from the beginning, take turns or change together with others (roles), a"
     " leader, a busier trainer in reinforcement learning, idle nodes, evaluations and saves, and the first 15"
-    " minutes. To a remark (info): a node that lags while the run has not become slower.",
+    " minutes. To a remark (info): a node that lags while steps have not slowed by most of its lag.",
     costs="what the others wait: a node at 70% of their speed costs 30% of all nodes",
     covered_by=frozenset({"node-missing", "gpu-idle"}),
     examples=(
