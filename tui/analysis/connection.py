@@ -23,7 +23,7 @@ LATE_S = 60.0
 """
 
 CLOCK_OFF_S = 300.0
-"""The user hears of a clock that is off by more: the shortest charts are empty then."""
+"""Report a clock that is off by more: the shortest charts are empty then."""
 
 LATE_STEPS = 2.0
 """The same tolerance as ``LATE_S``, in sampling intervals."""

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 AFTER_CHECKPOINT = "stops after next checkpoint"
 GUARD_EVENTS = frozenset({"stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted"})
-"""What a guard says that the dashboard does not notify already."""
+"""Events of a guard that the dashboard does not report already."""
 STALLED = "The run has stalled: it may never save its next checkpoint."
 
 
 class JobStopper:
-    """Asks when to stop a job; ``share`` gets the ids of those that are stopped later, and when in words."""
+    """Asks when to stop a job; ``share`` gets the ids of jobs to stop later, and the conditions in words."""
 
     def __init__(
         self, app: App[Any], session: Session | None, share: Callable[[Mapping[str, str]], object]

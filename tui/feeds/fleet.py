@@ -36,7 +36,7 @@ server refuses the key."""
 FAILED_INTERVAL_S = 2.0
 """Retry interval after the client has given up, so that a recovery shows within seconds."""
 BILL_SPAN = timedelta(days=30)
-"""What one request can read, as it begins at midnight."""
+"""The longest time that one request can read, because ranges begin at midnight."""
 
 
 class FleetFeed:

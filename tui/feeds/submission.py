@@ -40,7 +40,7 @@ FILE_NAME = "recent-configs.json"
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """A config file; ``recent`` if it was submitted from here before. Or a project to begin."""
+    """A config file (``recent`` if it was submitted from here before), or a project to begin."""
 
     path: Path
     recent: bool = False

@@ -27,7 +27,7 @@ class Option:
     value: str
     label: str
     facts: tuple[str, ...] = ()
-    """What tells it from the others, at the same place in all options of a question; may be empty."""
+    """What distinguishes it, in the same order in all options of a question; may be empty."""
     disabled_reason: str = ""
     """Why it is shown but cannot be chosen; empty if it can."""
     warning: str = ""

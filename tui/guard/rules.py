@@ -110,7 +110,7 @@ def stop_answered(memory: RunMemory, run: RunSnapshot, problem: str) -> Decision
 
 
 def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None, problem: str) -> Decision:
-    """Note that a run goes on as another ``job``, or why it does not."""
+    """Note that a run continues as another ``job``, or why it does not."""
     resume = memory.resume or Resume()
     if job is not None:
         changes = {"state": "done", "job_id": job.id}

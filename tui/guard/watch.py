@@ -132,7 +132,7 @@ class Guard:
         """The newest look at each run, by its job's id."""
 
     async def run(self, jobs: Iterable[TrainingJob]) -> None:
-        """Watch the jobs until all have ended, those as which they are resumed included."""
+        """Watch the jobs, and those that continue them, until all have ended."""
         self._queue_unsent()
         try:
             for job in jobs:

@@ -69,7 +69,7 @@ class ServedModel:
 
 
 async def read_served(client: TrainingClient, deployment: Deployment) -> ServedModel:
-    """Return what the server has of it: servers may lack or refuse these routes. Raises RequestError."""
+    """Return the parts that the server has; servers may lack or refuse these routes. Raises RequestError."""
     config = None
     with suppress(ErrorAnswer, InvalidAnswer):
         config = (await client.models.config(deployment.model_id, deployment.id)).config
@@ -99,7 +99,7 @@ async def read_startups(client: TrainingClient, model_id: str, deployment_id: st
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """The server's answer to a change: ``reason`` says why it did nothing, by refusing or as it was so."""
+    """The server's answer to a change; ``reason`` says why nothing changed: refused, or already so."""
 
     answer: ApiModel
     reason: str = ""

@@ -291,5 +291,5 @@ class Recorder:
 
 
 def _dump(model: ApiModel, *excluded: str) -> dict[str, Any]:
-    """Return an object of the API as it was answered."""
+    """Return an API object as the server sent it."""
     return model.model_dump(mode="json", exclude_unset=True, exclude=set(excluded))

@@ -116,7 +116,7 @@ class SummaryReader:
                 self._on_lines(self._line_count)
 
     async def _read_queue(self) -> str:
-        """Return where a waiting job is in the queue of now: what is known of it ends at its submission."""
+        """Return a waiting job's place in the current queue; the API's own context ends at its submission."""
         if self.job.current_status not in WAITING_STATUSES:
             return ""
         client = self._client

@@ -1,4 +1,4 @@
-"""What stopping a run now would lose, read when somebody is asked about it."""
+"""Read what stopping a run now would lose, for a confirmation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run, watched: its parts are read when whoever looks asks for them, and folded once.
+"""A watched run: each of its parts is read when a caller asks for it, and folded once.
 
 The job screen reads them as they change (``tui.feeds.run``), Home a few of them every half minute
 (``tui.feeds.previews``), a command each of them once (``tui.readers.run``).

@@ -1,4 +1,4 @@
-"""What differs between two jobs in code, settings and hardware."""
+"""The page of the differences between two jobs in code, settings and hardware."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DifferencesScreen(AppScreen):
 
 @dataclass(frozen=True, eq=False)
 class DifferencesPage(Page):
-    """What differs from one job to another."""
+    """The differences from one job to another."""
 
     before: TrainingJob
     after: TrainingJob

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other
 
 
 Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
-"""The messages that a service takes, and its methods; one that opens a screen later returns its worker."""
+"""The method of a service for each message; one that opens a screen later returns its worker."""
 
 
 @dataclass

@@ -56,7 +56,7 @@ HEAT = ColorScale(
     ansi=("ansi_yellow", "ansi_yellow", "ansi_yellow", "ansi_cyan", "ansi_green"),
 )
 HEAT_LEVELS = len(HEAT)
-"""From news to what is usual: idle is bright, busy steps back."""
+"""Levels from idle, which is bright, to busy, which is usual and therefore dim."""
 
 
 _VARIABLE_OF_TONE = {

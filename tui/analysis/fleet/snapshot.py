@@ -167,7 +167,7 @@ class JobRow:
     marked: bool = False
     bookmarked: bool = False
     stopping: str = ""
-    """On what it will be stopped, in words: ``stops after next checkpoint``."""
+    """The condition on which it will be stopped, in words: ``stops after next checkpoint``."""
 
     @property
     def need(self) -> Need:
@@ -326,7 +326,7 @@ def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
 
 
 def needing(rows: Iterable[JobRow]) -> dict[Severity, int]:
-    """Return the numbers of jobs with findings by the severity of the worst, those of none left out."""
+    """Return how many jobs have findings, by the severity of the worst, without zeros."""
     counts = Counter(row.sign for row in rows if row.alarmed)
     return {severity: counts[SIGNS[severity]] for severity in SEVERITIES if counts[SIGNS[severity]]}
 

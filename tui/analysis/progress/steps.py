@@ -228,7 +228,7 @@ def speed(marks: Series, window_s: float) -> float | None:
 
 
 def is_ordered(marks: ThinnedPoints) -> bool:
-    """Return False if the newest counts come in no order, as where people or services mention steps.
+    """Return False if the newest counts are in no order, as when people or services mention steps.
 
     A trainer's count rises. If it often goes back (short epochs, a crash loop, ranks out of turn), it moves
     by the same amounts again and again.

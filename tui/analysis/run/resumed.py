@@ -1,4 +1,4 @@
-"""Runs that go on as another job: a pair is linked by its names, ``llama`` and ``llama-r2``.
+"""Runs that continue as another job, recognized by its name: ``llama`` and ``llama-r2``.
 
 A resumed run is one run that restarted: its curves are those of both jobs, without the steps that were lost.
 """

@@ -16,7 +16,7 @@ STALE_METRICS_S = 90.0
 """A verdict needs newer health metrics if they are older than this."""
 
 ENOUGH_S = 300.0
-"""Nothing can be said of a run before its metrics cover this time …"""
+"""A run is judged only once its metrics cover this time …"""
 STARTING_S = 1500.0
 """… or this time, as long as the log shows no steps: it may still load."""
 

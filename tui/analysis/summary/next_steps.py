@@ -23,7 +23,7 @@ class Command(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """A command, and what for; ``changes`` if it changes something on the server."""
+    """A command and its purpose; ``changes`` is True if it changes something on the server."""
 
     command: str
     purpose: str

@@ -139,7 +139,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is known of a run at ``at``, in the order in which it matters."""
+    """A run at the time ``at``, the most important fields first."""
 
     job_id: str
     name: str
@@ -192,7 +192,7 @@ def figure(value: float | None) -> Figure:
 
 
 def state_of(run: RunSnapshot) -> tuple[object, ...]:
-    """Return what somebody wants to hear of when it changes: status, findings, checkpoints, restarts."""
+    """Return what is worth a new summary if it changes: status, findings, checkpoints, restarts."""
     progress = run.progress or ProgressSnapshot()
     newest = last_checkpoint(run)
     return (

@@ -56,7 +56,7 @@ _KEYS: dict[str, Callable[[ListedPath], Any]] = {
 }
 
 BY_PATH = "path"
-"""What the baseten CLI calls the order by path; it knows no other direction."""
+"""The baseten CLI's name of the order by path, which is always ascending."""
 
 
 def _total_directories(listing: CacheListing) -> None:

@@ -300,7 +300,7 @@ async def _first_jobs(
 ) -> list[TrainingJob]:
     """Return the jobs to begin with.
 
-    Those as which they were resumed belong to them, and those that ended while no guard watched.
+    Jobs that continue them belong to them, and those that ended while no guard watched.
     """
     known_runs = watching.known_jobs()
     if job_ids:

@@ -138,7 +138,7 @@ KINDS: Mapping[str, str] = {
     "metric": METRICS,
     "remote": REMOTES,
 }
-"""What the server has for an option with this name, and for an argument that is shown as it (JOB_ID)."""
+"""The kind of the server's words that complete an option, or an argument shown so (JOB_ID)."""
 
 
 def kind_of(parameter: click.Parameter) -> str | None:

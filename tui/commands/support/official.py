@@ -77,7 +77,7 @@ OFFICIAL: Mapping[str, Spelling] = {
 
 
 def _with_last(arguments: Sequence[str]) -> list[str]:
-    """Replace ``--tail 20`` by ``--last 20``, which ``kubectl`` means by it; ``--tail`` alone follows."""
+    """Replace ``--tail 20``, meant as in kubectl, by ``--last 20``; ``--tail`` alone follows."""
     words = list(arguments)
     for index, number in enumerate(words[1:], start=1):
         if words[index - 1] == "--tail" and number.isdecimal() and "logs" in words[: index - 1]:

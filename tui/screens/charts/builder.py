@@ -29,7 +29,7 @@ class ChartData:
     spec: ChartSpec
     unit: str = ""
     finish: Callable[[ChartData], ChartData] | None = None
-    """What is left to do before the chart is drawn, too slow for the many that are not."""
+    """The work left before the chart is drawn; too slow for the many charts that are not shown."""
 
     @property
     def finished(self) -> ChartData:

@@ -1,4 +1,4 @@
-"""The field in which users type what the names of the charts shown have."""
+"""The field that filters charts by name."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class ChartGrid(Container, can_focus=True):
     front: var[str] = var("", init=False)
     arrangement: var[Layout] = var("grid", init=False)
     text: var[str] = var("", init=False)
-    """Words that the names of the charts shown have."""
+    """The filter: words that the name of each chart shown contains."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

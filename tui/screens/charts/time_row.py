@@ -30,9 +30,9 @@ class TimeShown:
     axis: XAxis = "clock"
     marks: tuple[Mark, ...] = ()
     sign: str = "⇄"
-    """The sign of the moment that is read: by default, of one that the charts and the log show together."""
+    """The sign at the readout; the default means that the charts and the log show the same time."""
     words: tuple[str, ...] = ()
-    """What else is special about the charts."""
+    """Other notes on the charts."""
 
 
 class TimeRow(Widget):
@@ -89,7 +89,7 @@ class TimeRow(Widget):
         return before, max(0, self.size.width - before - self._after().cell_len)
 
     def _after(self) -> Text:
-        """Return the moment that is read, and what is special about the charts."""
+        """Return the time of the readout and the notes on the charts."""
         shown, tones = self.shown, tone_styles(self.app)
         text = Text(no_wrap=True, end="")
         if shown.view.cursor is not None:

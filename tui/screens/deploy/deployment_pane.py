@@ -85,7 +85,7 @@ class DeploymentPane(Vertical):
         self.query_one("#follow-text").display = bool(text)
 
     def _append_status(self, head: Text, update: DeploymentUpdate | None) -> None:
-        """Append the states of a start, marking the current one; a state of none of them by its name."""
+        """Append the states of a start and mark the current one; append any other state by its name."""
         tones = tone_styles(self.app)
         status = (update and update.status) or DEPLOYMENT_STAGES[0]
         if update is not None and update.deployment.is_production:

@@ -32,9 +32,9 @@ from tui.widgets.row_table import RowTable
 DEBOUNCE_S = 0.3
 """Delay after dragging or zooming before the samples of the new time range are requested."""
 NODES_SHARE, LARGE_NODES_SHARE = 3, 2
-"""Nodes above the charts take at most one in this many lines; the latter if every GPU is asked for."""
+"""Nodes above the charts take at most one line in this many; the second if every GPU is shown."""
 LOG_STEPS = 20
-"""The log of a range that follows loses its oldest lines in steps of this fraction of its length (1/n)."""
+"""While a range follows, the start of the log moves in steps of this fraction of its length (1/n)."""
 PAN_SHARE = 0.5
 
 
@@ -243,7 +243,7 @@ class MetricsPane(Horizontal):
 
     @property
     def log_range(self) -> tuple[float | None, float | None]:
-        """The time range (epoch seconds) of the log: that of the charts once it has come to rest.
+        """The log's time range (epoch seconds): that of the charts once it has stopped moving.
 
         A start that follows moves in steps.
         """

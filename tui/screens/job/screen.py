@@ -283,7 +283,7 @@ class JobScreen(AppScreen):
     # Time axis
 
     def _show_time(self) -> None:
-        """Show the time axis, and of the log the same range, or on Metrics the line of the moment."""
+        """Show the time range on the axis and in the log; on Metrics, the log line at the readout."""
         self.query_one(TimeRow).shown = self.metrics.time_shown()
         log = self.query_one(LogPane)
         log.show_range(*self.metrics.log_range)
@@ -309,7 +309,7 @@ class JobScreen(AppScreen):
             self._link_timer = self.set_timer(LINK_S, self._link)
 
     def _link(self) -> None:
-        """Read the charts at the line that the log is at, unless it is there because of the charts."""
+        """Move the readout to the time of the log's line, unless the charts moved the log there."""
         self._link_timer = None
         chosen_ns = self.query_one(LogPane).chosen_ns
         if chosen_ns != self._linked_ns:

@@ -52,7 +52,7 @@ _TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
 
 
 def to_float(text: str) -> float | None:
-    """Return the number, of which ``1,234``, ``1.2k`` and ``nan`` are ways to print one."""
+    """Return a number as trainers print it, such as ``1,234``, ``1.2k`` or ``nan``."""
     try:
         return float(text)
     except ValueError:
