@@ -151,8 +151,8 @@ async def diff(
 
     Compared are hardware and the files of both archives: of text files the lines, up to 200 of each. Of a
     config, its names and the values of image, start commands, compute and so on are shown; the values of
-    environment variables never, nor what is recognized as a secret: only that they differ. A config is
-    read, not run. How the runs went is compared by "bt-tui compare".
+    its environment variables never, nor what is recognized as a secret: only that they differ. Other files
+    are shown as they are. A config is read, not run. How the runs went is compared by "bt-tui compare".
     """
     before, after = await job_named(client, job_id), await job_named(client, other_id)
     differences = await read_differences(client, before, after)
