@@ -161,8 +161,8 @@ class GuardMemory:
         if ours is saved:
             return in_file
         runs = {key: run for key, run in ours.runs.items() if saved.runs.get(key) != run}
-        kept = [each for each in in_file.unsent if each in ours.unsent or each not in saved.unsent]
-        new = [each for each in ours.unsent if each not in in_file.unsent and each not in saved.unsent]
+        kept = [entry for entry in in_file.unsent if entry in ours.unsent or entry not in saved.unsent]
+        new = [entry for entry in ours.unsent if entry not in in_file.unsent and entry not in saved.unsent]
         return GuardState(runs=in_file.runs | runs, unsent=[*kept, *new])
 
 

@@ -339,8 +339,10 @@ class Guard:
     def rules_for(self, jobs: Iterable[TrainingJob]) -> GuardRules:
         """Return the rules with the earliest deadline of these jobs."""
         runs, now = self.known_jobs(), self._clock.now()
-        each = [self._with_deadline(runs.get(job.id, RunMemory()), now)[1] for job in jobs]
-        return min(each, key=lambda rules: rules.until.at if rules.until else now, default=self._rules)
+        rules_of_jobs = [self._with_deadline(runs.get(job.id, RunMemory()), now)[1] for job in jobs]
+        return min(
+            rules_of_jobs, key=lambda rules: rules.until.at if rules.until else now, default=self._rules
+        )
 
     def forget_deadlines(self) -> None:
         """Take back the deadlines of the runs that were looked at."""
@@ -410,7 +412,8 @@ class Guard:
         assert self._resume is not None and memory.resume is not None
         run, number, job, problem = look.run, memory.resumes + 1, None, ""
         since = datetime.fromtimestamp(memory.resume.at_s, UTC)
-        others = [each.resume.job_id for each in self.known_jobs().values() if each.resume is not None]
+        resumes = [known_run.resume for known_run in self.known_jobs().values()]
+        others = [resume.job_id for resume in resumes if resume is not None]
         try:
             with self._memory.resuming():
                 job = await self._resume(run.job, since, others)
@@ -422,6 +425,8 @@ class Guard:
             problem = str(error)
         except NotResumed as error:
             problem = str(error)
+        except Exception as error:  # noqa: BLE001 - the other runs are still watched
+            problem = f"{type(error).__name__}: {error}"
         if job is not None:
             self._transact(job.id, lambda memory: Decision(memory.model_copy(update={"resumes": number})))
         self._transact(run.job.id, lambda memory: resume_answered(memory, run, job, problem))
@@ -501,21 +506,21 @@ class GuardOutbox:
     def forget(self, way: Way, record: Record) -> None:
         def change(state: GuardState) -> tuple[GuardState, None]:
             index = _index(state.unsent, way, record)
-            left = [each for place, each in enumerate(state.unsent) if place != index]
+            left = [entry for position, entry in enumerate(state.unsent) if position != index]
             return state.model_copy(update={"unsent": left}), None
 
         self._memory.change(change)
 
 
 def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
-    unsent = [each for each in state.unsent if each.record.get("event") != "heartbeat"]
+    unsent = [entry for entry in state.unsent if entry.record.get("event") != "heartbeat"]
     return state.model_copy(update={"unsent": unsent}), None
 
 
 def _index(unsent: Sequence[Unsent], way: Way, record: Record) -> int | None:
     """Return the position of an alert, None if it is not there."""
-    same = (index for index, each in enumerate(unsent) if (each.way, each.record) == (way, record))
-    return next(same, None)
+    entries = enumerate(unsent)
+    return next((index for index, entry in entries if (entry.way, entry.record) == (way, record)), None)
 
 
 def _always() -> asyncio.Event:

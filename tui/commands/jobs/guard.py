@@ -183,17 +183,7 @@ async def guard(
     notifications = own.notifications if own is not None else NotificationSettings()
     if test:
         return await _test(output, notifications)
-    if rules.after_checkpoint and not rules.may_stop:
-        raise click.UsageError("--after-checkpoint stops nothing without --stop-on, --budget or --until")
-    if rules.may_stop and not rules.dry_run:
-        client.check_may_change("stopping jobs")
-    if rules.resume_on and not rules.dry_run:
-        client.check_may_change("submitting a job")
-    if notify and not (notifications.command or notifications.webhook):
-        raise CommandFailed(
-            "--notify needs notifications.command or notifications.webhook in the settings", ExitCode.USAGE
-        )
-
+    _check(client, rules, notifications if notify else None)
     memory = GuardMemory(state_path("guard.json"), output.remark)
     of_project = selected_project(project, project_id)
     if job_ids and (watch_all or of_project is not None):
@@ -228,14 +218,26 @@ async def guard(
                 output.remark(_summary(jobs, watching.rules_for(jobs)))
                 await watching.run(jobs)
     except asyncio.CancelledError:
-        if (
-            TerminationSignals.received is None
-        ):  # ctrl-c, by somebody who may start it again with the same time
+        if TerminationSignals.received is None:  # ctrl-c: the same time, typed again, is a new one
             watching.forget_deadlines()
         raise
     if reporting.delivery is not None and (left := watching.unsent):
         output.remark(f"{counted(left, 'notification')} not delivered; the next guard sends them")
     return _verdict(watching) if once else _outcome(watching)
+
+
+def _check(client: TrainingClient, rules: GuardRules, notifications: NotificationSettings | None) -> None:
+    """Refuse what can't be done. Raises click.UsageError, CommandFailed and ReadOnlyError."""
+    if rules.after_checkpoint and not rules.may_stop:
+        raise click.UsageError("--after-checkpoint stops nothing without --stop-on, --budget or --until")
+    if rules.may_stop and not rules.dry_run:
+        client.check_may_change("stopping jobs")
+    if rules.resume_on and not rules.dry_run:
+        client.check_may_change("submitting a job")
+    if notifications is not None and not (notifications.command or notifications.webhook):
+        raise CommandFailed(
+            "--notify needs notifications.command or notifications.webhook in the settings", ExitCode.USAGE
+        )
 
 
 async def _resume(
