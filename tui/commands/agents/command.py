@@ -66,7 +66,10 @@ class Tools:
         return {name: getattr(self, name) for name in names if allow_changes or name not in CHANGING}
 
     async def find_problems(self) -> list[str]:
-        """Judge all running and queued jobs, the worst first: verdict and findings of each. Takes seconds."""
+        """Judge all running and queued jobs, the worst first: verdict and findings of each.
+
+        Reads their whole logs: a million lines take a minute or two.
+        """
         return await self._run("health", "--output=json")
 
     async def list_jobs(self, status: str = "", project: str = "") -> list[str]:
