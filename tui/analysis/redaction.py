@@ -236,8 +236,10 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
                 ]
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
                 certain += parts
-            case ast.IfExp(body=left, orelse=right) | ast.BinOp(left=left, right=right):
+            case ast.IfExp(body=left, orelse=right):
                 certain += left, right
+            case ast.BinOp(left=left, right=right):  # a name may hold a part of an assignment
+                certain += [part for part in (left, right) if not isinstance(part, ast.Name | ast.Attribute)]
             case ast.UnaryOp(operand=part) | ast.Starred(value=part):
                 certain.append(part)
             case ast.Name() | ast.Attribute() as use:
