@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.clock import Clock
-from api_client.errors import RateLimited, RedirectRefused, RequestError
+from api_client.errors import ErrorAnswer, RateLimited, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.decoding import LARGE, USUAL, AnswerLimit, NotDecodable, decode
@@ -293,8 +293,9 @@ class Transport:
             method, path, attempt, _words = call.line
             reason = "" if problem is None else str(problem)
             now = self._clock.now()
+            status = problem.status if isinstance(problem, ErrorAnswer) else call.status
             date = http_date(call.date)
-            self._on_event(RequestEvent(kind, method, path, attempt, now, delay_s, reason, call.status, date))
+            self._on_event(RequestEvent(kind, method, path, attempt, now, delay_s, reason, status, date))
 
 
 def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float) -> httpx.Request:
