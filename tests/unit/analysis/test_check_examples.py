@@ -91,3 +91,12 @@ WITHIN_ITS_NOISE = {
 def test_what_a_run_nearly_did_before_is_no_finding(kind: str) -> None:
     looks = watch_example(WITHIN_ITS_NOISE[kind], look_s=60)
     assert not [each for found in looks for each in found if str(each.kind) == kind]
+
+
+@pytest.mark.proves("docs/health.md", "Health and cost")
+@pytest.mark.parametrize(("swing", "is_found"), [(0.15, False), (0.0, True)])
+def test_silence_is_allowed_twice_the_time_while_gpus_go_up_and_down(swing: float, is_found: bool) -> None:
+    level = lambda at: 0.8 + swing * (-1) ** int(at // 60)  # noqa: E731
+    run = Example("a pause of 15 minutes at no round step", minutes=105, stops_s=5395, gpu=(level,))
+    found = [str(each.kind) for findings in watch_example(run) for each in findings]
+    assert ("stalled" in found) == is_found

@@ -166,10 +166,15 @@ class Watched:
         return speed_of(self.progress)
 
     def keeps_speed(self, since: float, share: float) -> bool:
-        """Return True if the run is not slower by that share than in the hour before; False if unknown."""
+        """Return True if the run is not slower by that share than in the hour before.
+
+        If that is unknown, it is slower, except in reinforcement learning, whose nodes vary by design.
+        """
         series, _ = self.speed
         before, after = values_between(series, since - HOUR_S, since), values_between(series, since)
-        return len(before) >= 5 <= len(after) and mean_speed(after) > (1 - share) * mean_speed(before)
+        if min(len(before), len(after)) < 5:
+            return self.is_reinforcement
+        return mean_speed(after) > (1 - share) * mean_speed(before)
 
     @property
     def makes_progress(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean, pstdev
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
@@ -17,7 +18,7 @@ from tui.analysis.health.check import (
     Watched,
     limit,
 )
-from tui.analysis.health.windows import lowest_since
+from tui.analysis.health.windows import lowest_since, values_between
 from tui.analysis.series import mean_between
 from tui.text.units import duration, percent
 
@@ -96,18 +97,24 @@ def _patience(run: Watched, since: float) -> float:
     """Return how many times the usual patience the GPUs suggest: a hang leaves them at 0% or 100%.
 
     Half if all have been fully busy since then, unlike before; twice if some work, but less than before, as
-    in an evaluation.
+    in an evaluation, or go up and down as before: a hang is flat.
     """
     nodes = [node.mean_utilization for node in run.metrics.nodes]
-    before = [(use, mean_between(use, since - HOUR_S, since)) for use in nodes]
+    begin = max(since - HOUR_S, min(run.works_since, since))
+    before = [(use, mean_between(use, begin, since)) for use in nodes]
     compared = [(use, usual) for use, usual in before if usual is not None]
     if compared and all(
         usual < _FULL - 0.02 and (lowest_since(use, since + 2 * MINUTE_S) or 0.0) >= _FULL
         for use, usual in compared
     ):
         return 0.5
-    levels = ((mean_between(use, since + MINUTE_S, run.now_s) or 0.0, usual) for use, usual in compared)
-    return 2.0 if any(WORKING <= level < 0.9 * usual for level, usual in levels) else 1.0
+    for use, usual in compared:
+        spans = ((begin, since), (since + MINUTE_S, run.now_s))
+        earlier, now = (values_between(use, *span) or [0.0] for span in spans)
+        varies = pstdev(now) > pstdev(earlier) / 2
+        if WORKING <= fmean(now) < (_FULL - 0.02 if varies else 0.9 * usual):
+            return 2.0
+    return 1.0
 
 
 def _gpu_use(run: Watched) -> str:
@@ -137,8 +144,8 @@ CHECK = Check(
     " without steps.",
     excused="start-up, pauses that the run has recovered from, a first evaluation or save that the log"
     " announces (twice as long while GPUs work) or that begins at a round step or the end of an epoch, a"
-    " count of other work that moves,"
-    " and, for twice the time, GPUs that work, but less than before.",
+    " count of other work that moves, and, for twice the time, GPUs that work less than before, or go up and"
+    " down like before.",
     ends="with the next step or log line",
     costs="all GPUs of the run",
     examples=(
