@@ -97,7 +97,7 @@ def test_a_run_that_evaluates_says_so_and_since_when() -> None:
 )
 def test_a_finding_is_told_in_the_longest_form_that_fits(width: int, words: str) -> None:
     assert said(header.health(sick_run("straggler"), width)) == words.replace(
-        "CHECKPOINT", "◆ checkpoint-4000 12m ago"
+        "CHECKPOINT", "checkpoint-4000 12m ago"
     )
 
 

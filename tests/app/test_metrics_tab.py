@@ -233,7 +233,7 @@ WORDS = {
     "idle": "▲ node-2: GPUs idle",
     "overdue": "▲ no checkpoint for 2h 42m",
     "restarts": "▲ restarted 3 times, last 19m ago",
-    "errors": "▲ 2 errors: NCCL watchdog",
+    "errors": "ℹ 2 errors: NCCL watchdog",
 }
 
 

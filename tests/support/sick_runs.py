@@ -19,6 +19,7 @@ from tui.analysis.run.snapshot import RunSnapshot
 HOURS = 6
 STEP_S = 30
 _ON_ONE_NODE = ("straggler", "leak", "disk", "silent", "idle")
+_HANGS_S = 1500
 _BROKEN_S = 600
 """Losses have been bad, and errors were logged, since so many seconds before one o'clock."""
 
@@ -79,7 +80,7 @@ def _log(sickness: str) -> list[LogLine]:
 
     for number in range(steps):
         ago_s = (steps - number) * STEP_S
-        if sickness == "hang" and ago_s < 1500:
+        if sickness == "hang" and ago_s < _HANGS_S:
             break
         loss = 0.8 + 1.6 * math.exp(-number / 250) + 0.03 * math.sin(number * 1.7)
         if sickness == "explode" and ago_s < _BROKEN_S:
@@ -102,7 +103,7 @@ def _log(sickness: str) -> list[LogLine]:
 
 
 def _metrics(sickness: str, nodes: int, gpus: int) -> JobMetrics:
-    series = [_node("", rank, gpus) for rank in range(nodes)]
+    series = [_node(sickness if sickness == "hang" else "", rank, gpus) for rank in range(nodes)]
     if sickness in _ON_ONE_NODE:
         sick = min(2, nodes - 1)
         series[sick] = _node(sickness, sick, gpus)
@@ -117,6 +118,8 @@ def _node(sickness: str, rank: int, gpus: int) -> NodeSeries:
         wave = 0.03 * math.sin(age_s / 70 + rank + gpu)
         if sickness == "idle" and age_s < 1200:
             return 0.0
+        if sickness == "hang" and age_s < _HANGS_S:
+            return 1.0
         checkpoint = 0.5 if (age_s + 450) % 900 < STEP_S else 0.0
         return (0.58 if sickness == "straggler" else 0.95) + wave - checkpoint
 

@@ -168,11 +168,14 @@ class Watched:
     def keeps_speed(self, since: float, share: float) -> bool:
         """Return True if the run is not slower by that share than in the hour before.
 
-        If that is unknown, it is slower, except in reinforcement learning, whose nodes vary by design.
+        If that is unknown, also because it was so when the samples begin, it is slower, except in
+        reinforcement learning, whose nodes vary by design.
         """
         series, _ = self.speed
         before, after = values_between(series, since - HOUR_S, since), values_between(series, since)
-        if min(len(before), len(after)) < 5:
+        nodes = (node.mean_utilization.times for node in self.metrics.nodes)
+        samples_since = min((times[0] for times in nodes if times), default=0.0)
+        if min(len(before), len(after)) < 5 or since < samples_since + MINUTE_S:
             return self.is_reinforcement
         return mean_speed(after) > (1 - share) * mean_speed(before)
 

@@ -262,15 +262,16 @@ def health(run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset())
     )
     last = [fact for fact in (lost, checkpoint) if fact]
     room = width - sum(_cells(fact) + SEPARATOR_CELLS for fact in last)
+    quote_cells = room - sum(_cells(fact) + SEPARATOR_CELLS for fact in well)
     facts: list[Fact] = []
     for form in _FORMS:
         facts = well + [
-            _silent(found, now, form) if found in silent else _finding(found, now, form, room)
-            for found in ordered
+            _silent(finding, now, form) if finding in silent else _finding(finding, now, form, quote_cells)
+            for finding in ordered
         ]
         if _line_cells(facts) <= room:
             return [*facts, *last]
-        if form != "long" and _line_cells(_counted(facts, 1)) <= room:
+        if form != "long" and _line_cells(_counted(facts, len(well) + 1)) <= room:
             break
     fitting = next(
         (many for many in range(len(facts), 1, -1) if _line_cells(_counted(facts, many)) <= room), 1
@@ -352,7 +353,8 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
         fault = (run.faults or {}).get((last.name, last.at))
         broken: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
         sign = SAVED if fault is None else FAULTY  # of the bars below, which this explains
-        return [sign, (f" {name}", "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted"), *broken]
+        signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # findings need the room
+        return [*signs, (name, "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted"), *broken]
     if run.checkpoints is None:
         return []
     return [("no checkpoints" if run.job.is_finished else "no checkpoint yet", "muted")]
