@@ -56,8 +56,8 @@ _IN_SHELL = re.compile(
     re.DOTALL,
 )
 _SETS = re.compile(
-    r"(\b(?:export|declare|setenv|ENV|ARG)\s+(?:-\w+\s+)*\w+\s*=?"
-    r"|environ\[[^\]\n]{0,80}\]\s*=|environ\.(?:setdefault|update)\(|putenv\()\s*\S.*"
+    r"(\b(?:export|declare|setenv|ENV|ARG)[ \t]++(?:-\w++[ \t]++){0,3}+\w++[ \t]*+=?+"
+    r"|environ\[[^\]\n]{0,80}+\][ \t]*+=|environ\.(?:setdefault|update)\(|putenv\()[ \t]*+\S.*"
 )
 """What sets a variable, in the forms of shells, Dockerfiles and Python; the value is the rest of the line."""
 

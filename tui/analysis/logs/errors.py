@@ -114,6 +114,8 @@ class ErrorLines:
         # Pages may be read from the newest to the oldest, whose errors are no longer kept.
         for counted in (self._first, self._last_counted):
             if counted is not None and abs(counted.at_ns - at_ns) <= SAME_ERROR_NS:
+                if counted is self._first and error < counted:
+                    self._first = error
                 return False
         self._count += 1
         if self._first is None or error < self._first:
