@@ -29,7 +29,7 @@ from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import GuardRules
-from tui.guard.watch import Guard, GuardOutbox, Reporting, sending
+from tui.guard.watch import Guard, RememberedAlerts, Reporting, sending
 
 EVENING = datetime(2026, 3, 1, 21, 0, tzinfo=UTC)
 HOUR_S = 3600.0
@@ -178,7 +178,7 @@ class Night:
 def _delivery(webhook: str | None, memory: GuardMemory, clock: Clock) -> AlertDelivery | None:
     if webhook is None:
         return None
-    return AlertDelivery((), webhook, lambda _words: None, {}, outbox=GuardOutbox(memory, clock))
+    return AlertDelivery((), webhook, lambda _words: None, {}, unsent=RememberedAlerts(memory, clock))
 
 
 @contextmanager

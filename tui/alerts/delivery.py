@@ -102,7 +102,7 @@ class AlertNotDelivered(RequestError):
     retryable = True
 
 
-class Outbox(Protocol):
+class UnsentAlerts(Protocol):
     """Remembers which alerts are still to be delivered, for several processes."""
 
     async def claim(self, way: Way, record: Record) -> bool:
@@ -130,7 +130,7 @@ class AlertDelivery:
         *,
         form: Form | Literal["auto"] = "auto",
         secrets: Iterable[str] = (),
-        outbox: Outbox | None = None,
+        unsent: UnsentAlerts | None = None,
     ) -> None:
         from api_client.recordings.scrub import Scrubber, secrets_of_environment
 
@@ -138,7 +138,7 @@ class AlertDelivery:
         self._webhook = webhook or ""
         self._form = form_of(self._webhook, form)
         self._fail = fail
-        self._outbox = outbox
+        self._unsent = unsent
         self._environ = scrubbed_environment(environ)
         self._scrub = Scrubber([*secrets, *secrets_of_environment(environ)])
         ways: dict[Way, object] = {"command": command, "webhook": webhook}
@@ -211,12 +211,12 @@ class AlertDelivery:
             queue.task_done()
 
     async def _try(self, way: Way, record: Record) -> None:
-        if self._outbox is None or await self._outbox.claim(way, record):
+        if self._unsent is None or await self._unsent.claim(way, record):
             await self.deliver(way, record)
 
     def _forget(self, way: Way, record: Record) -> None:
-        if self._outbox is not None:
-            self._outbox.forget(way, record)
+        if self._unsent is not None:
+            self._unsent.forget(way, record)
 
     def _report(self, way: Way, error: RequestError, consequence: str) -> None:
         if (way, consequence) not in self._reported_failures:

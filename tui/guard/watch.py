@@ -477,7 +477,7 @@ async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
         task.cancel()
 
 
-class GuardOutbox:
+class RememberedAlerts:
     """The undelivered alerts in the state file, which guards that run at the same time share."""
 
     def __init__(self, memory: GuardMemory, clock: Clock) -> None:

@@ -42,7 +42,7 @@ from tui.commands.support.session import client_command, configuration_if_any, r
 from tui.guard.conditions import causes, check_deadline, dollars, next_moment
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import Deadline, GuardRules, resumable_statuses
-from tui.guard.watch import Guard, GuardOutbox, NotResumed, Reporting, sending
+from tui.guard.watch import Guard, NotResumed, RememberedAlerts, Reporting, sending
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
 from tui.system.termination import TerminationSignals
@@ -269,7 +269,7 @@ def _delivery(
         os.environ,
         form=settings.webhook_format,
         secrets=secrets,
-        outbox=GuardOutbox(memory, client.clock),
+        unsent=RememberedAlerts(memory, client.clock),
     )
 
 
