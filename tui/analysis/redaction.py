@@ -98,52 +98,52 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _configs_and_what_they_read(files: Mapping[str, str], trees: Mapping[str, ast.Module | None]) -> set[str]:
     """Return the paths of configs, of what they import or name outside shown arguments, and of .env files."""
-    private = {path for path in trees if "truss_train" in files[path]}
-    private |= {path for path in files if ".env" in PurePosixPath(path).name}
-    while True:
-        configs = [tree for path, tree in trees.items() if tree and path in private]
-        shown = _shown_literals(configs)
-        modules, names = set[str](), set[str]()
-        for path in private:
-            tree = trees.get(path)
-            if tree is None:
-                modules |= names.union(_words(files[path])) if path in trees else set()
-                names |= modules
-                continue
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    paths = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
-                    modules.update(part for path in paths for part in path.split("."))
-            unread = {
-                id(part)
-                for node in ast.walk(tree)
-                if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-                or (isinstance(node, ast.keyword) and node.arg == "start_commands")
-                for part in ast.walk(node.value)
-            }
-            names |= {
-                word
-                for literal in _literals(tree)
-                if id(literal) not in shown | unread
-                for word in _words(ast.unparse(literal))
-            }
-            if _mentions(tree) & _INDIRECT:
-                modules |= names
-        reached = {path for path in files if _is_reached(PurePosixPath(path), modules, names)}
-        if reached <= private:
-            return private
-        private |= reached
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in files:
+        for place in _places(PurePosixPath(path)):
+            places[place].append(path)
+    rest = [path for path in trees if "truss_train" in files[path]]
+    rest += [path for path in files if ".env" in PurePosixPath(path).name]
+    private = set(rest)
+    while rest:
+        path = rest.pop()
+        if path not in trees:
+            continue
+        modules, names = _read_by(files[path], trees[path])
+        for place in [*(("module", module) for module in modules), *(("name", name) for name in names)]:
+            reached = set(places.pop(place, ())) - private
+            private |= reached
+            rest += reached
+    return private
+
+
+def _places(path: PurePosixPath) -> list[tuple[str, str]]:
+    """Return the modules and the names by which a file can be reached."""
+    if path.suffix != ".py":
+        return [("name", name) for name in {*path.parts, path.suffix}]
+    return [("module", path.parent.name if path.stem == "__init__" else path.stem), ("name", path.name)]
+
+
+def _read_by(text: str, tree: ast.Module | None) -> tuple[set[str], set[str]]:
+    """Return the modules that a source may import, and the names of files that it may read."""
+    if tree is None:
+        return set(_words(text)), set(_words(text))
+    shown = _shown_literals([tree])
+    modules, unread = set[str](), set[int]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                paths = [getattr(node, "module", None) or "", *(alias.name for alias in aliases)]
+                modules.update(part for path in paths for part in path.split("."))
+            case ast.Expr(value=ast.Constant() as value) | ast.keyword(arg="start_commands", value=value):
+                unread.update(map(id, ast.walk(value)))
+    read = (literal for literal in _literals(tree) if id(literal) not in shown | unread)
+    names = {word for literal in read for word in _words(ast.unparse(literal))}
+    return modules | names if _mentions(tree) & _INDIRECT else modules, names
 
 
 def _words(text: str) -> list[str]:
     return re.findall(r"[\w.-]+", text)
-
-
-def _is_reached(path: PurePosixPath, modules: set[str], names: set[str]) -> bool:
-    if path.suffix != ".py":
-        return not names.isdisjoint((*path.parts, path.suffix))
-    module = path.parent.name if path.stem == "__init__" else path.stem
-    return path.name in names or module in modules
 
 
 def _mentions(tree: ast.AST) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from api_client.models import TrainingJob as Job
 from support.fake_baseten import job
+from tui.analysis import redaction
 from tui.analysis.code import code_differences
 from tui.analysis.differences import JobDifferences
 
@@ -207,3 +209,20 @@ def test_only_what_a_config_reads_is_treated_like_it() -> None:
         and "python lib/net.py" in shown
         and "'bash run.sh'" in shown
     )
+
+
+def test_each_module_of_a_long_chain_of_imports_is_read_a_constant_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read_counts: list[int] = []
+    shown_literals = redaction._shown_literals
+
+    def counted(configs: Iterable[ast.Module]) -> set[int]:
+        trees = list(configs)
+        read_counts.append(len(trees))
+        return shown_literals(trees)
+
+    monkeypatch.setattr(redaction, "_shown_literals", counted)
+    chain = {f"m{n}.py": f"import m{n + 1}\nA = 'zq{n}'\n".encode() for n in range(30)}
+    shown = everything_shown({}, {"config.py": b"import truss_train, m0\n", **chain})
+    assert "zq" not in shown and sum(read_counts) <= 2 * (len(chain) + 1)
