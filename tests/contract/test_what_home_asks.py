@@ -20,7 +20,7 @@ from support.remotes import remote_of
 from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.analysis.progress.fold import ProgressFold
 from tui.feeds.fleet import FleetFeed
-from tui.readers.polled_run import FLOOD_LINES, LogTail
+from tui.readers.log_reader import FLOOD_LINES, LogReader
 from tui.readers.session import Session
 
 NOW_MS = int(time.time() * 1000)
@@ -30,25 +30,19 @@ OLD = 2 * MAX_PAGE_LINES + 300
 
 
 @asynccontextmanager
-async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogTail, FakeBaseten]]:
+async def tail(clock: Clock | None = None) -> AsyncIterator[tuple[LogReader, FakeBaseten]]:
     """What Home reads of the log of a job that has run for two hours."""
     with FakeBaseten() as baseten:
         baseten.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
         session = Session(remote_of(baseten), clock=clock or SystemClock())
         try:
             running = TrainingJob.model_validate(baseten.jobs[0])
-            yield LogTail(session.client, running, ProgressFold()), baseten
+            yield LogReader(session.client, running, ProgressFold()), baseten
         finally:
             await session.client.aclose()
 
 
-async def read_older(log: LogTail) -> None:
-    resume = asyncio.Event()
-    resume.set()
-    await log.read_older(resume)
-
-
-def counted(log: LogTail) -> int:
+def counted(log: LogReader) -> int:
     """Number of lines that counted: each has a step and a loss."""
     return sum(view.readings for view in log.fold.snapshot().streams) // 2
 
@@ -67,10 +61,10 @@ async def test_every_line_counts_once() -> None:
         lines += [line("step=4000 loss=1.0", at_ms=NOW_MS - 1000 + 3)]
         lines.sort(key=lambda one: int(one["timestamp"]))
         await log.read_newest()
-        await read_older(log)
+        await log.read_older()
         assert (counted(log), log.is_read) == (OLD + 3, True)
         await log.read_newest()
-        await read_older(log)
+        await log.read_older()
         assert counted(log) == OLD + 3, "nothing comes twice"
     assert log.fold.snapshot().step == 5000
 
@@ -113,7 +107,7 @@ async def test_a_flood_is_sampled_until_it_ebbs() -> None:
         await log.read_newest()
         assert sum(one.path.endswith("/logs") for one in baseten.asked) == 1
         assert log.fold.snapshot().step == 11_999
-        await read_older(log)
+        await log.read_older()
         assert log.is_read
         assert counted(log) == 12_000
         known = counted(log)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 
-from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
-from api_client.http.retry import LASTING, retrying
+from api_client.errors import NotFound, RequestError
+from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import TrainingJob
-from api_client.models.logs import NS_PER_S, LogGap, stamp_ns
-from tui.analysis.comparison import ComparedRun, State
+from tui.analysis.comparison import ComparedRun
 from tui.analysis.cost import price_of
 from tui.feeds.throttle import Pause, Throttle
-from tui.readers.run import fold_in_slices, read_checkpoints_if_any, read_run
 from tui.readers.session import Session, listed_prices
 from tui.readers.watcher import RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
@@ -100,76 +98,39 @@ class ComparisonFeed:
             else:
                 self._change(replace(run, state="failed", part=None, error=str(error)))
 
-        await retrying(partial(self._read_or_follow, job), LASTING, sleep=self._pause, on_wait=show_error)
-
-    async def _read_or_follow(self, job: TrainingJob) -> None:
-        # Home's data may be outdated.
-        job = await self._session.client.jobs.get(job.project_id, job.id)
-        if job.is_finished:
-            async with self._free:
-                await self._read(job)
-        else:
-            await self._follow(job)
+        await retrying(partial(self._read, job), LASTING, sleep=self._pause, on_wait=show_error)
 
     async def _read(self, job: TrainingJob) -> None:
+        """Read a run; if it runs, also what is new until it has ended, and once more for late lines."""
+        client, clock = self._session.client, self._session.clock
+        job = await client.jobs.get(job.project_id, job.id)  # Home's data may be outdated.
+
+        def show_part(part: float | None, _lines: int) -> None:
+            run = replace(self._runs[job.id], part=part)
+            self._change(run if job.is_finished else replace(run, run=watcher.update(log_read=True)))
+
+        watcher = RunWatcher(client, job, self._settings, max_points=POINTS, on_part=show_part)
+        watcher.change(price_per_minute=price_of(job, self._prices, self._settings.prices))
+        poll = partial(watcher.poll, with_metrics=not job.node_count)
         self._change(ComparedRun(job, "reading"))
+        async with self._free if job.is_finished else nullcontext():
+            await poll(watcher.log.read_whole if job.is_finished else watcher.log.read_new)
+        self._show(watcher)
+        is_last = job.is_finished
+        while not is_last:
+            await clock.sleep(POLL_S)
+            is_last = watcher.job.is_finished
+            try:
+                await watcher.read_status()
+                await poll(watcher.log.read_new)
+            except RequestError as error:
+                if not is_transient(error):
+                    raise
+                is_last = False
+            self._show(watcher)
 
-        def on_part(part: float | None, _lines: int) -> None:
-            self._change(replace(self._runs[job.id], part=part))
-
-        reading = await read_run(
-            self._session.client,
-            job,
-            self._settings,
-            prices=self._prices,
-            max_points=POINTS,
-            with_health_metrics=False,
-            on_part=on_part,
-        )
-        run = ComparedRun(job, "read", reading.run, gap_count=reading.gap_count)
-        if not reading.unread:
+    def _show(self, watcher: RunWatcher) -> None:
+        run = ComparedRun(watcher.job, "read", watcher.snapshot, gap_count=watcher.log.gap_count)
+        if watcher.job.is_finished and not watcher.unread:
             self._memory.keep(run)
         self._change(run)
-
-    async def _follow(self, job: TrainingJob) -> None:
-        """Read what is new of a run until it has ended, and once more: lines may arrive late."""
-        client, clock, gap_count = self._session.client, self._session.clock, 0
-        watcher = RunWatcher(client, job, self._settings, max_points=POINTS)
-        watcher.change(price_per_minute=price_of(job, self._prices, self._settings.prices))
-        now = clock.now()
-        start = job.earliest_time(now)
-        log = client.logs.increments(job.project_id, job.id, start=start)
-        state: State = "reading"
-        is_last = False
-        while not is_last:
-            is_last = watcher.job.is_finished
-            async with aclosing(log.poll()) as polled:
-                async for entries in polled:
-                    await fold_in_slices(watcher.progress, entries)
-                    gap_count += sum(isinstance(entry, LogGap) for entry in entries)
-                    if entries:
-                        left_s = now.timestamp() - stamp_ns(entries[-1]) / NS_PER_S
-                        part = 1.0 - min(max(left_s / (now - start).total_seconds(), 0.0), 1.0)
-                        self._change(replace(_compared(watcher, state, gap_count), part=part))
-            state = "read"
-            with suppress(RequestError):
-                await _read_other_parts(watcher)
-            self._change(_compared(watcher, state, gap_count))
-            await clock.sleep(POLL_S)
-
-
-def _compared(watcher: RunWatcher, state: State, gap_count: int) -> ComparedRun:
-    run = watcher.update(seen_at=watcher.client.clock.now(), log_read=True, history_known=True)
-    return ComparedRun(run.job, state, run, gap_count=gap_count)
-
-
-async def _read_other_parts(watcher: RunWatcher) -> None:
-    """Read status, checkpoints, and history, and metrics where the job lacks a node count."""
-    job = watcher.job
-    if not job.node_count:
-        with suppress(ErrorAnswer, InvalidAnswer):
-            await watcher.read_health_metrics()
-            watcher.change(metrics=watcher.snapshot.health_metrics)
-    watcher.change(job=await watcher.client.jobs.get(job.project_id, job.id))
-    await read_checkpoints_if_any(watcher)
-    await watcher.read_history()

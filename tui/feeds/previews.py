@@ -18,9 +18,8 @@ from tui.analysis.node_metrics import MetricsSnapshot
 from tui.analysis.progress.metrics import headline_series
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import even_means
-from tui.readers.polled_run import POLL_EVERY_S, LogTail, PolledRun
 from tui.readers.session import Session
-from tui.readers.watcher import RunWatcher
+from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
 
@@ -28,8 +27,6 @@ PREVIEW_POINTS = 2000
 """Maximum number of points per curve: Home draws none, but checks the loss."""
 PREVIEW_INTERVAL_S = 2.5
 """Minimum average interval between polls of any two jobs, which limits the rate with many jobs."""
-PREVIEW_TIME_SHARE = 1 / 60
-"""Maximum share of a core for folding one job's new lines; slower logs are polled less often."""
 FAILED_PREVIEW_AGE_S = 5.0
 """Retry interval after a failed poll."""
 MAX_PREVIEWED_JOBS = 24
@@ -64,7 +61,9 @@ class PreviewFeed:
         self._is_shown = is_shown
         self._on_change = on_change
         self._clock_offset = ClockOffset()
-        self._runs: dict[str, PolledRun] = {}
+        self._runs: dict[str, RunWatcher] = {}
+        self._due_s: dict[str, float] = {}
+        """When to poll each of them next (monotonic)."""
         self._running: list[TrainingJob] = []
         self._ended: list[TrainingJob] = []
         self._busy: set[str] = set()
@@ -120,68 +119,63 @@ class PreviewFeed:
         return next(((job, self._read_end) for job in unknown), None)
 
     def _due_at(self, job: TrainingJob) -> float:
-        run = self._runs.get(job.id)
-        return -math.inf if run is None else run.due_at
+        return self._due_s[job.id] if job.id in self._runs else -math.inf
 
     def _last_line_ns(self, job: TrainingJob) -> int:
-        progress = self._runs[job.id].watcher.snapshot.progress
+        progress = self._runs[job.id].snapshot.progress
         return (progress.last_line_at_ns if progress is not None else None) or 0
 
     async def read_older(self, job: TrainingJob) -> None:
         """Read the older part of a job's log, then make its next poll due. Raises RequestError."""
-        run = self._runs[job.id]
-        await run.log.read_older(self._is_shown)
-        run.due_at = -math.inf
+        await self._runs[job.id].log.read_older(self._is_shown)
+        self._due_s[job.id] = -math.inf
+
+    def _watcher(self, job: TrainingJob) -> RunWatcher:
+        return RunWatcher(
+            self._session.client,
+            job,
+            self._settings,
+            max_points=PREVIEW_POINTS,
+            clock_offset=self._clock_offset,
+        )
 
     async def poll(self, job: TrainingJob) -> None:
         """Read what is new of a running job. Raises RequestError."""
         clock = self._session.clock
-        run = self._runs.get(job.id)
-        if run is None:
-            watcher = RunWatcher(
-                self._session.client,
-                job,
-                self._settings,
-                max_points=PREVIEW_POINTS,
-                clock_offset=self._clock_offset,
-            )
-            run = self._runs[job.id] = PolledRun(watcher)
-        watcher, now = run.watcher, clock.now()
-        run.due_at = clock.monotonic() + FAILED_PREVIEW_AGE_S  # Applies unless every request succeeds.
-        watcher.change(job=job, seen_at=now)
-        await run.read()
-        watcher.update(at=now, log_read=run.log.is_read, history_known=True)
+        if job.id not in self._runs:
+            self._runs[job.id] = self._watcher(job)
+        watcher = self._runs[job.id]
+        self._due_s[job.id] = clock.monotonic() + FAILED_PREVIEW_AGE_S  # unless every request succeeds
+        watcher.change(job=job, seen_at=clock.now())
+        await watcher.poll(watcher.log.read_newest, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
-        apart_s = max(
-            POLL_EVERY_S,
-            PREVIEW_INTERVAL_S * len(self._running),
-            run.log.spent_s / PREVIEW_TIME_SHARE,
-        )
-        run.due_at = clock.monotonic() + apart_s
-        snapshot = watcher.snapshot
+        apart_s = max(POLL_EVERY_S, PREVIEW_INTERVAL_S * len(self._running))
+        self._due_s[job.id] = clock.monotonic() + apart_s
+        run, log = watcher.snapshot, watcher.log
         curve: tuple[float | None, ...] = ()
-        if snapshot.progress is not None and run.log.is_read:
-            curve = even_means(headline_series(snapshot.progress)[1], CURVE_POINTS)
+        if run.progress is not None and log.is_read:
+            curve = even_means(headline_series(run.progress)[1], CURVE_POINTS)
         self.previews[job.id] = JobPreview(
-            snapshot.progress,
+            run.progress,
             _trace(watcher.health_metrics.snapshot),
-            snapshot.findings,
+            run.findings,
             curve,
-            run.log.last_lines,
-            log_read=run.log.is_read,
-            idle_s=_idle_s(snapshot),
+            log.last_lines,
+            log_read=log.is_read,
+            idle_s=_idle_s(run),
         )
 
     async def _read_end(self, job: TrainingJob) -> None:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
         self.previews[job.id] = NO_PREVIEW  # also if it cannot be read
-        watcher = RunWatcher(self._session.client, job, self._settings, max_points=PREVIEW_POINTS)
-        log = LogTail(watcher.client, job, watcher.progress)
-        await log.read_newest()
+        watcher = self._watcher(job)
+        await watcher.log.read_newest()
         if not is_all_billed(job, watcher.snapshot.at):
             await watcher.read_history()
         self.previews[job.id] = JobPreview(
-            log.fold.snapshot(), last_lines=log.last_lines, idle_s=_idle_s(watcher.snapshot)
+            watcher.progress.snapshot(),
+            last_lines=watcher.log.last_lines,
+            idle_s=_idle_s(watcher.snapshot),
         )
 
 

@@ -12,7 +12,7 @@ from api_client.errors import ConfigurationError, NotFound, RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, stamp_ns
-from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
+from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
 from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import HealthFinding
@@ -21,9 +21,8 @@ from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Pause
 from tui.readers.billing import BILL_INTERVAL_S
 from tui.readers.health_metrics import HEALTH_STEP_S, has_many_nodes, metrics_in_parts
-from tui.readers.polled_run import POLL_EVERY_S
 from tui.readers.session import Session
-from tui.readers.watcher import RunWatcher
+from tui.readers.watcher import POLL_EVERY_S, RunWatcher
 from tui.settings.model import RefreshSettings
 from tui.settings.runs import DEFAULT, RunSettings
 
@@ -69,7 +68,9 @@ class RunFeed:
         self._on_gone = on_gone
         self._was_gone = False
         self._intervals = refresh or RefreshSettings()
-        self._watcher = RunWatcher(session.client, job, settings, findings=findings)
+        self._watcher = RunWatcher(
+            session.client, job, settings, findings=findings, clock_offset=ClockOffset()
+        )
         self._watcher.change(stale_after_s=max(STALE_AFTER_S, STATUSES_MISSED * self._intervals.status_s))
         self._log = RunLog(self._watcher, fold=self._fold_log, publish=on_log)
         self._metrics = RunMetrics(

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_MS, LogEnd, LogEntry, LogGap, stamp_ns
 from tui.analysis.logs.not_kept import NotKept, millisecond_of
-from tui.readers.run import LINES_AT_ONCE, together
-from tui.readers.watcher import RunWatcher
+from tui.readers.log_reader import LINES_AT_ONCE
+from tui.readers.watcher import RunWatcher, together
 from tui.text.times import moment_at
 
 TAIL_SPAN = timedelta(minutes=10)

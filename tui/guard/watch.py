@@ -41,8 +41,7 @@ from tui.guard.rules import (
     stop_answered,
 )
 from tui.readers.billing import BILL_INTERVAL_S
-from tui.readers.polled_run import CHECKPOINTS_AGE_S, POLL_EVERY_S, PolledRun
-from tui.readers.watcher import RunWatcher
+from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
 from tui.settings.model import NotificationSettings
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.units import counted, duration
@@ -93,7 +92,7 @@ class Reporting:
 
 @dataclass
 class _WatchedRun:
-    polled: PolledRun
+    watcher: RunWatcher
     bill_due_s: float = -math.inf
     """The time (monotonic) at which to read the bill again."""
 
@@ -173,7 +172,7 @@ class Guard:
     async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
         """Look at each job once, and do what is due."""
         self._queue_unsent()
-        await asyncio.gather(*(self._look_and_act(self._polled(job)) for job in jobs))
+        await asyncio.gather(*(self._look_and_act(self._watched(job)) for job in jobs))
 
     def known_jobs(self) -> dict[str, RunMemory]:
         """Return what is remembered of the runs of this server, by job id."""
@@ -196,7 +195,7 @@ class Guard:
             self._tasks[job.id] = asyncio.create_task(self._watch_one(job), name=f"guard {job.id}")
 
     async def _watch_one(self, job: TrainingJob) -> None:
-        watched = self._polled(job)
+        watched = self._watched(job)
         while not await self._look_and_act(watched):
             await self._attend()
             running = sum(not task.done() for task in self._tasks.values())
@@ -226,11 +225,9 @@ class Guard:
         self._done_at_s[duty] = now_s
         return True
 
-    def _polled(self, job: TrainingJob) -> _WatchedRun:
-        watcher = RunWatcher(self._client, job, self._settings, clock_offset=self._clock_offset)
-        age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
+    def _watched(self, job: TrainingJob) -> _WatchedRun:
         self._transact(job.id, lambda memory: Decision(_expected(memory, job)))
-        return _WatchedRun(PolledRun(watcher, checkpoints_age_s=age_s))
+        return _WatchedRun(RunWatcher(self._client, job, self._settings, clock_offset=self._clock_offset))
 
     async def _look_and_act(self, watched: _WatchedRun) -> bool:
         """Look at a run and do what is due; return True if it need not be looked at again."""
@@ -258,30 +255,24 @@ class Guard:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        watcher = watched.polled.watcher
-        watched.polled = self._polled(watcher.job).polled
+        watcher = watched.watcher
+        watched.watcher = self._watched(watcher.job).watcher
         return Look(watcher.update(), problem, is_judged=False)
 
     async def _look(self, watched: _WatchedRun) -> Look:
-        polled = watched.polled
-        watcher = polled.watcher
+        watcher = watched.watcher
         try:
-            job = await self._client.jobs.get(watcher.job.project_id, watcher.job.id)
+            await watcher.read_status()
         except RequestError as error:
             return Look(watcher.update(), str(error), is_judged=False, is_gone=isinstance(error, NotFound))
-        read_at = self._clock.now()
-        watcher.change(job=job, seen_at=read_at)
-        if job.is_finished:
+        if watcher.job.is_finished:
             return Look(watcher.update(findings=(), history_known=True))
+        age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
         try:
-            await polled.read()
-            if not polled.log.is_read:
-                await polled.log.read_older(_always())
+            await watcher.poll(watcher.log.read_sample, checkpoints_age_s=age_s)
             await self._read_money(watched)
         except RequestError as error:
             return Look(watcher.update(), str(error), is_judged=False)
-        # What was logged since the reading began is not missing.
-        watcher.update(at=read_at, log_read=polled.log.is_read, history_known=True)
         await watcher.check()
         return Look(watcher.snapshot, self._problem(watcher.snapshot))
 
@@ -294,7 +285,7 @@ class Guard:
 
     async def _read_money(self, watched: _WatchedRun) -> None:
         """Read the price once; also the bill from time to time, if there is a budget."""
-        watcher = watched.polled.watcher
+        watcher = watched.watcher
         with suppress(ErrorAnswer, InvalidAnswer):
             if watcher.snapshot.price_per_minute is None:
                 await watcher.read_price()
@@ -521,9 +512,3 @@ def _index(unsent: Sequence[Unsent], way: Way, record: Record) -> int | None:
     """Return the position of an alert, None if it is not there."""
     entries = enumerate(unsent)
     return next((index for index, entry in entries if (entry.way, entry.record) == (way, record)), None)
-
-
-def _always() -> asyncio.Event:
-    event = asyncio.Event()
-    event.set()
-    return event

@@ -13,7 +13,7 @@ from api_client.errors import ApiClientError, NotFound
 from api_client.models import TrainingJob
 from tui.analysis.code import MAX_FILE_BYTES, Files, LargeFile, code_differences
 from tui.analysis.differences import JobDifferences
-from tui.readers.run import together
+from tui.readers.watcher import together
 
 MAX_ARCHIVE_BYTES = 50_000_000
 MAX_UNPACKED_BYTES = 400_000_000

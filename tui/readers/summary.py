@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
 
 from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import RUNNABLE_STATUSES, WAITING_STATUSES, TrainingJob
-from api_client.models.logs import LogGap, LogLine
 from tui.analysis.fleet.capacity import queue_position
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.summary.rendering import fitted
-from tui.analysis.summary.value import MAX_EXPLAINED, MAX_LINES, Summary, state_of, summarize
+from tui.analysis.summary.value import MAX_EXPLAINED, Summary, state_of, summarize
 from tui.analysis.why.explain import explained_findings
-from tui.readers.run import fold_in_slices, read_checkpoints_if_any, read_metrics_if_any, together
-from tui.readers.watcher import RunWatcher
+from tui.readers.log_reader import OnPart
+from tui.readers.watcher import RunWatcher, together
 from tui.readers.why import read_explanation
 from tui.settings.runs import DEFAULT, RunSettings
 
@@ -26,7 +23,7 @@ POLL_S = 30.0
 
 
 class SummaryReader:
-    """Summarizes one run; ``on_lines`` is called with the number of log lines read so far."""
+    """Summarizes one run; ``on_part`` is called while its log is read."""
 
     def __init__(
         self,
@@ -34,16 +31,10 @@ class SummaryReader:
         job: TrainingJob,
         settings: RunSettings = DEFAULT,
         *,
-        on_lines: Callable[[int], object] = lambda count: None,
+        on_part: OnPart = lambda _part, _count: None,
     ) -> None:
         self._client = client
-        self._watcher = RunWatcher(client, job, settings)
-        start = job.earliest_time(client.clock.now())
-        self._log = client.logs.increments(job.project_id, job.id, start=start)
-        self._on_lines = on_lines
-        self._newest: deque[LogLine] = deque(maxlen=MAX_LINES)
-        self._line_count = self._gap_count = 0
-        self._unread: dict[str, RequestError] = {}
+        self._watcher = RunWatcher(client, job, settings, on_part=on_part)
 
     @property
     def job(self) -> TrainingJob:
@@ -87,33 +78,13 @@ class SummaryReader:
 
     async def _read_new(self) -> RunSnapshot:
         """Read what is new of each part, and judge the run."""
-        watcher, client = self._watcher, self._client
-        job = await client.jobs.get(self.job.project_id, self.job.id)
-        watcher.change(job=job, seen_at=client.clock.now())
-        self._unread.clear()
-        await together(
-            self._read_log(),
-            read_checkpoints_if_any(watcher),
-            watcher.read_history(),
-            watcher.read_price(),
-            watcher.read_bill(),
-            read_metrics_if_any(watcher, self._unread),
-        )
+        watcher = self._watcher
+        await watcher.read_status()
+        await together(watcher.poll(watcher.log.read_new), watcher.read_price(), watcher.read_bill())
         await watcher.read_kept_losses()
-        watcher.update(log_read=True)
         await watcher.check()
         await watcher.check_checkpoints()
         return watcher.snapshot
-
-    async def _read_log(self) -> None:
-        async with aclosing(self._log.poll()) as polled:
-            async for entries in polled:
-                lines = [entry for entry in entries if isinstance(entry, LogLine)]
-                self._newest.extend(lines)
-                self._gap_count += sum(isinstance(entry, LogGap) for entry in entries)
-                self._line_count += len(lines)
-                await fold_in_slices(self._watcher.progress, entries)
-                self._on_lines(self._line_count)
 
     async def _read_queue(self) -> str:
         """Return a waiting job's place in the current queue; the API's own context ends at its submission."""
@@ -135,9 +106,9 @@ class SummaryReader:
             summarize(
                 run,
                 explanations,
-                list(self._newest),
-                gap_count=self._gap_count,
-                unread=[f"the {part}" for part in self._unread],
+                self._watcher.log.newest,
+                gap_count=self._watcher.log.gap_count,
+                unread=list(self._watcher.unread),
                 queue=await self._read_queue(),
                 command=self._client.remote.command_line,
             )

@@ -1,22 +1,31 @@
 """A watched run: each of its parts is read when a caller asks for it, and folded once.
 
-The job screen reads them as they change (``tui.feeds.run``), Home a few of them every half minute
-(``tui.feeds.previews``), a command each of them once (``tui.readers.run``).
+The job screen reads them as they change (``tui.feeds.run``); Home, Compare, guards and summaries poll them
+together, and a command reads them once (``tui.readers.run``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from api_client.client import TrainingClient
-from api_client.errors import NOT_RECORDED, NotFound, RequestError
+from api_client.errors import (
+    NOT_RECORDED,
+    ErrorAnswer,
+    InvalidAnswer,
+    NotFound,
+    RequestError,
+    Unauthorized,
+)
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.analysis.checkpoints.facts import checkpoint_facts
-from tui.analysis.connection import ClockOffset
+from tui.analysis.connection import CHECKPOINTS, METRICS, ClockOffset
 from tui.analysis.cost import price_of
 from tui.analysis.health.checkpoint_faults import checkpoint_faults
 from tui.analysis.health.judge import judged, with_findings
@@ -28,17 +37,23 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import is_all_checked
 from tui.readers.billing import read_bill
-from tui.readers.health_metrics import HealthMetrics
+from tui.readers.health_metrics import HEALTH_STEP_S, HealthMetrics
+from tui.readers.log_reader import LogReader, OnPart
 from tui.readers.session import history_of, listed_prices
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import time_key
+
+POLL_EVERY_S = 30.0
+CHECKPOINTS_AGE_S = 300.0
+"""Minimum interval for listing a job's checkpoints: one additional request in ten polls."""
 
 
 class RunWatcher:
     """What is known of one run. Every ``read_…`` reads one part from the server, and raises RequestError.
 
     ``max_points`` limits the curves. ``findings`` are those already known: they stay until the run's own log
-    and metrics have been checked. ``clock_offset`` is shared by the watchers of one server.
+    and metrics have been checked. ``clock_offset`` is shared by the watchers of one server; without it, the
+    clocks are assumed to agree. ``log`` reads the log from ``since`` (default: its beginning).
     """
 
     def __init__(
@@ -50,6 +65,8 @@ class RunWatcher:
         max_points: int = MAX_POINTS,
         findings: tuple[HealthFinding, ...] = (),
         clock_offset: ClockOffset | None = None,
+        since: datetime | None = None,
+        on_part: OnPart = lambda _part, _count: None,
     ) -> None:
         self.client = client
         self.settings = settings
@@ -59,8 +76,14 @@ class RunWatcher:
         self.snapshot = with_findings(RunSnapshot(job=job, at=now, seen_at=now), findings)
         """The newest state; ``at`` and the progress are those of the last ``update``."""
         self.progress = self._new_fold()
+        self.log = LogReader(client, job, self.progress, start=since, on_part=on_part)
         self.health_metrics = HealthMetrics(client, job)
-        self._clock_offset = clock_offset or ClockOffset()
+        self.unread: dict[str, RequestError] = {}
+        """The parts that the server refused at the last poll, and why; not those that it does not have."""
+        self._clock_offset = clock_offset
+        self._checkpoints_polled_s = -math.inf
+        self._history_of: tuple[object, ...] = ()
+        """The state of the job whose history was polled."""
         self._checkpoints_checked: tuple[object, ...] = ()
         """The data of the last check of the checkpoints."""
         self._kept_losses_of: tuple[Checkpoint, ...] | None = None
@@ -85,6 +108,66 @@ class RunWatcher:
 
     def _new_fold(self) -> ProgressFold:
         return ProgressFold(max_points=self._max_points, patterns=self.settings.patterns)
+
+    async def poll(
+        self,
+        read_log: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        with_metrics: bool = True,
+        checkpoints_age_s: float = 0.0,
+    ) -> None:
+        """Read what is new of all parts; checkpoints that are older than ``checkpoints_age_s``.
+
+        The snapshot's ``failing`` and ``unread`` name what the server refused. Raises RequestError if the log
+        cannot be read, or the server does not answer.
+        """
+        clock = self.client.clock
+        at, now_s = clock.now(), clock.monotonic()
+        parts = [read_log(), self._poll_history()]
+        if with_metrics:
+            parts.append(self._poll_part(METRICS, self._poll_metrics))
+        if now_s - self._checkpoints_polled_s >= checkpoints_age_s:
+            parts.append(self._poll_part(CHECKPOINTS, self.read_checkpoints))
+            self._checkpoints_polled_s = now_s
+        await together(*parts)
+        run = self.snapshot
+        # What was logged since the reading began is not missing.
+        self.update(
+            at=at,
+            log_read=self.log.is_read,
+            history_known=True,
+            metrics=run.health_metrics,
+            metrics_at=run.health_metrics_at,
+        )
+
+    async def _poll_part(self, part: str, read: Callable[[], Awaitable[None]]) -> None:
+        """Read a part, unless the server refuses: the others have information, too."""
+        try:
+            await read()
+        except (ErrorAnswer, InvalidAnswer) as error:
+            if isinstance(error, Unauthorized) and error.is_key_invalid:
+                raise
+            self.change(failing=self.snapshot.failing | {part})
+            if not isinstance(error, NotFound):  # A server without that route has no such data to miss.
+                self.unread[part] = error
+        else:
+            self.change(failing=self.snapshot.failing - {part})
+            self.unread.pop(part, None)
+
+    async def _poll_metrics(self) -> None:
+        await self.read_health_metrics()
+        self.note_clock(self.health_metrics.snapshot, HEALTH_STEP_S)
+
+    async def _poll_history(self) -> None:
+        """Read the status history, which shows restarts, whenever the job has changed."""
+        state = (self.job.current_status, self.job.updated_at)
+        if state != self._history_of:
+            await self.read_history()
+            self._history_of = state
+
+    async def read_status(self) -> None:
+        job = await self.client.jobs.get(self.job.project_id, self.job.id)
+        self.change(job=job, seen_at=self.client.clock.now())
 
     async def read_history(self) -> None:
         """Read the status history, which not everybody may read, and not every server has."""
@@ -128,6 +211,8 @@ class RunWatcher:
 
     def note_clock(self, samples: MetricsSnapshot, step_s: float) -> None:
         """Compare the clocks by samples, ``step_s`` apart, that were just read."""
+        if self._clock_offset is None:
+            return
         if samples.at is not None:
             self._clock_offset.saw(samples.at, self.client.clock.now().timestamp(), step_s)
         self.change(clock_ahead_s=self._clock_offset.ahead_s)
@@ -190,3 +275,14 @@ async def _newest_record(
         if next(places) >= MAX_FILES_LISTED:
             break
     return None
+
+
+async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Return the results of these, run at the same time; the first error cancels the others."""
+    tasks = [asyncio.create_task(part) for part in parts]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -59,7 +59,7 @@ async def summary(
             client,
             await job_named(client, job_id),
             run_settings(),
-            on_lines=lambda lines: line.show(label, note=lines_note(None, lines)),
+            on_part=lambda part, lines: line.show(label, note=lines_note(part, lines)),
         )
         if not follow:
             read = await reader.read()

@@ -1,0 +1,171 @@
+"""Read a run's log into its progress, poll by poll: all of it, or its newest page first and the rest later.
+
+Only the progress found in the lines and the newest lines are kept; each line counts once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+
+from api_client.client import TrainingClient
+from api_client.models import TrainingJob
+from api_client.models.jobs import CLOCK_SKEW
+from api_client.models.logs import NS_PER_MS, NS_PER_S, LogBatch, LogEntry, LogLine, stamp_ns
+from api_client.streams.logs import LATENESS_MS, LogIncrements
+from tui.analysis.logs.excerpt import excerpt
+from tui.analysis.progress.fold import ProgressFold
+from tui.text.sanitize import last_carriage_segment, sanitize, strip_ansi
+
+LINES_AT_ONCE = 250
+"""Lines to fold per turn of the event loop: some milliseconds, since a key takes several turns."""
+MAX_OLDER_LINES = 50_000
+"""Home and guards read at most this many of the lines before the newest page, since they have many jobs."""
+FLOOD_LINES = 5_000
+"""If more lines than this arrived since the last poll, they skip to the newest page."""
+FULL_PAGE_LINES = 500
+"""A first batch with more lines than this is a page of a longer log."""
+NEWEST_LINES = 8
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+OnPart = Callable[[float | None, int], object]
+"""Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
+
+
+class LogReader:
+    """Folds a job's log from ``start`` (default: its beginning). Every ``read_…`` raises RequestError.
+
+    A log is read by ``read_whole`` once, by ``read_new`` again and again, or by ``read_newest`` on every poll
+    and ``read_older`` once.
+    """
+
+    def __init__(
+        self,
+        client: TrainingClient,
+        job: TrainingJob,
+        fold: ProgressFold,
+        *,
+        start: datetime | None = None,
+        on_part: OnPart = lambda _part, _count: None,
+    ) -> None:
+        self.fold = fold
+        self.is_read = False
+        self.line_count = self.gap_count = 0
+        self.newest: list[LogLine] = []
+        """The newest lines by time, shortened to what rules read."""
+        self._client = client
+        self._job = job
+        self._start = self._older_until = start or job.earliest_time(client.clock.now())
+        self._on_part = on_part
+        self._increments: LogIncrements | None = None
+
+    async def read_whole(self, most_lines: int | None = None) -> None:
+        """Read the log up to now; not to its end if it has more than ``most_lines``."""
+        async with aclosing(self._history(self._start, newest_first=False)) as batches:
+            async for batch in batches:
+                await self._take(batch.entries, batch.read_part)
+                if most_lines is not None and self.line_count > most_lines:
+                    return
+        self.is_read = True
+
+    async def read_new(self) -> None:
+        """Read the lines that are new since the last poll; at first, all."""
+        if self._increments is None:
+            self._increments = self._increments_from(self._start)
+        begin_s = self._start.timestamp()
+        span_s = max(self._client.clock.now().timestamp() - begin_s, 1.0)
+        async with aclosing(self._increments.poll()) as polled:
+            async for entries in polled:
+                reached_s = stamp_ns(entries[-1]) / NS_PER_S if entries else begin_s + span_s
+                await self._take(entries, min(max((reached_s - begin_s) / span_s, 0.0), 1.0))
+        self.is_read = True
+
+    async def read_newest(self) -> None:
+        """Read the lines that are new since the last poll; at first or in a flood, only the newest page."""
+        if self._increments is None:
+            self._older_until = await self._read_newest_page(self._start)
+            return
+        before = self.line_count
+        async with aclosing(self._increments.poll()) as polled:
+            async for entries in polled:
+                await self._take(entries)
+                if self.line_count - before > FLOOD_LINES:
+                    # A line from a wrong clock must not hide the later ones of the others.
+                    newest = min(_moment(self.newest[-1]), self._client.clock.now() + CLOCK_SKEW)
+                    await self._read_newest_page(newest + MILLISECOND)
+                    return
+
+    async def read_older(self, resume: asyncio.Event | None = None) -> None:
+        """Read the lines before the first page, newest first; pauses while ``resume`` is not set."""
+        if self._increments is None or self.is_read:
+            return
+        before = self.line_count
+        async with aclosing(self._history(self._start, self._older_until)) as batches:
+            async for batch in batches:
+                await self._take(batch.entries, batch.read_part)
+                if batch.entries:
+                    # If the next page fails for good, another attempt resumes here.
+                    self._older_until = min(self._older_until, _moment(batch.entries[0]))
+                if self.line_count - before >= MAX_OLDER_LINES:
+                    break
+                if resume is not None:
+                    await resume.wait()
+        self.is_read = True
+
+    async def read_sample(self) -> None:
+        """Read the newest lines, and at first also the older ones."""
+        await self.read_newest()
+        await self.read_older()
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """The newest lines, as text for one row each."""
+        texts = (last_carriage_segment(strip_ansi(line.message)) for line in self.newest)
+        return tuple(sanitize(text).rstrip() for text in texts)
+
+    def _history(
+        self, start: datetime, end: datetime | None = None, *, newest_first: bool = True
+    ) -> AsyncGenerator[LogBatch, None]:
+        return self._client.logs.history(
+            self._job.project_id, self._job.id, start=start, end=end, newest_first=newest_first
+        )
+
+    def _increments_from(self, start: datetime, known: Sequence[LogLine] = ()) -> LogIncrements:
+        return self._client.logs.increments(self._job.project_id, self._job.id, start=start, known=known)
+
+    async def _read_newest_page(self, start: datetime) -> datetime:
+        """Read the newest page of the lines from ``start`` on; return the time from which on it has all."""
+        async with aclosing(self._history(start)) as batches:
+            entries = (await anext(batches, LogBatch((), caught_up=False))).entries
+        lines = [entry for entry in entries if isinstance(entry, LogLine)]
+        if lines:
+            # Lines before the first one are older, unless they are late.
+            lateness_ms = 0 if len(lines) > FULL_PAGE_LINES else LATENESS_MS
+            start = max(start, _moment(lines[0]) - lateness_ms * MILLISECOND)
+        self._increments = self._increments_from(start, lines)
+        await self._take(entries)
+        return start
+
+    async def _take(self, entries: Sequence[LogEntry], part: float | None = None) -> None:
+        await fold_in_slices(self.fold, entries)
+        lines = [entry for entry in entries if isinstance(entry, LogLine)]
+        self.line_count += len(lines)
+        self.gap_count += len(entries) - len(lines)
+        newest = [line._replace(message=excerpt(line.message)) for line in lines[-NEWEST_LINES:]]
+        self.newest = sorted([*self.newest, *newest], key=stamp_ns)[-NEWEST_LINES:]
+        self._on_part(part, self.line_count)
+
+
+async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> None:
+    """Fold a part of a log, yielding to keys and repaints in between."""
+    for start in range(0, len(entries), LINES_AT_ONCE):
+        fold.add(entries[start : start + LINES_AT_ONCE])
+        await asyncio.sleep(0)
+
+
+def _moment(entry: LogEntry) -> datetime:
+    """Return the beginning of the millisecond of an entry."""
+    return EPOCH + stamp_ns(entry) // NS_PER_MS * MILLISECOND
