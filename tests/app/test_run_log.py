@@ -103,10 +103,10 @@ async def test_what_is_seen_of_a_log_that_is_being_read_has_no_hole() -> None:
         while True:
             await reader.news.wait()
             reader.news.clear()
-            await reader.log.whole_pages()
-            stamps = {line.timestamp_ns for line in reader.taken}
-            assert stamps in (set(), {stamp for stamp in logged if stamp >= min(stamps, default=0)})
-            seen.add(len(stamps))
+            async with reader.log.folding:
+                stamps = {line.timestamp_ns for line in reader.taken}
+                assert stamps in (set(), {stamp for stamp in logged if stamp >= min(stamps, default=0)})
+                seen.add(len(stamps))
 
     async with watching(job, clock) as watcher:
         reader = Reader(watcher)

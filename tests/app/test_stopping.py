@@ -35,7 +35,7 @@ async def test_a_stalled_run_may_never_save_again() -> None:
 async def test_a_job_is_stopped_after_its_next_checkpoint_or_not_or_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.readers.unsaved.PATIENCE_S", 60.0)
+    monkeypatch.setattr("tui.readers.stopping.PATIENCE_S", 60.0)
     with DeployingServer() as server:
         server.jobs, now_s = [], time.time()
         live_run(server, "job1")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 from textual.message import Message
@@ -98,7 +99,7 @@ class StubDeployFeed(DeployFeed):
     """The feed at one question of the form, from which it continues; it sends no requests."""
 
     def __init__(self, form: DeployForm, **callbacks: Callable[[Any], object]) -> None:
-        super().__init__(cast(Session, None), DeployAnswers(), **callbacks)
+        super().__init__(cast(Session, SimpleNamespace(clock=None)), DeployAnswers(), **callbacks)
         self._first = replace(form, asks=frozenset({form.current}))
 
     async def begin(self) -> None:

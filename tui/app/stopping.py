@@ -75,9 +75,9 @@ class JobStopper:
 
     async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
         """Return what stopping now would lose; empty if that is not known."""
-        from tui.readers.unsaved import unsaved_words
+        from tui.readers.stopping import read_unsaved_words
 
-        return await unsaved_words(self._session.client, job, run) if self._session is not None else ""
+        return await read_unsaved_words(self._session.client, job, run) if self._session is not None else ""
 
     def _read_rules(self, typed: str) -> GuardRules:
         from tui.guard.conditions import read_rules
@@ -116,7 +116,7 @@ class JobStopper:
     async def _stop_after_checkpoint(self, job: TrainingJob) -> None:
         if self._session is None:
             return
-        from tui.readers.next_checkpoint import next_checkpoint
+        from tui.readers.stopping import next_checkpoint
 
         name = name_of(job)
         try:

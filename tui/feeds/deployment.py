@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from api_client.deployment import (
     Calls,
@@ -23,6 +23,7 @@ from api_client.models import Startup
 from api_client.models.logs import LogEntry, LogLine
 from tui.analysis.deployments import PROMOTE, DeploymentChange, DeploymentVerb
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.feeds.throttle import SnapshotFeed
 from tui.forms.deployment import DeployForm, filled_form
 from tui.forms.draft import Facts
 from tui.forms.question import Answer
@@ -63,7 +64,7 @@ class DeploySnapshot:
     """True for a server on this machine: the emulator goes through the states, but serves nothing."""
 
 
-class DeployFeed:
+class DeployFeed(SnapshotFeed[DeploySnapshot]):
     """Publishes a new snapshot after each step.
 
     Checkpoints are checked using the losses of ``known`` if that is their run and its log has been read
@@ -79,17 +80,11 @@ class DeployFeed:
         known: RunSnapshot | None = None,
         settings: RunSettings = DEFAULT,
     ) -> None:
-        self._session = session
+        super().__init__(session, DeploySnapshot(), publish)
         self._options = options
-        self._publish = publish
         self._known = known
         self._settings = settings
         self._judging: set[str] = set()
-        self.snapshot = DeploySnapshot()
-
-    def _change(self, **changes: Any) -> None:
-        self.snapshot = replace(self.snapshot, **changes)
-        self._publish(self.snapshot)
 
     @property
     def form(self) -> DeployForm:

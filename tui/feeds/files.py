@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from api_client.checkpoints import SafetensorsHeader, TrainerState, UnreadableFile, Weights, is_safetensors
 from api_client.checkpoints.reading import preview
@@ -20,7 +20,7 @@ from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from api_client.models.checkpoints import ROOT_CHECKPOINT, belongs_to
 from tui.analysis.checkpoints.facts import cache_entries, epoch_s
 from tui.analysis.file_tree.tree import FileEntry
-from tui.feeds.throttle import Pause
+from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 from tui.text.sanitize import sanitize
 
@@ -125,49 +125,31 @@ class CacheSnapshot:
     error: str = ""
 
 
-Snapshot = TypeVar("Snapshot", FilesSnapshot, CacheSnapshot)
+Listing = TypeVar("Listing", FilesSnapshot, CacheSnapshot)
 
 
-class ListingFeed(ABC, Generic[Snapshot]):
+class ListingFeed(SnapshotFeed[Listing], ABC):
     """Lists files now, on each ``refresh`` and every ``interval_s``, and publishes snapshots until cancelled.
 
     It retries after errors; the last list stays until there is a new one.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        snapshot: Snapshot,
-        publish: Callable[[Snapshot], object],
-        interval_s: float | None = None,
-    ) -> None:
-        self._session = session
-        self._snapshot: Snapshot = snapshot
-        self._publish: Callable[[Snapshot], object] = publish
-        self._interval_s = interval_s
-        self._pause = Pause(session.clock)
+    interval_s: float | None = None
 
     async def run(self) -> None:
         while True:
             await retrying(self._read, LASTING, sleep=self._pause, on_wait=self._show_error)
-            await self._pause(self._interval_s)
-
-    def refresh(self) -> None:
-        self._pause.end()
+            await self._pause(self.interval_s)
 
     @abstractmethod
     async def _list(self) -> None: ...
 
     async def _read(self) -> None:
-        self._show(replace(self._snapshot, is_loading=True))
+        self._change(is_loading=True)
         await self._list()
 
     def _show_error(self, error: RequestError, _delay_s: float) -> None:
-        self._show(replace(self._snapshot, is_loading=False, error=sanitize(str(error))))
-
-    def _show(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._publish(snapshot)
+        self._change(is_loading=False, error=sanitize(str(error)))
 
 
 class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
@@ -181,8 +163,9 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
         *,
         publish: Callable[[FilesSnapshot], object],
     ) -> None:
-        syncing = (checkpoint.sync_status or "").upper() == "SYNCING"
-        super().__init__(session, FilesSnapshot(), publish, SYNCING_INTERVAL_S if syncing else None)
+        super().__init__(session, FilesSnapshot(), publish)
+        if (checkpoint.sync_status or "").upper() == "SYNCING":
+            self.interval_s = SYNCING_INTERVAL_S
         self._job = job
         self._checkpoint = checkpoint
 
@@ -200,7 +183,7 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
             return sanitize(str(error))
 
     async def _list(self) -> None:
-        first = self._snapshot.files is None
+        first = self.snapshot.files is None
         files: list[CheckpointFile] = []
         job, name = self._job, self._checkpoint.checkpoint_id
         checkpoints = self._session.client.checkpoints
@@ -213,8 +196,8 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
                 continue
             files.append(file)
             if first and len(files) % PAGE_FILES == 0:
-                self._show(replace(self._snapshot, files=tuple(files)))
-        self._show(FilesSnapshot(False, tuple(files)))
+                self._change(files=tuple(files))
+        self._change(is_loading=False, files=tuple(files), error="")
 
 
 class CacheFeed(ListingFeed[CacheSnapshot]):
@@ -227,8 +210,9 @@ class CacheFeed(ListingFeed[CacheSnapshot]):
     async def _list(self) -> None:
         summary = await self._session.client.cache.summary(self._project_id)
         if summary is None:
-            self._show(CacheSnapshot(is_loading=False, exists=False))
+            self._change(is_loading=False, exists=False, entries=None, captured_s=None, error="")
             return
         # Converting a hundred thousand paths takes a while, so do it outside the event loop.
         entries = await asyncio.to_thread(cache_entries, summary.file_summaries)
-        self._show(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp)))
+        captured_s = epoch_s(summary.timestamp)
+        self._change(is_loading=False, exists=True, entries=entries, captured_s=captured_s, error="")

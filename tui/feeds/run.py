@@ -30,10 +30,8 @@ FIRST_PUBLISH_INTERVAL_S, PUBLISH_INTERVAL_S = 0.5, 1.0
 """Interval between snapshots until the log has been read, and from then on."""
 STATUSES_MISSED = 3
 """Number of missed status updates after which the data is stale."""
-HEALTH_INTERVAL_S = 2.0
-"""Interval between health checks."""
-HEALTH_INTERVAL_OF_MANY_S = 5.0
-"""The same for a run of more than ``FEW_NODES`` nodes, since every GPU is checked."""
+HEALTH_INTERVAL_S = 5.0
+"""Interval between health checks, unless there is more to check: problems take minutes to show."""
 RECORDED_INTERVAL_S = 1.0
 FIRST_RECORDED = timedelta(minutes=1)
 """The part of a recorded log that is folded here, to show a step until the whole progress is known."""
@@ -122,8 +120,8 @@ class RunFeed:
     async def _publish_often(self) -> None:
         """Publish again and again: ages and elapsed times change even if nothing else does."""
         while True:
-            await self._log.whole_pages()
-            self._publish()
+            async with self._log.folding:
+                self._publish()
             is_read = self._watcher.snapshot.log_read
             await self._session.clock.sleep(PUBLISH_INTERVAL_S if is_read else FIRST_PUBLISH_INTERVAL_S)
 
@@ -136,14 +134,12 @@ class RunFeed:
         self._publish_snapshot(run)
 
     async def _check_health(self) -> None:
-        """Check every few seconds, since problems take minutes to show, and when there is more to check."""
         clock, checked_at = self._session.clock, -math.inf
         checked_state: tuple[object, ...] = ()
         while True:
             run = self._watcher.snapshot
             state = (run.job.current_status, run.log_read, run.health_metrics is not None, run.failing)
-            interval_s = HEALTH_INTERVAL_OF_MANY_S if has_many_nodes(run.job) else HEALTH_INTERVAL_S
-            if state != checked_state or clock.monotonic() - checked_at >= interval_s:
+            if state != checked_state or clock.monotonic() - checked_at >= HEALTH_INTERVAL_S:
                 checked_at, checked_state = clock.monotonic(), state
                 await self._watcher.check()
                 await self._watcher.check_checkpoints()

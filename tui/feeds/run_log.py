@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_MS, LogEnd, LogEntry, LogGap, stamp_ns
 from tui.analysis.logs.not_kept import NotKept, millisecond_of
-from tui.readers.log_reader import LINES_AT_ONCE
+from tui.readers.log_reader import fold_in_slices
 from tui.readers.watcher import RunWatcher, together
 from tui.text.times import moment_at
 
@@ -60,24 +60,10 @@ class RunLog:
         self._fold = fold
         self._publish = publish
         self._has_begun = False
-        self._unread = {"history", "newest"}
-        self._has_whole_pages = asyncio.Event()
-        self._has_whole_pages.set()
-
-    async def whole_pages(self) -> None:
-        """Wait while a page of the older log is partly taken: the rest of it is a hole until then."""
-        while not self._has_whole_pages.is_set():
-            await self._has_whole_pages.wait()
-
-    @property
-    def is_read(self) -> bool:
-        """True if everything logged so far has been read."""
-        return not self._unread
-
-    @property
-    def newest_is_read(self) -> bool:
-        """True if the newest part has been read."""
-        return "newest" not in self._unread
+        self.newest_is_read = self.is_read = False
+        """True if the newest part, and if everything logged so far has been read."""
+        self.folding = asyncio.Lock()
+        """Held while a page is partly folded: the rest of it is a hole until then."""
 
     async def read(self) -> None:
         """Read the log until the job has ended. Raises RequestError; call it again to start over."""
@@ -128,7 +114,7 @@ class RunLog:
         """Discard the previous reading once the first response arrives."""
         if not self._has_begun:
             self._has_begun = True
-            self._unread = {"history", "newest"}
+            self.newest_is_read = self.is_read = False
             self._watcher.restart_log()
             self._publish(LogPart((), restarted=True))
 
@@ -148,11 +134,11 @@ class RunLog:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
                 self._report_end(part.finished_job)
             else:
-                await self._take(part.entries, is_page=not part.caught_up)
+                await self._take(part.entries)
                 read_part = None if part.caught_up else part.read_part or 0.0
                 self._publish(LogPart(part.entries, older=not part.caught_up, read_part=read_part))
                 if part.caught_up and not part.entries:  # new lines may come before
-                    self._unread.discard("newest")
+                    self.newest_is_read = True
                     caught_up.set()
 
     def _report_end(self, job: TrainingJob, *, settled: bool = False) -> None:
@@ -169,24 +155,15 @@ class RunLog:
             )
             async with aclosing(history) as batches:
                 async for batch in batches:
-                    await self._take(batch.entries, is_page=True)
+                    await self._take(batch.entries)
                     self._publish(LogPart(batch.entries, older=True, read_part=batch.read_part or 0.0))
                     # The stream reads ahead in the meantime, up to a limit.
                     await self._client.clock.sleep(PAUSE_S)
-        self._unread.discard("history")
+        self.is_read = True
         self._fold(())
         self._publish(LogPart((), older=True, read_part=1.0))
 
-    async def _take(self, entries: Sequence[LogEntry], *, is_page: bool) -> None:
-        """Fold some entries, yielding to keys and repaints, which a whole page would delay."""
+    async def _take(self, entries: Sequence[LogEntry]) -> None:
         self._begin()
-        if is_page:
-            self._has_whole_pages.clear()
-        try:
-            for start in range(0, len(entries), LINES_AT_ONCE):
-                self._fold(entries[start : start + LINES_AT_ONCE])
-                await asyncio.sleep(0)
-        finally:
-            if is_page:
-                self._has_whole_pages.set()
-        await asyncio.sleep(0)  # Yield to who waits for this, or the next page might begin before.
+        async with self.folding:
+            await fold_in_slices(self._fold, entries)

@@ -9,11 +9,11 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import Any, Literal
+from typing import Literal
 
 from api_client.definitions import TrainingProject
 from api_client.errors import ApiClientError
@@ -24,6 +24,7 @@ from api_client.submission.findings import Finding
 from api_client.submission.payload import Overrides, apply_overrides
 from api_client.submission.preflight import preflight
 from api_client.submission.submitting import SubmissionProgress, submit
+from tui.feeds.throttle import SnapshotFeed
 from tui.readers.session import Session
 from tui.settings.remembered import State, change_state, read_state, state_path
 from tui.system.saved_files import own_path
@@ -146,7 +147,7 @@ class SubmissionSnapshot:
         return self.stage == "reviewing" and self.is_reviewed and not has_errors
 
 
-class SubmissionFeed:
+class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
     """Publishes a new snapshot after each step; await the steps one at a time."""
 
     def __init__(
@@ -157,17 +158,11 @@ class SubmissionFeed:
         team: str = "",
     ) -> None:
         """Use ``team`` for projects that do not name one; if empty, the remote's default applies."""
-        self._session = session
+        super().__init__(session, SubmissionSnapshot(), publish)
         self._team = team
-        self._publish = publish
         self._memory = recent_configs_file()
         self._loaded: TrainingProject | None = None
         self._overrides = Overrides()
-        self.snapshot = SubmissionSnapshot()
-
-    def _change(self, **changes: Any) -> None:
-        self.snapshot = replace(self.snapshot, **changes)
-        self._publish(self.snapshot)
 
     async def find_configs_nearby(self) -> None:
         """Find configs to choose from, without running any."""

@@ -1,12 +1,18 @@
-"""Limit how often a feed publishes, and pause until the next poll or a requested refresh."""
+"""What feeds share: a snapshot that is published after each change, pauses, and a limit to publishing."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from api_client.clock import Clock
+
+if TYPE_CHECKING:
+    from tui.readers.session import Session
+
+Snapshot = TypeVar("Snapshot", bound=Any)
 
 
 class Pause:
@@ -51,3 +57,20 @@ class Throttle:
             self._is_requested.clear()
             self._publish()
             await self._clock.sleep(self.interval_s)
+
+
+class SnapshotFeed(Generic[Snapshot]):
+    """Keeps a snapshot, a dataclass, and publishes it after each change."""
+
+    def __init__(self, session: Session, snapshot: Snapshot, publish: Callable[[Snapshot], object]) -> None:
+        self.snapshot: Snapshot = snapshot
+        self._session = session
+        self._publish: Callable[[Snapshot], object] = publish
+        self._pause = Pause(session.clock)
+
+    def refresh(self) -> None:
+        self._pause.end()
+
+    def _change(self, **changes: Any) -> None:
+        self.snapshot = replace(self.snapshot, **changes)
+        self._publish(self.snapshot)

@@ -12,7 +12,7 @@ from tui.analysis.run.finding import HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Explanation
-from tui.feeds.throttle import Pause
+from tui.feeds.throttle import SnapshotFeed
 from tui.readers.health_metrics import HealthMetrics
 from tui.readers.session import Session
 from tui.readers.why import read_evidence
@@ -35,7 +35,7 @@ class WhyView:
     at: datetime | None = None
 
 
-class WhyFeed:
+class WhyFeed(SnapshotFeed[WhyView]):
     """Publishes ``WhyView``s of a run: at first its worst problem, then the one asked for."""
 
     def __init__(
@@ -46,13 +46,10 @@ class WhyFeed:
         *,
         publish: Callable[[WhyView], object],
     ) -> None:
-        self._session = session
+        super().__init__(session, WhyView(explained_findings(run), at=_time_of(run)), publish)
         self._run = run
         self._latest = latest
-        self._publish = publish
-        self._view = WhyView(explained_findings(run), at=_time_of(run))
         self._known: dict[int, Explanation] = {}
-        self._pause = Pause(session.clock)
 
     async def run(self) -> None:
         """Explain what is asked for until cancelled; retry as long as the server does not answer."""
@@ -65,7 +62,7 @@ class WhyFeed:
 
     def refresh(self) -> None:
         """Explain the problems of now; the known ones, as of their time, if there are none any more."""
-        run, view = self._latest(), self._view
+        run, view = self._latest(), self.snapshot
         problems = explained_findings(run) if run is not None else ()
         if run is not None and problems:
             shown = _key(view.problems[view.place])
@@ -74,36 +71,32 @@ class WhyFeed:
             self._run = run
             self._change(problems=problems, place=position, explanation=explanation, at=_time_of(run))
         self._known = {}
-        self._pause.end()
+        super().refresh()
 
     def show_next(self) -> None:
-        position = (self._view.place + 1) % len(self._view.problems)
+        position = (self.snapshot.place + 1) % len(self.snapshot.problems)
         self._change(place=position, explanation=self._known.get(position), error="")
         self._pause.end()
 
     async def _explain(self) -> None:
-        position, explanations = self._view.place, self._known
+        position, explanations = self.snapshot.place, self._known
         if position in explanations:
             return
         client = self._session.client
         if self._run.health_metrics is None:
             metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
-        evidence = await read_evidence(client, self._run, self._view.problems[position])
+        evidence = await read_evidence(client, self._run, self.snapshot.problems[position])
         for _ in range(POLLS):
             latest = self._latest() or self._run
             run = replace(latest, health_metrics=latest.health_metrics or self._run.health_metrics)
             explanations[position] = await evidence.explain(run)
-            if position != self._view.place or explanations is not self._known:
+            if position != self.snapshot.place or explanations is not self._known:
                 return
             self._change(explanation=explanations[position], error="")
             if run.history_known and run.checkpoints is not None:
                 return
             await self._pause(POLL_S)  # a job that was just opened has not read what it costs
-
-    def _change(self, **changes: object) -> None:
-        self._view = replace(self._view, **changes)  # type: ignore[arg-type]
-        self._publish(self._view)
 
 
 def _time_of(run: RunSnapshot) -> datetime | None:

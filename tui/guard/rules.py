@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from api_client.models.jobs import JobStatus, TrainingJob, short_status
 from tui.alerts.alert import Alert, Event, is_news, severity_of_end
 from tui.analysis.checkpoints.facts import sync_state
-from tui.analysis.checkpoints.unsaved import unsaved_work
+from tui.analysis.checkpoints.unsaved import unsaved_words
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import FindingKind, HealthFinding, Severity
 from tui.analysis.run.snapshot import RunSnapshot
@@ -277,7 +277,7 @@ class _Decider:
                 self._change(stop=None)
                 self._report("stop-withdrawn", f"will not be stopped: over is {stop.reason}", "info")
             return
-        loss = self._loss()
+        loss = unsaved_words(self.run)
         if self.rules.dry_run:
             if self.memory.would_stop != cause.key:
                 self._change(would_stop=cause.key)
@@ -337,18 +337,6 @@ class _Decider:
         listed = self.run.checkpoints or ()
         stored = (checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading")
         return max((time_key(checkpoint.created_at) for checkpoint in stored), default=0.0)
-
-    def _loss(self) -> str:
-        if self.run.checkpoints is None:
-            return ""
-        work = unsaved_work(
-            self.job,
-            self.run.checkpoints,
-            self.run.server_now,
-            running_since=self.run.running_since,
-            price_per_minute=self.run.price_per_minute,
-        )
-        return work.words if work is not None else ""
 
     def _consider_resume(self) -> None:
         resume, status = self.memory.resume, short_status(self.job.current_status)

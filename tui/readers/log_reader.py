@@ -150,7 +150,7 @@ class LogReader:
         return start
 
     async def _take(self, entries: Sequence[LogEntry], part: float | None = None) -> None:
-        await fold_in_slices(self.fold, entries)
+        await fold_in_slices(self.fold.add, entries)
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         self.line_count += len(lines)
         self.gap_count += len(entries) - len(lines)
@@ -159,10 +159,10 @@ class LogReader:
         self._on_part(part, self.line_count)
 
 
-async def fold_in_slices(fold: ProgressFold, entries: Sequence[LogEntry]) -> None:
+async def fold_in_slices(fold: Callable[[Sequence[LogEntry]], object], entries: Sequence[LogEntry]) -> None:
     """Fold a part of a log, yielding to keys and repaints in between."""
     for start in range(0, len(entries), LINES_AT_ONCE):
-        fold.add(entries[start : start + LINES_AT_ONCE])
+        fold(entries[start : start + LINES_AT_ONCE])
         await asyncio.sleep(0)
 
 

@@ -10,8 +10,9 @@ from unittest.mock import AsyncMock
 import pytest
 
 from api_client.models import Checkpoint, TrainingJob
-from tui.analysis.checkpoints.unsaved import unsaved_work
-from tui.readers.next_checkpoint import next_checkpoint
+from tui.analysis.checkpoints.unsaved import unsaved_words
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.stopping import next_checkpoint
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -44,13 +45,16 @@ REGULAR = [saved("c-1", 90), saved("c-2", 60), saved("c-3", 30)]
 )  # fmt: skip
 @pytest.mark.proves("docs/commands.md", "Submit a job")
 def test_the_work_that_stopping_now_loses(checkpoints: list[Checkpoint], words: str) -> None:
-    lost = unsaved_work(job(), checkpoints, NOW, running_since=NOW - timedelta(hours=2), price_per_minute=1.0)
-    assert lost is not None and lost.words == words
+    begun = job().model_copy(update={"created_at": NOW - timedelta(hours=2)})
+    run = RunSnapshot(
+        begun, NOW, NOW, checkpoints=tuple(checkpoints), history_known=True, price_per_minute=1.0
+    )
+    assert unsaved_words(run) == words
 
 
 def test_nothing_is_said_of_what_does_not_run_or_has_no_known_start() -> None:
-    assert unsaved_work(job("PENDING"), REGULAR, NOW) is None
-    assert unsaved_work(job(), [], NOW) is None
+    assert unsaved_words(RunSnapshot(job("PENDING"), NOW, NOW, checkpoints=tuple(REGULAR))) == ""
+    assert unsaved_words(RunSnapshot(job(), NOW, NOW, checkpoints=())) == ""
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from statistics import median
 
-from api_client.models import Checkpoint, JobStatus, TrainingJob
+from api_client.models import Checkpoint, JobStatus
 from tui.analysis.checkpoints.facts import sync_state
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.sanitize import sanitize
 from tui.text.units import duration, money
 
@@ -46,16 +46,13 @@ class UnsavedWork:
         return f"{unsaved} The next checkpoint is due in about {duration(self.next_due_s)}."
 
 
-def unsaved_work(
-    job: TrainingJob,
-    checkpoints: Sequence[Checkpoint],
-    now: datetime,
-    *,
-    running_since: datetime | None = None,
-    price_per_minute: float | None = None,
-) -> UnsavedWork | None:
-    """Return what stopping a running job would lose; None if it does not run or its start is unknown."""
-    if job.current_status != JobStatus.RUNNING:
+def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
+    """Return what stopping a running job would lose.
+
+    None if it does not run, or if its checkpoints or its start are unknown.
+    """
+    checkpoints, now, price = run.checkpoints, run.server_now, run.price_per_minute
+    if checkpoints is None or run.job.current_status != JobStatus.RUNNING:
         return None
     times = sorted(checkpoint.created_at for checkpoint in checkpoints if checkpoint.created_at is not None)
     stored = [
@@ -64,7 +61,7 @@ def unsaved_work(
         if checkpoint.created_at is not None and sync_state(checkpoint) != "uploading"
     ]
     last = max(stored, key=_created, default=None)
-    since = last.created_at if last is not None else running_since
+    since = last.created_at if last is not None else run.running_since
     if since is None:
         return None
     uploading = [checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading"]
@@ -74,7 +71,7 @@ def unsaved_work(
     return UnsavedWork(
         seconds,
         last.checkpoint_id if last is not None else None,
-        None if price_per_minute is None else price_per_minute * (job.node_count or 1) * seconds / 60,
+        None if price is None else price * run.node_count * seconds / 60,
         None if due is None else (due - now).total_seconds(),
         max(uploading, key=_created).checkpoint_id if uploading else None,
     )
@@ -82,3 +79,9 @@ def unsaved_work(
 
 def _created(checkpoint: Checkpoint) -> float:
     return checkpoint.created_at.timestamp() if checkpoint.created_at is not None else 0.0
+
+
+def unsaved_words(run: RunSnapshot) -> str:
+    """Return the sentences for a confirmation question; empty if nothing is known to be lost."""
+    work = unsaved_work(run)
+    return work.words if work is not None else ""

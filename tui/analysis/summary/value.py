@@ -392,18 +392,8 @@ def _spending(run: RunSnapshot) -> Spending:
     cost, price = run.cost, run.price_per_minute
     is_running = run.job.current_status == JobStatus.RUNNING
     low, likely, high = map(figure, (cost.usd_to_end_low, cost.usd_to_end, cost.usd_to_end_high))
-    is_of_use = run.checkpoints is not None and not any(
-        finding.kind.loss == "not finite" for finding in run.findings
-    )
-    unsaved = unsaved_work(
-        run.job,
-        run.checkpoints or (),
-        run.at,
-        running_since=run.running_time.since,
-        price_per_minute=price,
-    )
-    if not is_of_use:
-        unsaved = None
+    is_of_use = not any(finding.kind.loss == "not finite" for finding in run.findings)
+    unsaved = unsaved_work(run) if is_of_use else None
     return Spending(
         usd_so_far=figure(cost.spent_usd),
         is_upper_bound=not cost.measured,

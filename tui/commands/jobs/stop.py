@@ -32,8 +32,7 @@ from tui.commands.support.output import Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job
 from tui.commands.support.terminal import can_ask, confirm
-from tui.readers.next_checkpoint import next_checkpoint
-from tui.readers.unsaved import unsaved_words
+from tui.readers.stopping import next_checkpoint, read_unsaved_words
 from tui.text.names import listed
 from tui.text.units import counted
 
@@ -82,7 +81,7 @@ async def stop(
         jobs = [await job_named(client, job_id, parts=False) for job_id in ids]
         running = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
         for job in running:
-            if lost := await unsaved_words(client, job):
+            if lost := await read_unsaved_words(client, job):
                 output.remark(f"{_name(job)}: {lost}")
         if running and can_ask() and not assume_yes:
             confirm(f"stop {_names(running)}?", assume_yes=False)
@@ -126,7 +125,7 @@ async def _after_checkpoint(
     if job.is_finished:
         return job
     output.remark(f"waiting for the next checkpoint of {_name(job)}; ctrl-c leaves the job running")
-    if lost := await unsaved_words(client, job):
+    if lost := await read_unsaved_words(client, job):
         output.remark(lost)
     saved, job = await next_checkpoint(
         client, job, SystemClock(), on_trouble=lambda error, _delay_s: output.remark(f"{error}; retrying")

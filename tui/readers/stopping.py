@@ -1,8 +1,11 @@
-"""Wait until a job has stored its next checkpoint."""
+"""Read what stopping a run now would lose, and wait until it has stored its next checkpoint."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 from api_client.client import TrainingClient
 from api_client.clock import Clock
@@ -10,9 +13,29 @@ from api_client.errors import RequestError
 from api_client.http.retry import LASTING, retrying
 from api_client.models import Checkpoint, TrainingJob
 from tui.analysis.checkpoints.facts import sync_state
+from tui.analysis.checkpoints.unsaved import unsaved_words
 from tui.analysis.run.checkpoints import SavedKey, saved_key
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.watcher import RunWatcher, together
 
+PATIENCE_S = 1.5
+"""The question waits no longer for the checkpoints; keys typed ahead of it wait somewhat longer."""
 POLL_S = 10.0
+
+
+async def read_unsaved_words(client: TrainingClient, job: TrainingJob, run: RunSnapshot | None = None) -> str:
+    """Return what stopping the run loses; empty if that is not known in time.
+
+    ``run`` is what is known of it already.
+    """
+    if run is None or run.checkpoints is None:
+        watcher = RunWatcher(client, job)
+        with suppress(RequestError, TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                await together(watcher.read_checkpoints(), watcher.read_history())
+        known = watcher.snapshot
+        run = known if run is None else replace(run, checkpoints=known.checkpoints)
+    return unsaved_words(run)
 
 
 async def next_checkpoint(
@@ -32,11 +55,8 @@ async def next_checkpoint(
     async def read() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         now = await client.jobs.find(job.id)
         listed = await client.checkpoints.list(job.project_id, job.id)
-        return now, {
-            saved_key(checkpoint): checkpoint
-            for checkpoint in listed
-            if sync_state(checkpoint) != "uploading"
-        }
+        stored = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
+        return now, {saved_key(checkpoint): checkpoint for checkpoint in stored}
 
     async def read_until_answered() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         return await retrying(
