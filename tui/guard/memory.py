@@ -21,10 +21,7 @@ MAX_RUNS = 500
 class SeenFinding(State):
     """A finding that is present, with the number of complete looks in a row that had it."""
 
-    kind: str = ""
-    severity: str = "warning"
     text: str = ""
-    node: str | None = None
     since_s: float | None = None
     looks: int = 0
 
@@ -66,8 +63,6 @@ class RunMemory(State):
     sighted_s: float = 0.0
     """When it was seen again after that was reported."""
     stop: Stop | None = None
-    would_stop: str = ""
-    """The cause that a dry run reported."""
     reported: list[str] = []
     """What else is reported only once."""
     resumes: int = 0

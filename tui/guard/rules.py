@@ -255,11 +255,12 @@ class _Decider:
             looks = seen[key].looks if key in seen else 0
             if key not in seen:
                 self.alerts.append(Alert(self.job, finding.severity, self.run.at, finding))
-            seen[key] = _seen(finding, looks + self.look.is_complete)
+            since_s = finding.since.timestamp() if finding.since is not None else None
+            seen[key] = SeenFinding(text=finding.text, since_s=since_s, looks=looks + self.look.is_complete)
             last_seen_s[key] = self.now_s
         if self.look.is_complete:
             for key in seen.keys() - present.keys():
-                finding = _finding(seen.pop(key))
+                finding = _finding(key, seen.pop(key))
                 if not self.job.is_finished:
                     self.alerts.append(Alert(self.job, "info", self.run.at, finding, "finding-ended"))
         self._change(findings=seen, last_seen_s=last_seen_s)
@@ -279,8 +280,7 @@ class _Decider:
             return
         loss = unsaved_words(self.run)
         if self.rules.dry_run:
-            if self.memory.would_stop != cause.key:
-                self._change(would_stop=cause.key)
+            if self._is_first(f"would stop: {cause.key}"):
                 self._report("would-stop", f"would be stopped (dry run): {cause.reason}. {loss}")
         elif stop is not None and stop.state == "requested":
             if not 0 <= self.now_s - stop.at_s < REPEAT_STOP_S:
@@ -383,21 +383,11 @@ def resumable_statuses() -> tuple[str, ...]:
     return tuple(map(short_status, (JobStatus.PREEMPTED, JobStatus.FAILED, JobStatus.EXPIRED)))
 
 
-def _seen(finding: HealthFinding, looks: int) -> SeenFinding:
-    return SeenFinding(
-        kind=str(finding.kind),
-        severity=finding.severity,
-        text=finding.text,
-        node=finding.node,
-        since_s=finding.since.timestamp() if finding.since is not None else None,
-        looks=looks,
-    )
-
-
-def _finding(seen: SeenFinding) -> HealthFinding:
-    kind = KINDS.get(seen.kind) or FindingKind(seen.kind, 0, "")
+def _finding(key: str, seen: SeenFinding) -> HealthFinding:
+    name, _, node = key.partition(":")
+    kind = KINDS.get(name) or FindingKind(name, 0, "")
     since = None if seen.since_s is None else datetime.fromtimestamp(seen.since_s, UTC)
-    return HealthFinding(kind, "info", seen.text, seen.node, since)
+    return HealthFinding(kind, "info", seen.text, node or None, since)
 
 
 def _clock_time(epoch_s: float | None) -> str:

@@ -7,7 +7,6 @@ moment goes on where it was.
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -90,13 +89,6 @@ class Reporting:
         return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self.settings.min_severity)
 
 
-@dataclass
-class _WatchedRun:
-    watcher: RunWatcher
-    bill_due_s: float = -math.inf
-    """The time (monotonic) at which to read the bill again."""
-
-
 class Guard:
     """Watches runs until they end. ``find_more`` lists others that it should watch, too."""
 
@@ -125,6 +117,7 @@ class Guard:
         self._done_at_s: dict[str, float] = {}
         self._clock_offset = ClockOffset()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._watchers: dict[str, RunWatcher] = {}
         self._blind: set[str] = set()
         """Ids of the jobs that are reported not to be seen."""
         self.last_looks: dict[str, Look] = {}
@@ -172,7 +165,7 @@ class Guard:
     async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
         """Look at each job once, and do what is due."""
         self._queue_unsent()
-        await asyncio.gather(*(self._look_and_act(self._watched(job)) for job in jobs))
+        await asyncio.gather(*(self._look_and_act(job) for job in jobs))
 
     def known_jobs(self) -> dict[str, RunMemory]:
         """Return what is remembered of the runs of this server, by job id."""
@@ -195,13 +188,13 @@ class Guard:
             self._tasks[job.id] = asyncio.create_task(self._watch_one(job), name=f"guard {job.id}")
 
     async def _watch_one(self, job: TrainingJob) -> None:
-        watched = self._watched(job)
-        while not await self._look_and_act(watched):
+        while not await self._look_and_act(job):
             await self._attend()
             running = sum(not task.done() for task in self._tasks.values())
             is_complete = self.last_looks[job.id].is_complete
             pause_s = POLL_EVERY_S if is_complete else FAILED_LOOK_AGE_S
             await self._clock.sleep(pause_s * max(1.0, running / RUNS_AT_FULL_PACE))
+        self._watchers.pop(job.id, None)
         resume = self.known_jobs().get(job.id, RunMemory()).resume
         if resume is not None and resume.job_id:
             find = partial(self._client.jobs.find, resume.job_id)
@@ -225,13 +218,17 @@ class Guard:
         self._done_at_s[duty] = now_s
         return True
 
-    def _watched(self, job: TrainingJob) -> _WatchedRun:
-        self._transact(job.id, lambda memory: Decision(_expected(memory, job)))
-        return _WatchedRun(RunWatcher(self._client, job, self._settings, clock_offset=self._clock_offset))
+    def _watcher(self, job: TrainingJob) -> RunWatcher:
+        if job.id not in self._watchers:
+            self._transact(job.id, lambda memory: Decision(_expected(memory, job)))
+            self._watchers[job.id] = RunWatcher(
+                self._client, job, self._settings, clock_offset=self._clock_offset
+            )
+        return self._watchers[job.id]
 
-    async def _look_and_act(self, watched: _WatchedRun) -> bool:
+    async def _look_and_act(self, job: TrainingJob) -> bool:
         """Look at a run and do what is due; return True if it need not be looked at again."""
-        look = await self._bounded_look(watched)
+        look = await self._bounded_look(self._watcher(job))
         self.last_looks[look.run.job.id] = look
         decision = self._decide(look)
         if decision.action == "stop":
@@ -240,10 +237,10 @@ class Guard:
             return await self._resume_run(look, decision.memory)
         return decision.is_over
 
-    async def _bounded_look(self, watched: _WatchedRun) -> Look:
+    async def _bounded_look(self, watcher: RunWatcher) -> Look:
         """Look at a run, but not for too long: the log's stream never gives up, and would hide an outage."""
         started_s = self._clock.monotonic()
-        reading = asyncio.create_task(self._look(watched))
+        reading = asyncio.create_task(self._look(watcher))
         try:
             while not reading.done() and self._clock.monotonic() - started_s < BLIND_AFTER_S:
                 await asyncio.wait((reading,), timeout=1.0)
@@ -255,12 +252,10 @@ class Guard:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        watcher = watched.watcher
-        watched.watcher = self._watched(watcher.job).watcher
+        del self._watchers[watcher.job.id]  # its log may be read in part
         return Look(watcher.update(), problem, is_judged=False)
 
-    async def _look(self, watched: _WatchedRun) -> Look:
-        watcher = watched.watcher
+    async def _look(self, watcher: RunWatcher) -> Look:
         try:
             await watcher.read_status()
         except RequestError as error:
@@ -270,7 +265,7 @@ class Guard:
         age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
         try:
             await watcher.poll(watcher.log.read_sample, checkpoints_age_s=age_s)
-            await self._read_money(watched)
+            await self._read_money(watcher)
         except RequestError as error:
             return Look(watcher.update(), str(error), is_judged=False)
         await watcher.check()
@@ -283,16 +278,13 @@ class Guard:
         took_s = (self._clock.now() - run.at).total_seconds()
         return f"reading it took {duration(took_s)}" if took_s > LONGEST_LOOK_S else ""
 
-    async def _read_money(self, watched: _WatchedRun) -> None:
+    async def _read_money(self, watcher: RunWatcher) -> None:
         """Read the price once; also the bill from time to time, if there is a budget."""
-        watcher = watched.watcher
         with suppress(ErrorAnswer, InvalidAnswer):
             if watcher.snapshot.price_per_minute is None:
                 await watcher.read_price()
-            now_s = self._clock.monotonic()
-            if self._rules.budget_usd is not None and now_s >= watched.bill_due_s:
-                await watcher.read_bill()
-                watched.bill_due_s = now_s + BILL_INTERVAL_S
+            if self._rules.budget_usd is not None:
+                await watcher.read_bill(age_s=BILL_INTERVAL_S)
 
     # Deciding
 

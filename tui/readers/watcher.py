@@ -81,7 +81,7 @@ class RunWatcher:
         self.unread: dict[str, RequestError] = {}
         """The parts that the server refused at the last poll, and why; not those that it does not have."""
         self._clock_offset = clock_offset
-        self._checkpoints_polled_s = -math.inf
+        self._checkpoints_polled_s = self._bill_read_s = -math.inf
         self._history_of: tuple[object, ...] = ()
         """The state of the job whose history was polled."""
         self._checkpoints_checked: tuple[object, ...] = ()
@@ -198,10 +198,12 @@ class RunWatcher:
         self.change(price_per_minute=price_of(self.job, {}, own))
         self.change(price_per_minute=price_of(self.job, await listed_prices(self.client), own))
 
-    async def read_bill(self) -> None:
-        if self.job.created_at is not None:
-            now = self.client.clock.now()
-            self.change(bill=await read_bill(self.client, self.job.created_at, now))
+    async def read_bill(self, *, age_s: float = 0.0) -> None:
+        """Read what was billed, unless that was read less than ``age_s`` ago."""
+        clock = self.client.clock
+        if self.job.created_at is not None and clock.monotonic() - self._bill_read_s >= age_s:
+            self.change(bill=await read_bill(self.client, self.job.created_at, clock.now()))
+            self._bill_read_s = clock.monotonic()
 
     async def read_health_metrics(self) -> None:
         """Read the samples for health checks: at first all, then the new ones."""
