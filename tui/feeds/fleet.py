@@ -10,7 +10,8 @@ from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from api_client.errors import InvalidAnswer, NotFound, RequestError, Unauthorized
+from api_client.errors import InvalidAnswer, NotFound, RequestError
+from api_client.http.retry import LASTING, retrying
 from api_client.models import RUNNABLE_STATUSES, TrainingJob, TrainingProject
 from tui.analysis.billing import Bill
 from tui.analysis.connection import LISTS
@@ -31,10 +32,7 @@ JOBS_PER_ROUND, MAX_ROUNDS = 100, 60
 PUBLISH_INTERVAL_S, JOBS_PER_SECOND, MAX_PUBLISH_INTERVAL_S = 1.0, 1000, 10.0
 """Snapshots of many jobs are published less often, in proportion."""
 SLOW_INTERVAL_S = 10.0
-"""Polling interval while another screen is in front, so that the connection is still monitored, and if the
-server refuses the key."""
-FAILED_INTERVAL_S = 2.0
-"""Retry interval after the client has given up, so that a recovery shows within seconds."""
+"""Polling interval while another screen is in front, so that the connection is still monitored."""
 BILL_SPAN = timedelta(days=30)
 """The longest time that one request can read, because ranges begin at midnight."""
 
@@ -131,21 +129,14 @@ class FleetFeed:
 
     async def _poll_job_list(self) -> None:
         while True:
-            interval_s = self._list_interval_s
-            pause_s = interval_s if self.watched else max(SLOW_INTERVAL_S, interval_s)
-            try:
-                await self._list()
-            except RequestError as error:
-                # Every screen shows the connection's state, and the last lists stay.
-                if self.watched:
-                    self._session.report_failure(LISTS, error)
-                if isinstance(error, Unauthorized):
-                    pause_s = SLOW_INTERVAL_S
-                elif error.retryable:
-                    pause_s = min(pause_s, FAILED_INTERVAL_S)
-            else:
-                self._session.report_success(LISTS)
-            await self._pause(pause_s)
+            await retrying(self._list, LASTING, sleep=self._pause, on_wait=self._report_failure)
+            self._session.report_success(LISTS)
+            is_slow = not self.watched and self._list_interval_s < SLOW_INTERVAL_S
+            await self._pause(SLOW_INTERVAL_S if is_slow else self._list_interval_s)
+
+    def _report_failure(self, error: RequestError, _delay_s: float) -> None:
+        if self.watched:  # the last lists stay; every screen shows the connection's state
+            self._session.report_failure(LISTS, error)
 
     async def _list(self) -> None:
         client = self._session.client
