@@ -104,13 +104,16 @@ def test_read_only_session_is_offered_no_change_that_it_refuses(cli: RunCli, bas
     assert lines["stop"] == "bt-tui stop nan" and lines["why"] == "bt-tui --readonly why nan"
 
 
+@pytest.mark.parametrize("part", ["metrics", "checkpoints"])
 def test_part_that_cannot_be_read_is_named_and_nothing_is_called_healthy(
-    cli: RunCli, baseten: FakeBaseten
+    cli: RunCli, baseten: FakeBaseten, part: str
 ) -> None:
     live_run(baseten, "runs")
-    baseten.on("GET", r".*/jobs/\w+/metrics", Answer({"code": "NO", "message": "not for you"}, status=403))
-    shown = cli("summary runs -o json").json
-    assert shown["unread"] == ["the metrics"] and "healthy" not in shown["verdict"]
+    baseten.on("GET", rf".*/jobs/\w+/{part}", Answer({"code": "NO", "message": "not for you"}, status=403))
+    shown, progress = cli("summary runs -o json").json, cli("progress runs")
+    assert shown["unread"] == [f"the {part}"]
+    assert part == "checkpoints" or "healthy" not in shown["verdict"]
+    assert (f"the {part} of runs could not be read" in progress.err) is (part == "checkpoints")
 
 
 @pytest.mark.proves("docs/commands.md", "`summary`")
