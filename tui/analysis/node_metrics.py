@@ -6,10 +6,10 @@ interval; these are reduced. Nodes whose samples did not change stay the same ob
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from api_client.models.metrics import JobMetrics, MetricSample, NodeSeries, StorageMetrics
 from tui.analysis.series import EMPTY, Series, SeriesBuffer
@@ -115,9 +115,6 @@ class MetricsSnapshot:
     at: float | None = None
     step_s: float = 0.0
 
-    def node(self, name: str) -> NodeSnapshot | None:
-        return next((node for node in self.nodes if node.name == name), None)
-
 
 class MetricsFold:
     """Accumulates responses of the metrics route, which may overlap, be unordered, and change their nodes.
@@ -138,11 +135,8 @@ class MetricsFold:
     def snapshot(self) -> MetricsSnapshot:
         return self._snapshot
 
-    def fold(self, metrics: JobMetrics, step_s: float = 0.0, since_s: float = 0.0) -> MetricsSnapshot:
-        """Add a response, about one sample each ``step_s``. Return the new snapshot, or the same one.
-
-        Samples before ``since_s`` (epoch seconds) are left out.
-        """
+    def fold(self, metrics: JobMetrics, step_s: float = 0.0) -> MetricsSnapshot:
+        """Add a response, about one sample each ``step_s``. Return the new snapshot, or the same one."""
         nodes: list[tuple[str, NodeSeries]] = [
             (named.node_id, named.metrics) for named in metrics.per_node_metrics
         ]
@@ -153,8 +147,8 @@ class MetricsFold:
         for name, series in nodes:
             if name not in self._nodes:
                 self._nodes[name] = _Buffers(self._max_points, self._thins)
-            changed |= self._nodes[name].take(_node(series), step_s, since_s)
-        changed |= self._cache.take(_volume("cache", metrics.cache), step_s, since_s)
+            changed |= self._nodes[name].take(_node(series), step_s)
+        changed |= self._cache.take(_volume("cache", metrics.cache), step_s)
         if changed:
             newest = [buffers.newest for buffers in self._nodes.values() if buffers.newest is not None]
             at = max(newest, default=self._cache.newest)
@@ -221,10 +215,6 @@ def _volume(name: str, storage: StorageMetrics | None) -> _Named:
         yield f"{name} utilization", None, storage.utilization
 
 
-def _time_of(point: Point) -> float:
-    return point[0]
-
-
 class _Buffers:
     """The series of a node, or of the cache, by metric and GPU rank; without a rank also the GPUs' mean."""
 
@@ -242,13 +232,12 @@ class _Buffers:
             buffer = self._buffers[metric, gpu] = SeriesBuffer(name, max_points=self._max_points)
         return buffer
 
-    def take(self, named: _Named, step_s: float, since_s: float) -> bool:
+    def take(self, named: _Named, step_s: float) -> bool:
         """Add samples, reduced if they are denser than ``step_s``; return True if anything changed."""
         changed, means = False, defaultdict[str, set[float]](set)
         for metric, gpu, samples in named:
             points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
-            points.sort(key=_time_of)  # The sort is stable: the last value for a repeated time wins.
-            points = points[bisect_left(points, since_s, key=_time_of) :]
+            points.sort(key=itemgetter(0))  # The sort is stable: the last value for a repeated time wins.
             buffer = self._buffer(metric, gpu)
             if self._thins:
                 times = buffer.extend(points, apart_s=step_s)
