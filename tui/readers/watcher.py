@@ -126,10 +126,11 @@ class RunWatcher:
         parts = [read_log(), self._poll_history()]
         if with_metrics:
             parts.append(self._poll_part(METRICS, self._poll_metrics))
-        if now_s - self._checkpoints_polled_s >= checkpoints_age_s:
+        if are_due := now_s - self._checkpoints_polled_s >= checkpoints_age_s:
             parts.append(self._poll_part(CHECKPOINTS, self.read_checkpoints))
-            self._checkpoints_polled_s = now_s
         await together(*parts)
+        if are_due:
+            self._checkpoints_polled_s = now_s
         run = self.snapshot
         # What was logged since the reading began is not missing.
         self.update(
