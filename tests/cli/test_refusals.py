@@ -20,7 +20,7 @@ WRONG = [
     ("nonsense", "No such command"),
     ("jbs", "No such command 'jbs'. Did you mean 'jobs'?"),
     ("job", "Give JOB_ID"),
-    ("push code/config.py --interactive-timeout 45s", "at least 1m"),
+    ("push code/config.py --interactive-timeout 45s", "less than 1m"),
     ("download job1 --out-dir a --out-file b", "give either"),
     ("metrics job1 --follow --end now", "omit --end"),
     ("", "terminal"),

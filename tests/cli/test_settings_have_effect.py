@@ -36,7 +36,7 @@ def test_the_example_file_of_the_page_is_valid(tmp_path: Path) -> None:
 @pytest.mark.proves("README.md", "The emulator")
 def test_the_demo_has_the_speed_of_the_settings_or_flag(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
     from api_client.emulator import processes
-    from tui.commands.app import demo
+    from tui.commands.app import emulator
 
     speeds: list[float] = []
 
@@ -44,8 +44,8 @@ def test_the_demo_has_the_speed_of_the_settings_or_flag(cli: RunCli, monkeypatch
         speeds.append(speed)
         raise processes.EmulatorFailed("not today")
 
-    monkeypatch.setattr(demo, "EmulatorChild", no_child)
-    monkeypatch.setattr(demo, "need_terminal", lambda: None)
+    monkeypatch.setattr(emulator, "EmulatorChild", no_child)
+    monkeypatch.setattr(emulator, "need_terminal", lambda: None)
     environ = {"BT_TUI_DEMO_SPEED": "25"}  # of demo.speed
     assert cli("demo", environ=environ).code == 1
     assert cli("demo --speed 3", environ=environ).code == 1

@@ -20,8 +20,7 @@ from api_client import models
 from support.fake_baseten import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, machine, to
-from tui.commands.deploy.deployer import Deployer
-from tui.commands.deploy.options import DeployOptions
+from tui.commands.deploy.deployer import Deployer, DeployOptions
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
 from tui.commands.support.questions import FormMove, ask

@@ -27,8 +27,15 @@ from tui.feeds.throttle import SnapshotFeed
 from tui.forms.deployment import DeployForm, filled_form
 from tui.forms.draft import Facts
 from tui.forms.question import Answer
-from tui.readers.deployment import SentDeployment, deploying_command, read_checkpoints, read_facts, send
-from tui.readers.deployments import change_deployment, read_startups
+from tui.readers.deployment import (
+    SentDeployment,
+    change_deployment,
+    deploying_command,
+    read_checkpoints,
+    read_facts,
+    read_startups,
+    send,
+)
 from tui.readers.run import evidence_of
 from tui.readers.session import Session
 from tui.settings.runs import DEFAULT, RunSettings

@@ -4,9 +4,8 @@ import click
 
 from api_client.models.jobs import JobStatus, is_finished
 from tui.cli import cli
-from tui.commands.support.catalogue import listed_commands, walk
+from tui.commands.support.catalogue import OFFICIAL, listed_commands, translated, walk
 from tui.commands.support.exit_codes import OUTCOMES
-from tui.commands.support.official import OFFICIAL, translated
 
 
 def test_every_docstring_line_names_a_command_of_its_module() -> None:

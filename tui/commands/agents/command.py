@@ -24,7 +24,7 @@ import click
 from api_client.version import __version__
 from tui.analysis.summary.rendering import NOTICE
 from tui.commands.support.catalogue import PROGRAM
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain, refuse
 from tui.commands.support.options import CommandSettings, examples, remote_option
 from tui.commands.support.output import Output
 from tui.commands.support.session import chosen_remote, read_only_by
@@ -249,8 +249,7 @@ def serve_agents(settings: CommandSettings, allow_changes: bool) -> None:
     if find_spec("mcp") is None:
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     forbidden_by = read_only_by(settings.readonly)
-    if allow_changes and forbidden_by:
-        raise click.UsageError(f"--allow-changes is refused: read-only by {forbidden_by}")
+    refuse(allow_changes and forbidden_by, f"--allow-changes is refused: read-only by {forbidden_by}")
     chosen_remote(settings)  # a mistake is reported before an agent waits
     program = click.get_current_context().find_root().command
     tools = Tools(program, replace(settings, readonly=not allow_changes))

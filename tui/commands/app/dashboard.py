@@ -56,7 +56,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
         why_no_remote=why_no_remote,
     )
     if choice == "demo":
-        from tui.commands.app.demo import run_demo  # 4% of the time to the dashboard's first picture
+        from tui.commands.app.emulator import run_demo  # 4% of the time to the dashboard's first picture
 
         run_demo(settings)
     elif choice == "emulator":

@@ -1,21 +1,42 @@
-"""``bt-tui emulator``: Serve the training API on this machine."""
+"""``bt-tui emulator``: Serve the training API on this machine.
+
+``bt-tui demo``: Try the dashboard on demo data: no account, no GPU.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from api_client.emulator.data_folder import running_address
-from api_client.emulator.processes import stop_running
+from api_client.emulator.processes import EmulatorChild, stop_running
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir
-from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
+from tui.commands.support.local_emulator import (
+    DEMO_WORLD,
+    EMPTY_WORLD,
+    default_data_dir,
+    emulator_remote,
+)
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    CommandSettings,
+    examples,
+    format_option,
+    readonly_option,
+)
 from tui.commands.support.output import Output
+from tui.commands.support.session import dashboard_settings
 from tui.commands.support.tables import rows_of
+from tui.commands.support.terminal import need_terminal
+from tui.settings.loading import load_or_defaults
 from tui.tables.column import Column, text_column
 
 if TYPE_CHECKING:
@@ -162,3 +183,57 @@ def announce(output: Output, address: EmulatorAddress) -> None:
         f"export BASETEN_REMOTE_URL={address.url}\n"
         f"export BASETEN_MANAGEMENT_API_URL_OVERRIDE={address.url}\n"
     )
+
+
+DEMO_REMOTE = "demo"
+
+
+@examples("bt-tui demo", "bt-tui demo --speed 10")
+@click.command()
+@world_option
+@speed_option
+@readonly_option
+@click.pass_context
+def demo(context: click.Context, world: str, speed: float) -> None:
+    """Explore a demo world on this machine: no account and no GPU needed.
+
+    This starts an emulator of Baseten Training in a child process, with a team's worth of simulated projects
+    and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When the
+    dashboard ends for any reason, the emulator and its jobs end too and their data is deleted.
+    """
+    is_typed = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
+    run_demo(context.ensure_object(CommandSettings), world=world, speed=speed if is_typed else None)
+
+
+def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float | None = None) -> None:
+    """Run the dashboard on a new emulator, which is stopped however the dashboard ends.
+
+    If this process is killed, the child stops because its standard input closes. `speed` defaults to the
+    setting. Raises CommandFailed without a terminal.
+    """
+    need_terminal()
+    loaded = dashboard_settings(settings)
+    child = EmulatorChild(world=world, speed=speed or loaded.configuration.demo.speed)
+    try:
+        child.launch()
+        # textual takes about as long to import as the child takes to start: do both at once.
+        from tui.app import run_dashboard
+
+        child.wait_ready()
+        remote = replace(emulator_remote(DEMO_REMOTE, child.url, child.key_file), options=None)
+        run_dashboard(remote, demo=world == DEMO_WORLD, settings=loaded)
+    finally:
+        child.shut_down()
+
+
+def background_demo() -> EmulatorChild:
+    """Return the demo's emulator for several dashboards; it stops with the context."""
+    return EmulatorChild(world=DEMO_WORLD, speed=load_or_defaults(os.environ).configuration.demo.speed)
+
+
+def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:
+    """Run a dashboard on a demo kept by another process. Raises OSError if its key cannot be read."""
+    from tui.app import run_dashboard
+
+    remote = replace(emulator_remote(DEMO_REMOTE, url, key_file), options=None)
+    run_dashboard(remote, demo=True, settings=dashboard_settings(settings))

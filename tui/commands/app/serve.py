@@ -19,7 +19,7 @@ import click
 
 from api_client.addresses import is_loopback
 from tui.commands.app.dashboard import open_page
-from tui.commands.app.demo import background_demo, run_demo_page
+from tui.commands.app.emulator import background_demo, run_demo_page
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.session import chosen_remote

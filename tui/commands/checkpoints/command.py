@@ -21,7 +21,7 @@ from tui.commands.support.options import (
     DESCENDING,
     JSON,
     examples,
-    job_options,
+    job_argument_and_options,
     listing_format_option,
     order_option,
     recording_option,
@@ -61,8 +61,7 @@ def checkpoints() -> None:
     "bt-tui checkpoints list --job-id abc1234 -o json | jq -r '.checkpoints[].checkpoint_id'",
 )
 @checkpoints.command("list", short_help="List the checkpoints of a job.")
-@click.argument("job", metavar="[JOB_ID]", required=False)
-@job_options
+@job_argument_and_options
 @click.option(
     "--checkpoint-name", metavar="NAME", help="List this checkpoint's files, like checkpoints files NAME."
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +17,6 @@ from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.models.logs import LogLine
 from tui.analysis.deployments import startup_text
-from tui.commands.deploy.options import DeployOptions
 from tui.commands.jobs.push import finding_text
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
 from tui.commands.support.options import JSON
@@ -27,10 +27,22 @@ from tui.commands.support.tables import Cell, render_facts
 from tui.commands.support.terminal import can_ask
 from tui.forms.deployment import DeployForm
 from tui.forms.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, REVIEW, SAVE, Review
-from tui.readers.deployment import SentDeployment, deploying_command, read_checkpoints, send
-from tui.readers.deployments import read_startups
+from tui.readers.deployment import SentDeployment, deploying_command, read_checkpoints, read_startups, send
 from tui.system.saved_files import own_path
 from tui.text.sanitize import sanitize, sanitize_multiline
+
+
+@dataclass(frozen=True, slots=True)
+class DeployOptions:
+    """Options that control the deployment; ``project`` is a name or an id, ``project_id`` an id."""
+
+    assume_yes: bool
+    dry_run: bool
+    wait: bool
+    output_dir: Path | None
+    output_format: str
+    project_id: str | None = None
+    project: str | None = None
 
 
 class Deployer:

@@ -26,7 +26,7 @@ from tui.analysis.deployments import (
 from tui.commands.deploy.deployer import print_calls
 from tui.commands.jobs.stop import remark_failure
 from tui.commands.logs.printing import JsonArray, OutputLine, renderer
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, refuse
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -45,7 +45,7 @@ from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, print_facts, print_list
 from tui.commands.support.terminal import confirm
-from tui.readers.deployments import ServedModel, change_deployment, list_deployments, read_served
+from tui.readers.deployment import ServedModel, change_deployment, list_deployments, read_served
 from tui.tables.column import Column, chosen, text_cell
 from tui.tables.jobs import age_of
 from tui.text.times import local_time
@@ -238,8 +238,7 @@ async def logs(
     phase on stderr. The objects of ndjson and json are
     those of "bt-tui logs".
     """
-    if follows and output_format == JSON:
-        raise click.UsageError("--follow needs text or ndjson: a JSON array would have no end")
+    refuse(follows and output_format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
     deployment = await _find(client, deployment_id, model)
     start = resolve_since(since, datetime.now(UTC))
     start_ns = start.timestamp() * NS_PER_S if start is not None else 0

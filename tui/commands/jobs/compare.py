@@ -25,7 +25,7 @@ from tui.analysis.comparison import (
 )
 from tui.analysis.export import csv_text, records
 from tui.analysis.series import smoothed
-from tui.commands.support.exit_codes import ExitCode, explain
+from tui.commands.support.exit_codes import ExitCode, explain, refuse
 from tui.commands.support.lookups import job_named
 from tui.commands.support.options import CHART, CSV, JSON, MARKDOWN, TABLE, TEXT, examples, format_option
 from tui.commands.support.output import Output
@@ -85,14 +85,14 @@ async def compare(
 
     A job that no longer exists or cannot be read is left out with a remark, and the exit code is 7 or 8.
     """
-    if with_curves and output_format in (TABLE, CHART):
-        raise click.UsageError("--curves needs -o json or csv; -o chart draws the curves")
-    if smoothing and output_format != CHART:
-        raise click.UsageError("--smoothing needs -o chart")
+    refuse(
+        with_curves and output_format in (TABLE, CHART),
+        "--curves needs -o json or csv; -o chart draws the curves",
+    )
+    refuse(smoothing and output_format != CHART, "--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
-    if not 2 <= len(ids) <= MAX_COMPARED_RUNS:
-        raise click.UsageError(f"give 2 to {MAX_COMPARED_RUNS} different jobs")
+    refuse(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
     runs, worst = await _read(client, output, ids)
     if not runs:
         return worst

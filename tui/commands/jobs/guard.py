@@ -24,6 +24,7 @@ from tui.commands.support.exit_codes import (
     CommandFailed,
     ExitCode,
     outcome_exit_code,
+    refuse,
     unknown_value,
     worst,
 )
@@ -32,9 +33,9 @@ from tui.commands.support.options import (
     NDJSON,
     TEXT,
     Duration,
+    combined,
     examples,
     format_option,
-    options_as,
     selected_project,
 )
 from tui.commands.support.output import Output
@@ -83,7 +84,7 @@ def _deadline(context: click.Context, parameter: click.Parameter, typed: str | N
         raise click.BadParameter(f"{typed[:40]!r} is not a time such as 06:00 or 8h") from None
 
 
-_rules = options_as(
+_rules = combined(
     "rules",
     GuardRules,
     click.option(
@@ -188,8 +189,10 @@ async def guard(
     of_project = selected_project(project, project_id)
     if job_ids and (watch_all or of_project is not None):
         raise CommandFailed("job ids need neither --project nor --all", ExitCode.USAGE)
-    if not job_ids and not watch_all and of_project is None:
-        raise click.UsageError("which runs? Give JOB_ID, --project PROJECT or --all")
+    refuse(
+        not job_ids and not watch_all and of_project is None,
+        "which runs? Give JOB_ID, --project PROJECT or --all",
+    )
     reporting = Reporting(partial(_print, output, output_format), settings=notifications)
     if notify:
         reporting.delivery = _delivery(client, output, notifications, memory)
@@ -228,8 +231,10 @@ async def guard(
 
 def _check(client: TrainingClient, rules: GuardRules, notifications: NotificationSettings | None) -> None:
     """Refuse what can't be done. Raises click.UsageError, CommandFailed and ReadOnlyError."""
-    if rules.after_checkpoint and not rules.may_stop:
-        raise click.UsageError("--after-checkpoint stops nothing without --stop-on, --budget or --until")
+    refuse(
+        rules.after_checkpoint and not rules.may_stop,
+        "--after-checkpoint stops nothing without --stop-on, --budget or --until",
+    )
     if rules.may_stop and not rules.dry_run:
         client.check_may_change("stopping jobs")
     if rules.resume_on and not rules.dry_run:

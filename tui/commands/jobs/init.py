@@ -12,7 +12,7 @@ import click
 from api_client.errors import ConfigurationError
 from api_client.remotes import RemoteNotConfigured, resolve_remote
 from api_client.words import command_line
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, refuse
 from tui.commands.support.local_emulator import LOCAL_REMOTE
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import cannot_write
@@ -91,8 +91,10 @@ def init(
     DIR it is written to a folder named after the template. The file names are printed.
     """
     output = settings.output
-    if directory is not None and named_directory not in (None, directory):
-        raise click.UsageError("DIR and --target-directory name different folders; give one")
+    refuse(
+        directory is not None and named_directory not in (None, directory),
+        "DIR and --target-directory name different folders; give one",
+    )
     directory = directory or named_directory
     if list_examples:
         document = list(map(asdict, STARTER_PROJECTS))

@@ -24,7 +24,7 @@ from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import CURVE_COLUMNS, NAME_FIELDS
 from tui.commands.logs.printing import NodeChooser
-from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.exit_codes import ExitCode, outcome_exit_code, refuse
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CHART,
@@ -33,7 +33,7 @@ from tui.commands.support.options import (
     TABLE,
     examples,
     format_option,
-    job_options,
+    job_argument_and_options,
     recording_option,
 )
 from tui.commands.support.output import Output, ascii_json
@@ -70,8 +70,7 @@ UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_
     "bt-tui metrics --project llama-sft -o json | jq '.series[] | .node'",
 )
 @click.command()
-@click.argument("job", metavar="[JOB_ID]", required=False)
-@job_options
+@job_argument_and_options
 @since_option("Start time: 2h ago, or a time.", "--since", "--start")
 @since_option("End time: 2h ago, or a time.", "--end")
 @click.option(
@@ -126,14 +125,16 @@ async def metrics(
 
     With --follow the exit code shows how the job ended.
     """
-    if lists and (follow or output_format == CHART or metrics or nodes or end or step_s):
-        raise click.UsageError("--list lists the curves of the log; of the options use only --since and -o")
-    if metrics and output_format == TABLE:
-        raise click.UsageError("the table shows all metrics; --metric needs -o csv, json or chart")
-    if follow and end is not None:
-        raise click.UsageError("--follow reads to the end of the job; omit --end")
-    if follow and output_format == CHART:
-        raise click.UsageError("-o chart can't follow; use the dashboard")
+    refuse(
+        lists and (follow or output_format == CHART or metrics or nodes or end or step_s),
+        "--list lists the curves of the log; of the options use only --since and -o",
+    )
+    refuse(
+        metrics and output_format == TABLE,
+        "the table shows all metrics; --metric needs -o csv, json or chart",
+    )
+    refuse(follow and end is not None, "--follow reads to the end of the job; omit --end")
+    refuse(follow and output_format == CHART, "-o chart can't follow; use the dashboard")
 
     job = await choice.find(client)
     now = client.clock.now()

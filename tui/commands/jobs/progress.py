@@ -31,7 +31,7 @@ from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_ra
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, not_in_job
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, not_in_job, refuse
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
@@ -41,7 +41,7 @@ from tui.commands.support.options import (
     CommandSettings,
     examples,
     format_option,
-    job_options,
+    job_argument_and_options,
     remote_option,
 )
 from tui.commands.support.output import Output
@@ -179,8 +179,7 @@ def _stamp(at_ns: int | None) -> str | None:
     "bt-tui progress --file train.log --each-line    what is read in each line of a saved log",
 )
 @click.command()
-@click.argument("job", metavar="[JOB_ID]", required=False)
-@job_options
+@job_argument_and_options
 @since_option("Read the log only from this time: 2h ago, or a time.")
 @click.option(
     "--series", "with_series", is_flag=True, help="Include the curves: loss, learning rate, speed, metrics …"
@@ -227,10 +226,8 @@ def progress(
     lists hold time, step and value, and CSV has one line per reading: series, time, step, value, unit.
     With --metric nothing else is printed: NDJSON has one object per reading, JSON an object of lists.
     """
-    if each_line and path is None:
-        raise click.UsageError("--each-line needs --file PATH")
-    if each_line and metrics:
-        raise click.UsageError("--each-line shows all metrics; omit --metric")
+    refuse(each_line and path is None, "--each-line needs --file PATH")
+    refuse(each_line and metrics, "--each-line shows all metrics; omit --metric")
     if path is not None:
         context = click.get_current_context()
         recording = context.with_resource(Recording(path)) if is_recording(path) else None

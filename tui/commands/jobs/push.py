@@ -40,10 +40,10 @@ from tui.commands.support.options import (
     Command,
     CommandSettings,
     Duration,
+    combined,
     examples,
     format_option,
     one_job_id,
-    options_as,
     remote_option,
     trigger_option,
     yes_option,
@@ -198,7 +198,7 @@ tail_option = click.option(
 
 
 def push_options(format_option: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    return options_as(
+    return combined(
         "cli_options",
         PushOptions,
         click.option("--team", metavar="NAME", help="Team of the project."),
@@ -224,7 +224,9 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
 @click.option("--job-name", metavar="NAME", help="Name of the job.")
 @trigger_option("--interactive", "interactive_trigger", help="When to open an interactive session.")
 @click.option("--interactive-timeout-minutes", type=int, metavar="N", help="Duration of the session.")
-@click.option("--interactive-timeout", metavar="DURATION", type=Duration(), help="Same, e.g. 1h30m.")
+@click.option(
+    "--interactive-timeout", metavar="DURATION", type=Duration(at_least_s=60.0), help="Same, e.g. 1h30m."
+)
 @click.option("--accelerator", metavar="TYPE[:N]", help="GPUs per node, e.g. H100:8.")
 @click.option("--node-count", type=int, metavar="N", help="Number of nodes.")
 @click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
@@ -263,8 +265,6 @@ def push(
         raise click.UsageError("which config? Give CONFIG or --config FILE")
     if interactive_timeout is not None:
         overrides["interactive_timeout_minutes"] = int(interactive_timeout // 60)
-        if interactive_timeout < 60:
-            raise click.UsageError("--interactive-timeout: at least 1m")
     draft = _draft(file, python, Overrides(**overrides), settings.output)
     return submit_draft(settings, draft, cli_options, lambda _client, _output, result: result.as_dict())
 

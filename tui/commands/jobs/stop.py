@@ -2,11 +2,13 @@
 
 ``bt-tui delete``: Delete jobs, or a project with its jobs.
 ``bt-tui update``: Change the priority or capacity of a queued job.
+``bt-tui wait``: Wait until jobs end; the exit code is their result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,23 +18,27 @@ from api_client.client import TrainingClient
 from api_client.clock import SystemClock
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
+from api_client.models.jobs import JobStatus, short_status
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain, outcome_exit_code, refuse, worst
 from tui.commands.support.lookups import active_jobs, job_named, project_named
 from tui.commands.support.options import (
     JSON,
+    NDJSON,
     TABLE,
+    Duration,
     examples,
     format_option,
     job_argument,
     selected_project,
     yes_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import Output, ascii_json
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import print_job
+from tui.commands.support.tables import print_job, table_of
 from tui.commands.support.terminal import can_ask, confirm
 from tui.readers.stopping import next_checkpoint, read_unsaved_words
+from tui.tables.jobs import LISTED_JOBS
 from tui.text.names import listed
 from tui.text.units import counted
 
@@ -165,8 +171,7 @@ async def delete(
     """
     ids = dict.fromkeys([*job_ids, *named_ids])
     of_project = selected_project(project, project_id)
-    if bool(ids) is bool(of_project):
-        raise click.UsageError("what? Give either JOB_ID or --project PROJECT")
+    refuse(bool(ids) is bool(of_project), "what? Give either JOB_ID or --project PROJECT")
     client.check_may_change("deleting")
     changes: dict[str, Callable[[], Awaitable[Any]]]
     if of_project is not None:
@@ -250,11 +255,109 @@ async def update(
     output_format: str,
 ) -> None:
     """Change a queued job; the server refuses changes once the job has GPUs."""
-    if priority is None and availability_model is None:
-        raise click.UsageError("nothing to change: give --priority or --availability-model")
+    refuse(
+        priority is None and availability_model is None,
+        "nothing to change: give --priority or --availability-model",
+    )
 
     job = await job_named(client, job_id, parts=False)
     changed = await client.jobs.update(
         job.project_id, job.id, priority=priority, availability_model=availability_model
     )
     print_job(client, output, changed, output_format)
+
+
+RUNNING, FINISHED = "running", "finished"
+
+
+@examples(
+    "bt-tui wait def5678 && bt-tui deploy_checkpoints --job-id def5678 --config deploy.py",
+    "bt-tui wait abc1234 def5678 --timeout 2h -o json",
+    "bt-tui wait abc1234 --until running && bt-tui ssh abc1234",
+)
+@click.command()
+@click.argument("job_ids", metavar="JOB_ID...", nargs=-1, required=True)
+@click.option(
+    "--until",
+    type=click.Choice((FINISHED, RUNNING)),
+    default=FINISHED,
+    show_default=True,
+    help="State to wait for; a job that has ended always counts.",
+)
+@click.option(
+    "--timeout", "timeout_s", type=Duration(), metavar="SPAN", help="Maximum time to wait: 2h, 90m, 45s."
+)
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0.01, 3600.0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds between polls.",
+)
+@format_option(TABLE, JSON, NDJSON)
+@client_command
+async def wait(
+    client: TrainingClient,
+    output: Output,
+    job_ids: tuple[str, ...],
+    until: str,
+    timeout_s: float | None,
+    interval_s: float,
+    output_format: str,
+) -> ExitCode:
+    """Wait until the jobs have ended or are running.
+
+    Each job is printed once it reaches that state (with -o json, all at the end as an array). The exit code
+    is that of the worst outcome: 0 completed, 4 stopped, preempted or expired, 5 deploy failed, 3 failed; 9
+    if the timeout expired first. Server outages do not end the wait.
+    """
+    named = [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
+    jobs = {job.id: job for job in named}
+    ended: dict[str, TrainingJob] = {}
+    # more than ten jobs are polled less often, to limit requests
+    pace_s = interval_s * max(1.0, len(jobs) / 10)
+
+    async def follow(job_id: str) -> None:
+        project_id, status = jobs[job_id].project_id, jobs[job_id].current_status
+        async for job in client.jobs.watch(project_id, job_id, interval_s=pace_s):
+            jobs[job_id] = job
+            if job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING):
+                ended[job_id] = job
+                _print_ended(output, output_format, job, jobs.values(), is_first=len(ended) == 1)
+                return
+            if job.current_status != status:
+                status = job.current_status
+                output.remark(f"{job.id} is {short_status(status)}")
+
+    code = None
+    try:
+        async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
+            for job_id in jobs:
+                group.create_task(follow(job_id))
+    except TimeoutError:
+        code = ExitCode.TIMED_OUT
+    except ExceptionGroup as several:
+        # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
+        # own.
+        raise several.exceptions[0] from None
+    if output_format == JSON:
+        output.json(list(jobs.values()))
+    if code is not None:
+        left = ", ".join(job_id for job_id in jobs if job_id not in ended)
+        output.remark(f"timed out; still waiting for: {left}")
+        return code
+    return worst(outcome_exit_code(job.current_status) for job in ended.values() if job.is_finished)
+
+
+def _print_ended(
+    output: Output, output_format: str, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool
+) -> None:
+    """Print a line of ndjson, or a row aligned with later ones; the header precedes the first."""
+    if output_format == NDJSON:
+        output.data(ascii_json(job.model_dump(mode="json")) + "\n")
+    elif output_format == TABLE:
+        # The other jobs' rows are rendered only for their column widths.
+        header, row = table_of(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
+        output.data(header + row if is_first else row)

@@ -30,7 +30,7 @@ from tui.commands.logs.printing import (
     renderer,
     stamp_text_of,
 )
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, refuse
 from tui.commands.support.options import (
     JSON,
     JSONL,
@@ -260,20 +260,14 @@ def _request(
 ) -> LogRequest:
     others["last"] = (limit or None) if others["last"] is None else others["last"]
     follows = others["follow"]
-    if others["since"] is not None and others["start"] is not None:
-        raise click.UsageError("give either --since or --start")
-    if follows and others["end"] is not None:
-        raise click.UsageError("--follow reads to the end of the job; omit --end")
+    refuse(others["since"] is not None and others["start"] is not None, "give either --since or --start")
+    refuse(follows and others["end"] is not None, "--follow reads to the end of the job; omit --end")
     if not others["grep"]:
-        if others["invert"]:
-            raise click.UsageError("--invert needs --grep")
-        if others["ignore_case"]:
-            raise click.UsageError("--ignore-case needs --grep")
-        if others["context"] and others["min_level"] is None:
-            raise click.UsageError("--context needs --grep or --min-level")
+        refuse(others["invert"], "--invert needs --grep")
+        refuse(others["ignore_case"], "--ignore-case needs --grep")
+        refuse(others["context"] and others["min_level"] is None, "--context needs --grep or --min-level")
     target = target_of(outputs, save, force=force)
-    if follows and target.format == JSON:
-        raise click.UsageError("--follow can't write a JSON array; use -o ndjson")
+    refuse(follows and target.format == JSON, "--follow can't write a JSON array; use -o ndjson")
     return LogRequest(
         job_id=one_job_id(job_id, named_id),
         project=selected_project(project, project_id),

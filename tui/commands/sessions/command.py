@@ -12,7 +12,7 @@ import click
 
 from api_client.client import TrainingClient
 from api_client.models import AuthCode, TrainingJob
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, refuse
 from tui.commands.support.lookups import job_named
 from tui.commands.support.options import (
     JSON,
@@ -79,8 +79,7 @@ async def update_session(
     client: TrainingClient, output: Output, job_id: str, minutes: int | None, trigger: str | None
 ) -> None:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
-    if minutes is None and trigger is None:
-        raise click.UsageError("nothing to change: give --timeout-minutes or --trigger")
+    refuse(minutes is None and trigger is None, "nothing to change: give --timeout-minutes or --trigger")
     await _show(client, output, job_id, minutes, trigger, TABLE)
 
 
@@ -94,8 +93,7 @@ async def _show(
     *,
     with_messages: bool = False,
 ) -> None:
-    if minutes == 0:
-        raise click.UsageError("0 minutes would change nothing; -1 means ten years")
+    refuse(minutes == 0, "0 minutes would change nothing; -1 means ten years")
     job = await job_named(client, job_id)
     codes = await client.sessions.auth_codes(job.project_id, job.id)
     messages = []

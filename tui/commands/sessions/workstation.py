@@ -14,7 +14,7 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.submitting import Submission
 from api_client.submission.workstation import Workstation, workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.exit_codes import ExitCode, refuse
 from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, format_option, remote_option
 from tui.commands.support.output import Output
 
@@ -93,8 +93,7 @@ def workstation(
     JSON has job_id, project, accelerator, gpu_count (per node), node_count, orchestrator, nodes (rank,
     hostname, is_leader) and job; with --tail on one line, followed by the log as ndjson.
     """
-    if gpu_count is not None and node_count is not None:
-        raise click.UsageError("give either --gpu-count or --node-count")
+    refuse(gpu_count is not None and node_count is not None, "give either --gpu-count or --node-count")
     nodes = node_count or 1
     if nodes > 1 and orchestrator == "slurm":
         raise click.UsageError(

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from enum import IntEnum
 from typing import Self
 
+import click
+
 from api_client.errors import (
     ApiClientError,
     ConfigurationError,
@@ -121,6 +123,12 @@ class CommandFailed(Exception):
     def __init__(self, message: str, exit_code: ExitCode) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def refuse(condition: object, problem: str) -> None:
+    """Raise click.UsageError if the condition holds: options that make no sense together, or are missing."""
+    if condition:
+        raise click.UsageError(problem)
 
 
 _CODES = {ReadOnlyError: ExitCode.USAGE, Unauthorized: ExitCode.AUTH, NotFound: ExitCode.NOT_FOUND}

@@ -6,14 +6,16 @@ Also official formats of sizes and times, and ``CommandSettings``, which collect
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from api_client.words import READ_ONLY_OPTION
+from tui.commands.support.exit_codes import refuse
 from tui.commands.support.lookups import JobChoice
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import NON_INTERACTIVE
@@ -48,18 +50,24 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
-def options_as(name: str, kind: type, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Add options that are the fields of a dataclass; the command gets one of it, called ``name``."""
+def combined(
+    name: str, combine: Callable[..., Any], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Add options that a command gets as one value called ``name``: what ``combine`` makes of theirs.
+
+    ``combine``, a function or a dataclass, has a parameter for each of them.
+    """
+    names = signature(combine).parameters.keys()
 
     def add(command: Command) -> Command:
         @wraps(command)
-        def grouping(*objects: Any, **parameters: Any) -> Any:
-            values = {field.name: parameters.pop(field.name) for field in fields(kind)}
-            return command(*objects, **{name: kind(**values)}, **parameters)
+        def combining(*objects: Any, **parameters: Any) -> Any:
+            value = combine(**{option: parameters.pop(option) for option in names & parameters.keys()})
+            return command(*objects, **{name: value}, **parameters)
 
         for option in reversed(options):
-            option(grouping)
-        return cast("Command", grouping)
+            option(combining)
+        return cast("Command", combining)
 
     return add
 
@@ -74,54 +82,43 @@ order_option = click.option(
 )
 
 
-def job_options(command: Command) -> Command:
-    """Add ``--job-id``, ``--project`` and ``--project-id``, passed on as ``choice``.
-
-    If the command has an argument ``job`` too, it is the same as ``--job-id``.
-    """
-
-    @wraps(command)
-    def choosing(
-        *,
-        job_id: str | None,
-        project: str | None,
-        project_id: str | None,
-        job: str | None = None,
-        **others: Any,
-    ) -> Any:
-        choice = JobChoice(one_job_id(job, job_id), selected_project(project, project_id))
-        return command(choice=choice, **others)
-
-    for option in (
-        click.option("--project-id", "project_id", metavar="ID", hidden=True, help="Same as --project."),
-        click.option("--project", "project", metavar="PROJECT", help="Project (id or name)."),
-        click.option(
-            "--job-id", "job_id", metavar="JOB_ID", help="Job (default: the newest of the project)."
-        ),
-    ):
-        option(choosing)
-    return cast("Command", choosing)
+def _job_choice(
+    job_id: str | None, project: str | None, project_id: str | None, job: str | None = None
+) -> JobChoice:
+    return JobChoice(one_job_id(job, job_id), selected_project(project, project_id))
 
 
-def job_argument(command: Command) -> Command:
-    """Require a job id, as the argument JOB_ID or as ``--job-id``; it is passed on as ``job_id``."""
+_JOB_OPTIONS = (
+    click.option("--job-id", "job_id", metavar="JOB_ID", help="Job (default: the newest of the project)."),
+    click.option("--project", "project", metavar="PROJECT", help="Project (id or name)."),
+    click.option("--project-id", "project_id", metavar="ID", hidden=True, help="Same as --project."),
+)
+job_options = combined("choice", _job_choice, *_JOB_OPTIONS)
+"""``--job-id``, ``--project`` and ``--project-id``, passed on as the JobChoice ``choice``."""
+job_argument_and_options = combined(
+    "choice", _job_choice, click.argument("job", metavar="[JOB_ID]", required=False), *_JOB_OPTIONS
+)
+"""The same, and an argument that is the same as ``--job-id``."""
 
-    @wraps(command)
-    def naming(*, job_argument: str | None, job_option: str | None, **others: Any) -> Any:
-        job_id = one_job_id(job_argument, job_option)
-        if not job_id:
-            raise click.UsageError("which job? Give JOB_ID or --job-id JOB_ID")
-        return command(job_id=job_id, **others)
 
-    click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument.")(naming)
-    click.argument("job_argument", metavar="[JOB_ID]", required=False)(naming)
-    return cast("Command", naming)
+def _given_job_id(job_argument: str | None, job_option: str | None) -> str | None:
+    job_id = one_job_id(job_argument, job_option)
+    refuse(not job_id, "which job? Give JOB_ID or --job-id JOB_ID")
+    return job_id
+
+
+job_argument = combined(
+    "job_id",
+    _given_job_id,
+    click.argument("job_argument", metavar="[JOB_ID]", required=False),
+    click.option("--job-id", "job_option", metavar="JOB_ID", help="Same as the argument."),
+)
+"""A required job id, as the argument JOB_ID or as ``--job-id``; it is passed on as ``job_id``."""
 
 
 def one_job_id(argument: str | None, option: str | None) -> str | None:
     """Return the job that was given: as an argument, as an option, or as a recording."""
-    if argument and option and argument != option:
-        raise click.UsageError("two different job ids; give one")
+    refuse(argument and option and argument != option, "two different job ids; give one")
     return argument or option or recorded_job_id()
 
 
@@ -137,8 +134,10 @@ def given_recording() -> Recording | None:
 
 
 def selected_project(project: str | None, project_id: str | None) -> str | None:
-    if project is not None and project_id is not None and project != project_id:
-        raise click.UsageError("--project and --project-id name different projects; give one")
+    refuse(
+        project is not None and project_id is not None and project != project_id,
+        "--project and --project-id name different projects; give one",
+    )
     return project_id if project is None else project
 
 
@@ -273,10 +272,8 @@ def recording_option(command: Command) -> Command:
     @wraps(command)
     def checked(*arguments: Any, **parameters: Any) -> Any:
         if recorded_job_id() is not None:
-            if any(parameters.get(name) for name in _JOB_PARAMETERS):
-                raise click.UsageError("give a job or --file, not both")
-            if parameters.get("follow"):
-                raise click.UsageError("a recording can't be followed; omit --follow")
+            refuse(any(parameters.get(name) for name in _JOB_PARAMETERS), "give a job or --file, not both")
+            refuse(parameters.get("follow"), "a recording can't be followed; omit --follow")
         return command(*arguments, **parameters)
 
     option = click.option(

@@ -33,36 +33,47 @@ Say = Callable[[str], None]
 
 
 async def ask(question: Question, place: tuple[int, int], say: Say) -> Answer | FormMove:
-    title = f"[{place[0]}/{place[1]}] {question.text}"
-    if question.kind == "pairs":
-        return await _ask_pairs(f"{title} {question.remark} …", question, say)
-    for line in filter(None, (*question.remark.splitlines(), question.objection)):
-        say(line)
-    if question.kind not in ("text", "number"):
-        return await _ask_choice(title, question, say)
-    if question.options:
-        say(f"One of {', '.join(possible_values(question.options))}.")
-    return await _run(_text(title, question.default_text, question.problem), str)
-
-
-async def _ask_choice(title: str, question: Question, say: Say) -> Answer | FormMove:
-    """Ask until the choice is valid: a filtered list also offers disabled options.
+    """Ask until the answer is valid: a filtered list also offers disabled options.
 
     Problems are printed between questions, since questionary would cut them to one line.
     """
-    values = [option.value for option in question.options]
-    answer: Answer | FormMove = question.proposal
+    is_pairs = question.kind == "pairs"
+    title = f"[{place[0]}/{place[1]}] {question.text}{f' {question.remark} …' if is_pairs else ''}"
+    remarks = [] if is_pairs else question.remark.splitlines()
+    for line in filter(None, (*remarks, question.objection)):
+        say(line)
+    if question.options and question.kind in ("text", "number", "pairs"):
+        values = ", ".join(possible_values(question.options))
+        say(f"secrets: {values}" if is_pairs else f"One of {values}.")
+    marked = question.proposal
     while True:
-        if question.kind == "choices":
-            answer = await _run(
-                _checkbox(title, question, answer),
-                lambda indices: tuple(dict.fromkeys(values[index] for index in indices)),
-            )
-        else:
-            answer = await _run(_select(title, question), lambda index: values[index])
+        answer = await _answer(title, question, marked)
         if isinstance(answer, FormMove) or not (problem := question.problem(answer)):
             return answer
         say(problem)
+        marked = answer
+
+
+async def _answer(title: str, question: Question, marked: Answer) -> Answer | FormMove:
+    values = [option.value for option in question.options]
+    match question.kind:
+        case "text" | "number":
+            return await _run(_text(title, question.default_text, question.problem), str)
+        case "pairs":
+            default = shlex.join(f"{name}={value}" for name, value in pairs_of(question.default))
+            return await _run(_text(title, default, lambda text: question.problem(_pairs(text))), _pairs)
+        case "choices":
+            field = _checkbox(title, question, marked)
+            return await _run(field, lambda indices: tuple(dict.fromkeys(values[index] for index in indices)))
+    return await _run(_select(title, question), values.__getitem__)
+
+
+def _pairs(text: str) -> Answer:
+    """Return pairs on one line, quoted as for a shell; text with a quote that is never closed as it is."""
+    try:
+        return read_pairs(shlex.split(text))
+    except ValueError:
+        return text
 
 
 async def ask_yes_no(question: str) -> bool:
@@ -85,23 +96,6 @@ async def ask_secret(question: str) -> str:
     if isinstance(answer, FormMove) or not answer.strip():
         raise click.Abort
     return answer.strip()
-
-
-async def _ask_pairs(title: str, question: Question, say: Say) -> Answer | FormMove:
-    """Ask for all pairs on one line, quoted as for a shell."""
-
-    def read(text: str) -> Answer:
-        try:
-            return read_pairs(shlex.split(text))
-        except ValueError:  # a quote that is never closed
-            return text
-
-    if question.objection:
-        say(question.objection)
-    if question.options:
-        say("secrets: " + ", ".join(option.value for option in question.options))
-    default = shlex.join(f"{name}={value}" for name, value in pairs_of(question.default))
-    return await _run(_text(title, default, lambda text: question.problem(read(text))), read)
 
 
 def _select(title: str, question: Question) -> Any:
@@ -127,7 +121,7 @@ def _select(title: str, question: Question) -> Any:
     )
 
 
-def _checkbox(title: str, question: Question, marked: Answer | FormMove) -> Any:
+def _checkbox(title: str, question: Question, marked: Answer) -> Any:
     import questionary
 
     names = marked if isinstance(marked, tuple) else ()
