@@ -16,7 +16,7 @@ from support.remotes import remote_of
 from support.waiting import to_screen, until
 from support.wizard_facts import form_of, lora, to
 from tui.app import BtTuiApp
-from tui.forms.review import REVIEW
+from tui.forms.deployment import REVIEW
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import ConfirmScreen

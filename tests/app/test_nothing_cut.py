@@ -34,8 +34,8 @@ from tui.analysis.why.explanation import Explanation
 from tui.app import BtTuiApp
 from tui.feeds.files import CacheSnapshot
 from tui.feeds.why import WhyView
+from tui.forms.deployment import REVIEW
 from tui.forms.draft import NO_SECRET
-from tui.forms.review import REVIEW
 from tui.screens.base import AppScreen
 from tui.screens.cache import CacheScreen
 from tui.screens.capacity import CapacityScreen

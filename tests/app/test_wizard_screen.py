@@ -17,8 +17,7 @@ from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
-from tui.forms.deployment import DeployForm, filled_form
-from tui.forms.review import REVIEW
+from tui.forms.deployment import REVIEW, DeployForm, filled_form
 from tui.screens.deploy.answers import CheckboxList, QuestionPane
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.messages import CopyRequested

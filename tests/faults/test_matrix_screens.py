@@ -27,7 +27,7 @@ from support.faulty import FaultyServer
 from support.pages import all_of
 from support.waiting import to_screen, until
 from tui.analysis.transfers import DownloadRequest, TransferState
-from tui.forms.review import REVIEW
+from tui.forms.deployment import REVIEW
 from tui.screens.base import Page
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.deploy.screen import DeployPage, DeployScreen

@@ -36,8 +36,7 @@ from support.faulty import FaultyServer
 from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
 from tui.analysis.export import ExportTable
-from tui.forms.deployment import ALL_QUESTIONS
-from tui.forms.review import REVIEW
+from tui.forms.deployment import ALL_QUESTIONS, REVIEW
 from tui.guard.conditions import read_rules
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import (

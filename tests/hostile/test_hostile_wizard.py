@@ -20,14 +20,13 @@ from api_client import models
 from support.fake_baseten import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, machine, to
-from tui.commands.deploy.deployer import Deployer, DeployOptions
+from tui.commands.deploy.command import Deployer, DeployOptions
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.output import Output
 from tui.commands.support.questions import FormMove, ask
-from tui.forms.deployment import ALL_QUESTIONS, DeployForm
+from tui.forms.deployment import ALL_QUESTIONS, SAVE, DeployForm
 from tui.forms.draft import Facts
 from tui.forms.question import Question
-from tui.forms.review import SAVE
 
 ENTER, DOWN, UP, SPACE = "\r", "\x1b[B", "\x1b[A", " "
 WIPE, ERASE, INTERRUPT = "\x15", "\x7f", "\x03"

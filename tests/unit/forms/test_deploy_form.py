@@ -35,13 +35,16 @@ from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.forms.deployment import (
     ALL_QUESTIONS,
+    DEPLOY,
+    REVIEW,
     DeployForm,
     conflict,
+    deploy_config,
     filled_form,
+    findings,
     with_defaults,
 )
 from tui.forms.draft import Facts
-from tui.forms.review import DEPLOY, REVIEW, deploy_config, findings
 
 
 def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_reason() -> None:

@@ -10,14 +10,15 @@ from api_client.client import TrainingClient
 from api_client.errors import NotFound
 from tui.analysis.export import csv_text, records
 from tui.analysis.fleet.capacity import CapacityView, GpuAllocation, fold_capacity, gpu_allocations
-from tui.commands.support.lookups import active_jobs, team_named
 from tui.commands.support.options import (
     CSV,
     JSON,
     TABLE,
+    active_jobs,
     examples,
     format_option,
     listing_format_option,
+    team_named,
     yes_option,
 )
 from tui.commands.support.output import Output

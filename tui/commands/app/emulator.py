@@ -18,12 +18,6 @@ from click.core import ParameterSource
 from api_client.emulator.data_folder import running_address
 from api_client.emulator.processes import EmulatorChild, stop_running
 from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.local_emulator import (
-    DEMO_WORLD,
-    EMPTY_WORLD,
-    default_data_dir,
-    emulator_remote,
-)
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -33,7 +27,13 @@ from tui.commands.support.options import (
     readonly_option,
 )
 from tui.commands.support.output import Output
-from tui.commands.support.session import dashboard_settings
+from tui.commands.support.session import (
+    DEMO_WORLD,
+    EMPTY_WORLD,
+    dashboard_settings,
+    default_data_dir,
+    emulator_remote,
+)
 from tui.commands.support.tables import rows_of
 from tui.commands.support.terminal import need_terminal
 from tui.settings.loading import load_or_defaults

@@ -17,7 +17,6 @@ from tui.analysis.export import csv_lines, without_formula
 from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.analysis.ordering import ordered
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.lookups import project_named
 from tui.commands.support.options import (
     ASCENDING,
     CSV,
@@ -26,6 +25,7 @@ from tui.commands.support.options import (
     examples,
     listing_format_option,
     order_option,
+    project_named,
     selected_project,
 )
 from tui.commands.support.output import Output
@@ -70,23 +70,15 @@ def _total_directories(listing: CacheListing) -> None:
         of_folder[file.path if file.file_type == DIRECTORY else _folder_of(file.path)] += file.size_bytes
     above: list[str] = []
     for folder in sorted({*totals, *of_folder}, key=_start_of_paths):  # what is in a folder follows it
-        _close(above, totals, _start_of_paths(folder))
+        while above and not _start_of_paths(folder).startswith(_start_of_paths(above[-1])):
+            above.pop()
         if folder in totals:
             above.append(folder)
-        if above:
-            totals[above[-1]] += of_folder[folder]
-    _close(above, totals, None)
+        for directory in above:
+            totals[directory] += of_folder[folder]
     for file in listing.file_summaries:
         if file.file_type == DIRECTORY:
             file.size_bytes = totals[file.path]
-
-
-def _close(folders: list[str], totals: dict[str, int], path: str | None) -> None:
-    """Remove the folders that do not hold ``path``, the innermost first, and add their totals to the next."""
-    while folders and (path is None or not path.startswith(_start_of_paths(folders[-1]))):
-        closed = folders.pop()
-        if folders:
-            totals[folders[-1]] += totals[closed]
 
 
 def _start_of_paths(folder: str) -> str:

@@ -1,27 +1,36 @@
-"""``bt-tui checkpoints``: List, inspect and download the checkpoints of a job."""
+"""``bt-tui checkpoints``: List, inspect and download the checkpoints of a job.
+
+What a checkpoint consists of is read with range requests.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import click
 
+from api_client.checkpoints import TrainerState, UnreadableFile, Weights, is_safetensors, name_inside
 from api_client.client import TrainingClient
-from api_client.models import Checkpoint
-from tui.analysis.checkpoints.facts import CheckpointFacts, Score, facts_of_run, fault_lines
-from tui.analysis.export import csv_text, json_number
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from tui.analysis.checkpoints.facts import CheckpointFacts, Score, checkpoint_facts, facts_of_run, fault_lines
+from tui.analysis.export import csv_lines, csv_text, json_number
 from tui.analysis.ordering import ordered
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
-from tui.commands.checkpoints.show import files, print_files, show
-from tui.commands.support.lookups import JobChoice
+from tui.commands.support.exit_codes import not_in_job
 from tui.commands.support.options import (
     CSV,
     DESCENDING,
     JSON,
+    TABLE,
+    JobChoice,
     examples,
+    format_option,
     job_argument_and_options,
+    job_options,
     listing_format_option,
     order_option,
     recording_option,
@@ -29,12 +38,295 @@ from tui.commands.support.options import (
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
-from tui.commands.support.tables import table_of
+from tui.commands.support.tables import Cell, facts_of, rows_of, table_of
 from tui.readers.run import CheckedRun
 from tui.tables.checkpoints import CHECKPOINTS, CheckpointRow
-from tui.tables.column import Column, chosen, exported
-from tui.text.times import iso_time, local_time
-from tui.text.units import UNKNOWN, bytes_decimal
+from tui.tables.column import Column, chosen, exported, text_column
+from tui.text.times import iso_time, local_stamp, local_time
+from tui.text.units import UNKNOWN, bytes_decimal, bytes_iec, count, counted, number
+
+LONGEST_VALUE = 200
+SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
+
+
+@examples(
+    "bt-tui checkpoints show checkpoint-400 --job-id abc1234",
+    "bt-tui checkpoints show checkpoint-400 --job-id abc1234 -o json | jq .weights.parameter_count",
+)
+@click.command("show", short_help="Show what is inside a checkpoint, without downloading it.")
+@click.argument("checkpoint", metavar="CHECKPOINT")
+@job_options
+@format_option(TABLE, JSON)
+@client_command
+async def show(
+    client: TrainingClient,
+    output: Output,
+    checkpoint: str,
+    choice: JobChoice,
+    output_format: str,
+) -> None:
+    """Show a checkpoint: its adapter's configuration, its tensors, and the state saved by the trainer.
+
+    Weights are not downloaded: only the headers of safetensors files and small JSON files are read.
+    """
+    job = await choice.find(client)
+    listed = await client.checkpoints.list(job.project_id, job.id)
+    own = next((item for item in listed if item.checkpoint_id == checkpoint), None)
+    files = await checkpoint_files(client, job, checkpoint)
+    inside = await _read_details(client, job, checkpoint, files)
+    document = _document(job.id, checkpoint, own, files, inside)
+    output.answer(output_format, document, _text(output, document, own, inside))
+    for problem in inside.problems:
+        output.remark(problem)
+
+
+@dataclass(slots=True)
+class _CheckpointDetails:
+    """The parts of a checkpoint that could be read, and the errors for those that could not."""
+
+    weights: Weights | None = None
+    adapter: Any = None
+    config: Any = None
+    state: TrainerState | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+async def _read_details(
+    client: TrainingClient, job: TrainingJob, checkpoint: str, files: list[CheckpointFile]
+) -> _CheckpointDetails:
+    contents = client.checkpoint_contents
+    ids = (job.project_id, job.id)
+    inside = _CheckpointDetails()
+    by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
+
+    async def attempt(name: str, read: Any) -> Any:
+        file = by_name.get(name)
+        if file is None:
+            return None
+        try:
+            return await read(*ids, file)
+        except UnreadableFile as error:
+            inside.problems.append(str(error))
+            return None
+
+    inside.adapter = await attempt("adapter_config.json", contents.json)
+    inside.config = await attempt("config.json", contents.json)
+    inside.state = await attempt("trainer_state.json", contents.trainer_state)
+    if any(is_safetensors(file.relative_file_name) for file in files):
+        weights = await contents.weights(*ids, files)
+        inside.weights = weights if weights.tensors else None
+        inside.problems += weights.problems
+    return inside
+
+
+def _document(
+    job_id: str,
+    checkpoint: str,
+    known: Checkpoint | None,
+    files: list[CheckpointFile],
+    inside: _CheckpointDetails,
+) -> dict[str, Any]:
+    return {
+        "job_id": job_id,
+        "checkpoint_id": checkpoint,
+        "checkpoint": known.model_dump(mode="json") if known else None,
+        "total_files": len(files),
+        "total_size_bytes": sum(max(0, file.size_bytes) for file in files),
+        "node_ranks": sorted({file.node_rank for file in files}),
+        "adapter_config": inside.adapter,
+        "config": inside.config,
+        "weights": _weights(inside.weights) if inside.weights else None,
+        "trainer_state": _state(inside.state) if inside.state else None,
+        "problems": inside.problems,
+    }
+
+
+def _weights(weights: Weights) -> dict[str, Any]:
+    tensors = weights.tensors
+    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
+    return {
+        "files": len(weights.shards),
+        "tensor_count": len(tensors),
+        "parameter_count": weights.parameter_count,
+        "parameters_by_dtype": weights.parameters_by_dtype,
+        "data_bytes": weights.data_bytes,
+        "header_bytes_read": weights.bytes_read,
+        "metadata": weights.metadata,
+        "largest_tensors": [
+            {name: getattr(tensor, name) for name in ("name", "dtype", "shape", "size_bytes")}
+            for tensor in largest
+        ],
+    }
+
+
+def _state(state: TrainerState) -> dict[str, Any]:
+    return {
+        "global_step": state.global_step,
+        "max_steps": state.max_steps,
+        "epoch": state.epoch,
+        "best_metric": state.best_metric,
+        "best_model_checkpoint": state.best_model_checkpoint,
+        "last": {name: curve[-1][1] for name, curve in state.curves.items()},
+        "points": {name: len(curve) for name, curve in state.curves.items()},
+    }
+
+
+def _text(
+    output: Output, document: dict[str, Any], listed: Checkpoint | None, inside: _CheckpointDetails
+) -> str:
+    adapter = inside.adapter if isinstance(inside.adapter, dict) else {}
+    config = inside.config if isinstance(inside.config, dict) else {}
+    weights = document["weights"]
+    facts = [
+        *_known_facts(document, listed),
+        *((f"adapter {name}", Cell(_shown(value))) for name, value in sorted(adapter.items())),
+        *((name, Cell(_shown(config[name]))) for name in SHOWN_SETTINGS if name in config),
+        *(_state_facts(inside.state) if inside.state else ()),
+        *(_weight_facts(weights) if weights else ()),
+    ]
+    tensors = rows_of(TENSORS, weights["largest_tensors"] if weights else (), output)
+    return facts_of(facts, output) + (f"\n{tensors}" if tensors else "")
+
+
+TENSORS: tuple[Column[dict[str, Any]], ...] = (
+    text_column("SIZE", lambda tensor: bytes_iec(tensor["size_bytes"]), right=True),
+    text_column("TYPE", lambda tensor: tensor["dtype"]),
+    text_column("SHAPE", lambda tensor: " × ".join(map(str, tensor["shape"])) or "scalar", right=True),
+    text_column("LARGEST TENSORS", lambda tensor: tensor["name"], shrinks=True),
+)
+
+
+def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
+    by_dtype = weights["parameters_by_dtype"].items()
+    types = ", ".join(f"{count(number)} {dtype}" for dtype, number in by_dtype) or UNKNOWN
+    read, all_bytes = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
+    facts = [
+        ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
+        ("tensors", Cell(f"{count(weights['tensor_count'])} in {counted(weights['files'], 'file')}")),
+        ("read", Cell(f"{read} of headers for {all_bytes} of weights")),
+    ]
+    return facts + [(f"metadata {name}", Cell(_shown(text))) for name, text in weights["metadata"].items()]
+
+
+def _known_facts(document: dict[str, Any], listed: Checkpoint | None) -> list[tuple[str, Cell]]:
+    facts = [("checkpoint", Cell(document["checkpoint_id"], "strong")), ("job", Cell(document["job_id"]))]
+    if listed is not None:
+        (fact,) = checkpoint_facts([listed])
+        facts += [
+            ("step", Cell(count(fact.step))),
+            ("type", Cell(fact.kind)),
+            ("base model", Cell(fact.checkpoint.base_model or UNKNOWN)),
+            ("storage", Cell(fact.sync, "caution" if fact.sync == "uploading" else None)),
+        ]
+    ranks = document["node_ranks"]
+    nodes = f", of {counted(len(ranks), 'node')}" if len(ranks) > 1 else ""
+    size = bytes_iec(document["total_size_bytes"])
+    return [*facts, ("files", Cell(f"{count(document['total_files'])}, {size}{nodes}"))]
+
+
+def _state_facts(state: TrainerState) -> list[tuple[str, Cell]]:
+    best = "" if state.best_metric is None else number(state.best_metric)
+    where = f" by {state.best_model_checkpoint}" if best and state.best_model_checkpoint else ""
+    return [
+        ("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}")),
+        *(
+            (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
+            for name, curve in state.curves.items()
+        ),
+        ("best metric", Cell(best + where)),
+    ]
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+@examples(
+    "bt-tui checkpoints files checkpoint-400 --job-id abc1234",
+    "bt-tui checkpoints files --job-id abc1234 -o json | jq '.total_size_bytes'",
+)
+@click.command("files", short_help="List the files of a checkpoint.")
+@click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
+@job_options
+@click.option("--urls", is_flag=True, help="Include download URLs in JSON and CSV; anyone can use them.")
+@listing_format_option
+@client_command
+async def files(
+    client: TrainingClient,
+    output: Output,
+    checkpoint: str | None,
+    choice: JobChoice,
+    urls: bool,
+    output_format: str,
+) -> None:
+    """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
+
+    Download URLs are included only with --urls; "bt-tui checkpoints urls" writes them to a file. On Baseten
+    they expire after seven days.
+    """
+    await print_files(client, output, choice, checkpoint, output_format, with_urls=urls)
+
+
+async def print_files(
+    client: TrainingClient,
+    output: Output,
+    choice: JobChoice,
+    checkpoint: str | None,
+    output_format: str,
+    *,
+    with_urls: bool = False,
+) -> None:
+    job = await choice.find(client)
+    files = await checkpoint_files(client, job, checkpoint)
+    total_bytes = sum(max(0, file.size_bytes) for file in files)
+    shown = [name for name in TITLES if with_urls or name != "url"]
+    if output_format == CSV:
+        rows = ([getattr(file, name) for name in shown] for file in files)
+        output.data(csv_lines([[TITLES[name] for name in shown], *rows]))
+        return
+    document = {
+        "job_id": job.id,
+        "checkpoint_id": checkpoint,
+        "total_files": len(files),
+        "total_size_bytes": total_bytes,
+        "files": [file.model_dump(mode="json", include=set(shown)) for file in files],
+    }
+    output.answer(output_format, document, rows_of(FILES, files, output))
+    if output_format == TABLE:
+        output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
+
+
+async def checkpoint_files(
+    client: TrainingClient, job: TrainingJob, checkpoint: str | None
+) -> list[CheckpointFile]:
+    """Return the files of `checkpoint` (None: of all). Raises CommandFailed if the job does not have it."""
+    if checkpoint is None:
+        return [file async for file in client.checkpoints.files(job.project_id, job.id)]
+    files = await client.checkpoints.files_of(job.project_id, job.id, checkpoint)
+    if not files:
+        names = [item.checkpoint_id for item in await client.checkpoints.list(job.project_id, job.id)]
+        if checkpoint not in names:
+            raise not_in_job(job.id, "checkpoint", checkpoint, names)
+    return files
+
+
+TITLES = {
+    "relative_file_name": "File",
+    "node_rank": "Node rank",
+    "size_bytes": "Size (bytes)",
+    "last_modified": "Modified",
+    "url": "URL",
+}
+"""The titles in CSV of the fields of a file; its URL comes last, and only on request."""
+
+FILES: tuple[Column[CheckpointFile], ...] = (
+    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
+    text_column("MODIFIED", lambda file: local_stamp(file.last_modified), "muted"),
+    text_column("RANK", lambda file: str(file.node_rank), right=True),
+    text_column("FILE", lambda file: file.relative_file_name),
+)
+
 
 _KEYS: dict[str, Callable[[Checkpoint], Any]] = {
     "checkpoint-id": lambda checkpoint: checkpoint.checkpoint_id,
@@ -104,7 +396,7 @@ async def list_checkpoints(
         output.remark(f"checkpoints not checked: {evidence.problem}")
     facts = facts_of_run(evidence.run)
     if output_format == JSON:
-        output.json(_document(job.id, facts, evidence))
+        output.json(_list_document(job.id, facts, evidence))
     elif listed:
         _print_table(output, facts, client.clock.now())
 
@@ -115,7 +407,7 @@ def _own_id(checkpoint: Checkpoint) -> str:
     return own if isinstance(own, str) else ""
 
 
-def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: CheckedRun) -> dict[str, Any]:
+def _list_document(job_id: str, facts: Sequence[CheckpointFacts], evidence: CheckedRun) -> dict[str, Any]:
     return {
         "job_id": job_id,
         "total_checkpoints": len(facts),

@@ -16,8 +16,15 @@ from api_client.transfers import DownloadPlan, DownloadReport, Existing, FilePro
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
-from tui.commands.support.lookups import JobChoice, job_named
-from tui.commands.support.options import JSON, TABLE, examples, format_option, job_options
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    JobChoice,
+    examples,
+    format_option,
+    job_named,
+    job_options,
+)
 from tui.commands.support.output import Output, cannot_write
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import json
+import os
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from api_client.client import TrainingClient
-from api_client.deployment import DeployAnswers, Pairs
+from api_client.deployment import Calls, DeployAnswers, DeploymentResult, Pairs, calls, follow, serves_nothing
+from api_client.errors import ApiClientError, RequestError
+from api_client.files import why_not_written, write_file
+from api_client.models.logs import LogLine
 from api_client.submission.config_file import load_deploy_checkpoints_config
-from tui.commands.deploy.deployer import Deployer, DeployOptions
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
-from tui.commands.support.lookups import project_id_of
+from tui.analysis.deployments import startup_text
+from tui.commands.jobs.push import finding_text
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain, not_in_job
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -21,16 +28,55 @@ from tui.commands.support.options import (
     combined,
     examples,
     format_option,
+    project_id_of,
     remote_option,
     selected_project,
     yes_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
+from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, render_facts
 from tui.commands.support.terminal import can_ask
-from tui.forms.deployment import ALL_QUESTIONS, DeployForm, conflict, filled_form, with_defaults
+from tui.forms.deployment import (
+    ALL_QUESTIONS,
+    CHANGE,
+    DEPLOY,
+    DRY_RUN,
+    LEAVE,
+    REVIEW,
+    SAVE,
+    DeployForm,
+    Review,
+    conflict,
+    filled_form,
+    with_defaults,
+)
 from tui.forms.question import read_pair
-from tui.readers.deployment import read_facts
+from tui.readers.deployment import (
+    SentDeployment,
+    deploying_command,
+    read_checkpoints,
+    read_facts,
+    read_startups,
+    send,
+)
+from tui.system.saved_files import own_path
+from tui.text.sanitize import sanitize, sanitize_multiline
+
+
+@dataclass(frozen=True, slots=True)
+class DeployOptions:
+    """Options that control the deployment; ``project`` is a name or an id, ``project_id`` an id."""
+
+    assume_yes: bool
+    dry_run: bool
+    wait: bool
+    output_dir: Path | None
+    output_format: str
+    project_id: str | None = None
+    project: str | None = None
 
 
 def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Pairs:
@@ -183,3 +229,244 @@ def _check_checkpoints(form: DeployForm) -> None:
     missing = [name for name in form.answers.checkpoint_names if name not in (*names, *in_file)]
     if job_id and missing:
         raise not_in_job(job_id, "checkpoint", missing[0], names)
+
+
+class Deployer:
+    def __init__(self, client: TrainingClient, output: Output, cli_options: DeployOptions) -> None:
+        self._client = client
+        self._output = output
+        self._cli_options = cli_options
+        self._decided = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
+        """The action that is run at the review without asking, if it is possible."""
+        self._done_something = False
+        self._remark = _remark if can_ask() else output.remark
+
+    async def run(self, form: DeployForm) -> ExitCode:
+        """Ask the open questions, carry out the chosen actions, and return the exit code.
+
+        Raises CommandFailed, also if the first question has no answer, and KeyboardInterrupt; without a
+        terminal, any error of the action that is decided.
+        """
+        if not self._decided:
+            _remark("enter: next · shift+tab: back · esc: leave; answers are kept")
+        outcome: DeployForm | ExitCode = form
+        while not isinstance(outcome, ExitCode):
+            outcome = await (self._read(outcome) if outcome.needs_checkpoints else self._ask(outcome))
+        return outcome
+
+    async def _ask(self, form: DeployForm) -> DeployForm | ExitCode:
+        question = form.question
+        if question.id == REVIEW:
+            for finding in form.review.findings:
+                self._output.remark(finding_text(finding))
+            action, self._decided = self._decided, ""
+            if action and not question.problem(action):
+                return await self.act(form, action)
+            if not can_ask():
+                raise CommandFailed("not deployed because of the errors above", ExitCode.USAGE)
+            click.echo(render_facts(_answer_facts(form.review), paint=lambda text, _tone: text), err=True)
+        if question.refusal:
+            if not form.can_go_back:
+                raise CommandFailed(question.refusal, ExitCode.USAGE)
+            _remark(question.refusal)
+            return form.back()
+        answer = await ask(question, form.place, _remark)
+        if answer is FormMove.LEAVE:
+            return self._left() if await ask_yes_no("Leave without deploying?") else form
+        if isinstance(answer, FormMove):
+            return form.back()
+        return await self.act(form, str(answer)) if question.id == REVIEW else form.answered(answer)
+
+    def _left(self) -> ExitCode:
+        if self._done_something:
+            return ExitCode.OK
+        self._remark("nothing was deployed")
+        return ExitCode.INTERRUPTED
+
+    async def _read(self, form: DeployForm) -> DeployForm:
+        """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
+        try:
+            jobs = [form.job] if form.job else []
+            facts = await read_checkpoints(self._client, form.facts, jobs)
+        except RequestError as error:
+            if "job_id" in form.given:
+                raise
+            _remark(explain(error)[0])
+            return replace(form, answers=replace(form.answers, job_id=None), at="job_id")
+        return await self.with_health(replace(form, facts=facts))
+
+    async def with_health(self, form: DeployForm) -> DeployForm:
+        """Check the checkpoints of the chosen job by the losses in its log."""
+        if form.job is None:
+            return form
+        evidence = await read_evidence(self._client, form.job, form.checkpoints)
+        return replace(form, facts=form.facts.with_evidence(evidence.run, evidence.problem))
+
+    async def act(self, form: DeployForm, action: str) -> DeployForm | ExitCode:
+        """Run the chosen action; return where to continue, or the exit code.
+
+        Errors are shown and no answer is lost.
+        """
+        if action.startswith(CHANGE):
+            return replace(form, at=action.removeprefix(CHANGE))
+        if action == LEAVE:
+            return self._left()
+        review, options = form.review, self._cli_options
+        try:
+            if action == DRY_RUN or (options.dry_run and action == DEPLOY):
+                code = await self._dry_run(review)
+                self._done_something = True
+                return code if options.dry_run else form
+            if action == DEPLOY:
+                if options.assume_yes or await ask_yes_no(_last_question(review)):
+                    return await self._deploy(form, review)
+            elif action.startswith(SAVE):
+                await self._save(review, action.removeprefix(SAVE))
+            else:
+                for text in review.forms.values():
+                    click.echo(sanitize_multiline(text) + "\n", err=True)
+        except (ApiClientError, CommandFailed, OSError) as error:
+            if not can_ask():
+                raise
+            self._remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
+        return form
+
+    async def _dry_run(self, review: Review) -> ExitCode:
+        sent = await self._send(review, dry_run=True)
+        path = sent.written_to or "none was returned"
+        if not self._cli_options.dry_run:
+            self._remark(f"truss config: {path}")  # stdout is for the requested output
+        else:
+            self._print(
+                {"dry_run": True}
+                | _sent_document(review, sent)
+                | {"command": review.forms.get("command"), "truss_config": _parsed(sent.result.truss_config)},
+                [*_answer_facts(review), ("truss config", Cell(str(path)))],
+            )
+        self._remark("dry run: nothing was created")
+        return ExitCode.OK
+
+    async def _deploy(self, form: DeployForm, review: Review) -> ExitCode:
+        self._remark(f"deploying {review.config.model_name}")
+        sent = await self._send(review, dry_run=False)
+        result, remote = sent.result, self._client.remote
+        self._remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
+        status, code = await self._follow(result) if self._cli_options.wait else ("", ExitCode.OK)
+        example = calls(remote, result, form.chosen)
+        document: dict[str, Any] = {
+            "dry_run": False,
+            "model_id": result.model_id,
+            "deployment_id": result.version_id,
+            "name": result.name,
+            "model_name": review.config.model_name,
+            "link": result.link,
+            "status": status or None,
+        } | _sent_document(review, sent)
+        if example is not None:
+            document |= asdict(example) | {"models": [checkpoint.checkpoint_id for checkpoint in form.chosen]}
+        names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
+        facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
+        self._print(document, facts, example)
+        if serves_nothing(remote):
+            self._remark("on Baseten you would call it like this")
+        if result.version_id:
+            show = remote.command_line("deployments", "show", result.version_id)
+            self._remark(f"its phases, log and changes: {show}")
+        return code
+
+    def _print(self, document: Any, facts: list[tuple[str, Cell]], example: Calls | None = None) -> None:
+        if self._cli_options.output_format == JSON:
+            self._output.json(document)
+        else:
+            self._output.data(render_facts(facts, paint=self._output.paint))
+            print_calls(self._output, example)
+
+    async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
+        """Print status and log to stderr until it serves or fails; return the last status and code."""
+        status, is_serving = "", False
+        ids = result.model_id or "", result.version_id or ""
+        try:
+            async for update in follow(self._client, *ids):
+                if update.status != status:
+                    status = update.status
+                    self._remark(f"status: {status}")
+                for entry in update.lines:
+                    for line in entry.message.splitlines() if isinstance(entry, LogLine) else ():
+                        self._remark(f"  {line}")
+                is_serving = update.is_serving
+            if text := startup_text(await read_startups(self._client, *ids)):
+                self._remark(f"last start: {text}")
+        except asyncio.CancelledError:
+            self._remark(f"the deployment continues: {result.link}")
+            raise
+        return status, ExitCode.OK if is_serving else ExitCode.DEPLOY_FAILED
+
+    async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
+        """Send the config; after a deployment an error of writing the truss config is only reported."""
+        sent = await send(
+            self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
+        )
+        if sent.not_written is not None:
+            failure = cannot_write("the truss config", sent.not_written)
+            if dry_run:
+                raise failure from sent.not_written
+            self._remark(str(failure))
+        return sent
+
+    async def _save(self, review: Review, name: str) -> None:
+        is_python = name == "python"
+        typed = await ask_text("Save as", "deploy.py" if is_python else f"{name}/config.yaml")
+        path = own_path(typed)
+        if not typed:
+            return
+        try:
+            if path.exists() and not await ask_yes_no(f"{path} already exists. Overwrite it?"):
+                return
+            if not is_python:  # the config of a Truss has a folder of its own
+                path.parent.mkdir(exist_ok=True)
+            write_file(path, review.forms[name].encode())
+        except OSError as error:
+            self._remark(f"can't write {path}: {why_not_written(error)}")
+            return
+        self._done_something = True
+        command = deploying_command(self._client.remote, name, path)
+        self._remark(f"saved {path}; deploy it with: {command}")
+
+
+def _remark(text: str) -> None:
+    """Print a dimmed line between questions."""
+    click.secho(f"  {sanitize(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
+
+
+def _answer_facts(review: Review) -> list[tuple[str, Cell]]:
+    return [(title.lower(), Cell(text)) for title, text in review.answers.items()]
+
+
+def _last_question(review: Review) -> str:
+    """Return the final question, which names the model and GPUs that will cost money."""
+    checkpoints = review.answers.get("Checkpoints")
+    what = f" ({checkpoints})" if checkpoints else ""
+    warned = sum(finding.severity == "warning" for finding in review.findings)
+    despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
+    return sanitize(f"Deploy {review.config.model_name}{what} on {review.answers['GPU']}{despite}?")
+
+
+def _sent_document(review: Review, sent: SentDeployment) -> dict[str, Any]:
+    return {
+        "config": review.config.model_dump(mode="json"),
+        "findings": [asdict(finding) for finding in review.findings],
+        "truss_config_path": str(sent.written_to) if sent.written_to else None,
+    }
+
+
+def _parsed(truss_config: str) -> Any:
+    try:
+        return json.loads(truss_config) if truss_config else None
+    except ValueError:
+        return truss_config
+
+
+def print_calls(output: Output, example: Calls | None) -> None:
+    """Print how to call a deployment, if it is known."""
+    for name, text in (("curl", example.curl), ("python", example.python)) if example else ():
+        output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{sanitize_multiline(text)}\n")

@@ -23,7 +23,7 @@ from tui.analysis.deployments import (
     status_tone,
     status_word,
 )
-from tui.commands.deploy.deployer import print_calls
+from tui.commands.deploy.command import print_calls
 from tui.commands.jobs.stop import remark_failure
 from tui.commands.logs.printing import JsonArray, OutputLine, renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, refuse

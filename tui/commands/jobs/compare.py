@@ -26,8 +26,17 @@ from tui.analysis.comparison import (
 from tui.analysis.export import csv_text, records
 from tui.analysis.series import smoothed
 from tui.commands.support.exit_codes import ExitCode, explain, refuse
-from tui.commands.support.lookups import job_named
-from tui.commands.support.options import CHART, CSV, JSON, MARKDOWN, TABLE, TEXT, examples, format_option
+from tui.commands.support.options import (
+    CHART,
+    CSV,
+    JSON,
+    MARKDOWN,
+    TABLE,
+    TEXT,
+    examples,
+    format_option,
+    job_named,
+)
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command

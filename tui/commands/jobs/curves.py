@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,24 +75,14 @@ def print_curves(
 
 
 def _points(series: Series, progress: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
-    """Return time, step and value of each reading; the step is the last one logged at or before its time."""
-    marks = progress.step_series
-    points: list[tuple[float, int | None, float]] = []
-    index, step = 0, None
-    exact = _exact_steps(series, progress)
-    for position, (time, value) in enumerate(zip(series.times, series.values, strict=True)):
-        while index < len(marks) and marks.times[index] <= time:
-            step = int(marks.values[index])
-            index += 1
-        points.append((time, exact[position] if exact else step, value))
-    return points
+    """Return time, step and value of each reading.
 
-
-def _exact_steps(series: Series, progress: ProgressSnapshot) -> list[int] | None:
-    """Return the steps logged with the losses themselves, or None unless every loss has one."""
-    if series is not progress.loss_series or len(progress.loss_by_step) != len(series):
-        return None
-    same = all(
-        a == b or (a != a and b != b) for (_, a), b in zip(progress.loss_by_step, series.values, strict=True)
-    )
-    return [step for step, _ in progress.loss_by_step] if same else None
+    The step is the one logged with it, if every loss has one; else the last one logged at or before its time.
+    """
+    losses = progress.loss_by_step if series is progress.loss_series else ()
+    steps: list[int | None] = [step for step, _ in losses]
+    if [repr(value) for _, value in losses] != list(map(repr, series.values)):  # NaN is equal to itself so
+        marks = progress.step_series
+        counts = [bisect_right(marks.times, time) for time in series.times]
+        steps = [int(marks.values[count - 1]) if count else None for count in counts]
+    return list(zip(series.times, steps, series.values, strict=True))

@@ -28,14 +28,16 @@ from tui.commands.support.exit_codes import (
     unknown_value,
     worst,
 )
-from tui.commands.support.lookups import active_jobs, job_named, project_id_of
 from tui.commands.support.options import (
     NDJSON,
     TEXT,
     Duration,
+    active_jobs,
     combined,
     examples,
     format_option,
+    job_named,
+    project_id_of,
     selected_project,
 )
 from tui.commands.support.output import Output

@@ -17,7 +17,6 @@ from api_client.models.jobs import JobStatus, full_status, short_status
 from tui.analysis.ordering import ordered
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
-from tui.commands.support.lookups import job_named, project_id_of
 from tui.commands.support.options import (
     ASCENDING,
     CSV,
@@ -28,6 +27,8 @@ from tui.commands.support.options import (
     examples,
     format_option,
     job_argument,
+    job_named,
+    project_id_of,
     recorded_job_id,
     recording_option,
     remote_option,

@@ -25,12 +25,12 @@ from tui.analysis.status import status_view
 from tui.commands.jobs.curves import CURVE_COLUMNS, NAME_FIELDS
 from tui.commands.logs.printing import NodeChooser
 from tui.commands.support.exit_codes import ExitCode, outcome_exit_code, refuse
-from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CHART,
     CSV,
     JSON,
     TABLE,
+    JobChoice,
     examples,
     format_option,
     job_argument_and_options,

@@ -32,13 +32,13 @@ from tui.analysis.series import latest
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, not_in_job, refuse
-from tui.commands.support.lookups import JobChoice
 from tui.commands.support.options import (
     CSV,
     JSON,
     NDJSON,
     TABLE,
     CommandSettings,
+    JobChoice,
     examples,
     format_option,
     job_argument_and_options,

@@ -31,7 +31,6 @@ from api_client.submission.user_environment import describe_environment
 from tui.commands.logs.command import follow_log
 from tui.commands.logs.printing import renderer
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.lookups import job_named, newest_job
 from tui.commands.support.options import (
     JSON,
     NDJSON,
@@ -43,6 +42,8 @@ from tui.commands.support.options import (
     combined,
     examples,
     format_option,
+    job_named,
+    newest_job,
     one_job_id,
     remote_option,
     trigger_option,

@@ -35,8 +35,7 @@ from tui.commands.jobs.push import (
     show_dry_run,
 )
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
-from tui.commands.support.lookups import job_named
-from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument
+from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument, job_named
 from tui.commands.support.output import Output
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command

@@ -18,8 +18,7 @@ from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
 from tui.analysis.status import status_view
 from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.lookups import active_jobs, job_named
-from tui.commands.support.options import JSON, TEXT, examples, format_option
+from tui.commands.support.options import JSON, TEXT, active_jobs, examples, format_option, job_named
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, run_settings
 from tui.text.sanitize import sanitize

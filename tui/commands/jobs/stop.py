@@ -21,15 +21,17 @@ from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
 from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain, outcome_exit_code, refuse, worst
-from tui.commands.support.lookups import active_jobs, job_named, project_named
 from tui.commands.support.options import (
     JSON,
     NDJSON,
     TABLE,
     Duration,
+    active_jobs,
     examples,
     format_option,
     job_argument,
+    job_named,
+    project_named,
     selected_project,
     yes_option,
 )

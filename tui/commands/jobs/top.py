@@ -13,8 +13,7 @@ import click
 
 from api_client.client import TrainingClient
 from tui.analysis.export import csv_text
-from tui.commands.support.lookups import project_id_of
-from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option
+from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, project_id_of
 from tui.commands.support.output import Output
 from tui.commands.support.session import client_command, run_settings
 from tui.readers.session import Session

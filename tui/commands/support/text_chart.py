@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
+from itertools import cycle
 
 from tui.analysis.series import Series, extent, reduce_columns
 from tui.commands.support.output import Output
@@ -40,37 +41,31 @@ def draw_chart(
     Every column shows the minimum and maximum of its samples, so that no spike is lost; gaps and non-
     finite values are left out.
     """
-    finite = [_finite(curve) for curve in series]
-    shown = [curve for curve in finite if extent([curve])]
+    shown = [curve for curve in map(_finite, series) if extent([curve])]
     output.data(output.paint(sanitize(title), "strong") + "\n")
     if not shown:
         output.data("  (no data)\n")
         return
-    width = output.width_cells or shutil.get_terminal_size((100, HEIGHT_LINES)).columns
-    width = max(30, width)
-    letters = not output.has_color and len(shown) > 1
-    for line in _legend(output, shown, letters, width):
-        output.data(line + "\n")
-    text = _drawn(shown, width, unit, x_label, (y_min, y_max), letters)
-    if not output.has_color:
-        text = plain(text)
-    output.data("\n".join(line.rstrip() for line in text.splitlines()).strip("\n") + "\n")
+    width = max(30, output.width_cells or shutil.get_terminal_size((100, HEIGHT_LINES)).columns)
+    signs = LETTERS if not output.has_color and len(shown) > 1 else ""
+    chart = _drawn(shown, width, unit, x_label, (y_min, y_max), signs)
+    text = "\n".join([*_legend(shown, signs, width), chart.strip("\n")])
+    lines = (text if output.has_color else _plain(text)).splitlines()
+    output.data("\n".join(line.rstrip() for line in lines) + "\n")
 
 
-def plain(text: str) -> str:
+def _plain(text: str) -> str:
     import plotext  # type: ignore[import-untyped]
 
     return str(plotext.uncolorize(text))
 
 
-def _legend(output: Output, series: Sequence[Series], letters: bool, width: int) -> list[str]:
+def _legend(series: Sequence[Series], letters: str, width: int) -> list[str]:
     """Return the names of several curves, each beside its sign, in columns."""
     entries = []
-    for index, curve in enumerate(series if len(series) > 1 else ()):
-        sign = LETTERS[index % len(LETTERS)] if letters else "━"
-        shown = f"\x1b[38;5;{COLORS[index % len(COLORS)]}m{sign}\x1b[0m" if output.has_color else sign
+    for curve, letter, color in zip(series if len(series) > 1 else (), cycle(letters or "━"), cycle(COLORS)):
         name = clip(sanitize(curve.name), NAME_CELLS)
-        entries.append(f"{shown} {name}" + " " * (NAME_CELLS - cell_width(name)))
+        entries.append(f"\x1b[38;5;{color}m{letter}\x1b[0m {name}" + " " * (NAME_CELLS - cell_width(name)))
     in_a_line = max(1, width // (NAME_CELLS + 4))
     lines = (entries[start : start + in_a_line] for start in range(0, len(entries), in_a_line))
     return ["  ".join(line).rstrip() for line in lines]
@@ -82,7 +77,7 @@ def _drawn(
     unit: Callable[[float], str],
     x_label: AxisLabel | None,
     ends: tuple[float | None, float | None],
-    letters: bool,
+    letters: str,
 ) -> str:
     import plotext
 
@@ -95,21 +90,15 @@ def _drawn(
     figure.theme("simple")
     figure.legend(False)
     figure.plot_size(width, HEIGHT_LINES)
-    for index, curve in enumerate(series):
-        marker = plotext.marker(
-            LETTERS[index % len(LETTERS)] if letters else "braille",
-            pixel=plotext.pixel(foreground=COLORS[index % len(COLORS)]),
-        )
+    for curve, letter, color in zip(series, cycle(letters or ["braille"]), cycle(COLORS)):
+        marker = plotext.marker(letter, pixel=plotext.pixel(foreground=color))
         for points in _lines(curve, start, end, width * DOTS_PER_CELL):
             xs, ys = zip(*points, strict=True)
             figure.draw(figure.signal(xs, ys, marker=marker).lines())
-    across = [start + (end - start) * index / (TICKS - 1) for index in range(TICKS)]
-    up = [low + (high - low) * index / (TICKS - 1) for index in range(TICKS)]
-    figure.ruler("x").lim(start, end)
-    figure.ruler("y").lim(low, high)
-    for axis, places, label in (("x", across, x_label or number), ("y", up, unit)):
-        formats = (number, *number_formats(places)) if label is number else (label,)
-        ticks = labeled(places, formats)
+    for axis, first, last, label in (("x", start, end, x_label or number), ("y", low, high, unit)):
+        places = [first + (last - first) * index / (TICKS - 1) for index in range(TICKS)]
+        ticks = labeled(places, (number, *number_formats(places)) if label is number else (label,))
+        figure.ruler(axis).lim(first, last)
         figure.ruler(axis).ticks([index for index, _ in ticks], [text for _, text in ticks])
     return str(figure.build())
 

@@ -19,8 +19,8 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option as ListOption
 
+from tui.forms.deployment import CHANGE
 from tui.forms.question import Answer, Option, Question
-from tui.forms.review import CHANGE
 from tui.screens.base import key_on
 from tui.screens.dialogs import ChoiceList
 

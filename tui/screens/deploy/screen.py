@@ -24,8 +24,7 @@ from tui.actions import Scope
 from tui.analysis.deployments import ACTIVATE, DEACTIVATE, PROMOTE, RETRY, VERBS, DeploymentVerb
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
-from tui.forms.deployment import DeployForm
-from tui.forms.review import (
+from tui.forms.deployment import (
     CHANGE,
     DEPLOY,
     DRY_RUN,
@@ -33,6 +32,7 @@ from tui.forms.review import (
     REVIEW,
     SAVE,
     SHOW,
+    DeployForm,
     Review,
     answer_text,
 )
