@@ -21,9 +21,15 @@ from tui.commands.support.catalogue import (
     answer_completion,
     described,
 )
-from tui.commands.support.exit_codes import ExitCode, explain, request_details, wants_details
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
-from tui.commands.support.output import Output, OutputClosed
+from tui.commands.support.output import (
+    ExitCode,
+    Output,
+    OutputClosed,
+    explain,
+    request_details,
+    wants_details,
+)
 from tui.commands.support.terminal import opening_notice
 from tui.system.termination import TerminationSignals
 from tui.text.sanitize import crash_text, sanitize_lines

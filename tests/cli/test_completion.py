@@ -79,11 +79,11 @@ def test_a_server_that_does_not_answer_is_not_waited_for(tab: Tab, baseten: Any,
     assert tab("bt-tui job ") == [["abc1"]]
     (kept,) = tmp_path.rglob("completion-*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    tables = json.loads(kept.read_text())
-    assert tables["answers"]["jobs"]["words"] == [["abc1", "llama"]]
+    answer = json.loads(kept.read_text())
+    assert answer["words"] == [["abc1", "llama"]]
     assert baseten.key not in kept.read_text()
-    tables["answers"]["jobs"]["asked_s"] -= 3600
-    kept.write_text(json.dumps(tables))
+    answer["asked_s"] -= 3600
+    kept.write_text(json.dumps(answer))
     baseten.on("POST", ".*", Answer(hangs=True))
     assert tab("bt-tui job ") == [["abc1"]]
     assert len(baseten.asked) == 2

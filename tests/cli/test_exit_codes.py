@@ -18,7 +18,7 @@ from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import live_run
 from support.faulty import FaultyServer, faulty_server
 from support.served_platform import KEY, served_platform
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import ExitCode
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 ENDS = ("COMPLETED", "FAILED", "OF_THE_FUTURE", "STOPPED", "PREEMPTED", "EXPIRED", "DEPLOY_FAILED", "RUNNING")

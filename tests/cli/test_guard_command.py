@@ -18,7 +18,7 @@ from support.deploying_server import DeployingServer, listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job
 from support.fake_runs import STEADY, live_run
 from support.webhooks import AT_ONCE, HANGS, Webhook
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import ExitCode
 from tui.readers.watcher import RunWatcher
 from tui.settings.remembered import state_path
 

@@ -15,7 +15,7 @@ from support.cli import RunCli
 from support.every_command import ENDED
 from support.faulty import FaultyServer
 from support.served_platform import KEY, Served, served_platform
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import ExitCode
 from tui.guard.memory import GuardMemory
 from tui.settings.remembered import state_path
 

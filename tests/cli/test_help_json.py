@@ -3,7 +3,7 @@
 from support.cli import RunCli
 from tui.cli import cli as program
 from tui.commands.support.catalogue import walk
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import ExitCode
 
 
 def test_help_json_has_every_listed_command_and_every_exit_code(cli: RunCli) -> None:

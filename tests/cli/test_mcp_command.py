@@ -171,8 +171,8 @@ async def test_client_refuses_changes_whatever_a_tool_would_do(
 ) -> None:
     from tui.cli import cli as program
     from tui.commands.agents.command import Tools
-    from tui.commands.support.exit_codes import CommandFailed
     from tui.commands.support.options import CommandSettings
+    from tui.commands.support.output import CommandFailed
 
     for name, value in baseten.environ().items():
         monkeypatch.setenv(name, value)

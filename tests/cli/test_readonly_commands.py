@@ -10,7 +10,7 @@ import pytest
 from support.cli import RunCli
 from support.every_command import CHANGING, ENDED, JOB, PROJECT
 from support.faulty import FaultyServer
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import ExitCode
 
 READS_BY_POST = "/v1/training_jobs/search"
 CHANGES_HERE = ("download", "record", "checkpoints download", "init")

@@ -155,6 +155,9 @@ def test_what_cannot_be_is_refused(cli: RunCli, run: str, tmp_path: Path) -> Non
     (tmp_path / "other.btrun").write_text("no zip")
     for words, problem in (
         (("job", run, "--file", path), "a job or --file, not both"),
+        (("metrics", run, "--file", path), "a job or --file, not both"),
+        (("progress", run, "--file", path), "a job or --file, not both"),
+        (("checkpoints", "list", "--project", "llama-sft", "--file", path), "a job or --file, not both"),
         (("logs", "--file", path, "--follow"), "a recording can't be followed"),
         (("health", run, "--timeline"), "--timeline needs a recording"),
         (("job", "--file", str(tmp_path / "other.btrun")), "not a recording"),

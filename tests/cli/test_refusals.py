@@ -156,7 +156,7 @@ def test_init_without_an_account_names_a_push_that_works(cli: RunCli) -> None:
 
 @pytest.mark.proves("README.md", "On your own workspace")
 def test_serving_without_its_package_names_the_python(cli: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("tui.web", "tui.commands.app.dashboard"))]:
+    for name in [name for name in sys.modules if name.startswith(("tui.web", "tui.commands.app.serve"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)

@@ -18,7 +18,7 @@ from support.deploying_server import listed_checkpoint
 from support.fake_baseten import Answer, FakeBaseten, ReceivedRequest, job, line
 from support.fake_object_store import FakeObjectStore
 from tui.analysis.run.resumed import next_name
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import ExitCode
 
 CONFIG = """
 import os

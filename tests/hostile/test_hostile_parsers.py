@@ -15,7 +15,7 @@ from api_client.remotes.trussrc import sections_of
 from api_client.servable import check_rank, rank_for
 from support.fake_baseten import Answer, FakeBaseten
 from tui.cli import main
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.output import ExitCode
 from tui.settings.loading import check_file
 from tui.text.times import span_of
 

@@ -21,8 +21,7 @@ from support.fake_baseten import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, machine, to
 from tui.commands.deploy.command import Deployer, DeployOptions
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.questions import FormMove, ask
 from tui.forms.deployment import ALL_QUESTIONS, SAVE, DeployForm
 from tui.forms.draft import Facts

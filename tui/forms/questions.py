@@ -259,9 +259,7 @@ def _gpu(draft: DeployDraft) -> Question:
         proposed=draft.proposed_gpu,
         options=options,
         remark=memory_hint(draft.chosen_with_base),
-        refusal=""
-        if possible_values(options)
-        else "the account has no GPU instance type that configs can name",
+        refusal="" if possible_values(options) else NO_GPUS,
     )
 
 

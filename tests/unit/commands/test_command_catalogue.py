@@ -5,7 +5,7 @@ import click
 from api_client.models.jobs import JobStatus, is_finished
 from tui.cli import cli
 from tui.commands.support.catalogue import OFFICIAL, listed_commands, translated, walk
-from tui.commands.support.exit_codes import OUTCOMES
+from tui.commands.support.output import OUTCOMES
 
 
 def test_every_docstring_line_names_a_command_of_its_module() -> None:

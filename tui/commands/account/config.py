@@ -1,4 +1,7 @@
-"""``bt-tui config``: Show, edit and check the settings."""
+"""``bt-tui config``: Show, edit and check the settings.
+
+``bt-tui completion``: Print the completion script for your shell.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
+from click.shell_completion import get_completion_class
 
 from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
-from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.catalogue import COMPLETION_VARIABLE
 from tui.commands.support.options import JSON, TABLE, CommandSettings, examples, format_option
-from tui.commands.support.output import cannot_write
+from tui.commands.support.output import ExitCode, cannot_write
 from tui.commands.support.tables import rows_of
 from tui.settings.loading import Loaded, check_file, load
 from tui.settings.model import PatternSettings
@@ -141,3 +145,31 @@ def _rows(loaded: Loaded) -> list[Row]:
         origin = loaded.origin(f"patterns.{number}", "patterns")
         rows.append((f"patterns.{number}", f"{pattern['name']}: {pattern['regex']}", origin, about))
     return rows
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@examples(
+    "bt-tui completion bash >> ~/.bashrc",
+    "bt-tui completion zsh >> ~/.zshrc",
+    "bt-tui completion fish > ~/.config/fish/completions/bt-tui.fish",
+)
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that lets bash, zsh or fish complete commands, options and names from the server.
+
+    Job ids, project names, checkpoint names and remotes complete too: each tab press queries the chosen
+    remote for at most two seconds and falls back to its last answer. Answers are cached, without a key,
+    in a private file.
+
+    Install the script as shown below; completion works in shells opened after that.
+    """
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    root = context.find_root()
+    script = shell_class(root.command, {}, "bt-tui", COMPLETION_VARIABLE)
+    text = script.source_template % script.source_vars()
+    context.ensure_object(CommandSettings).output.data(text + "\n")

@@ -25,7 +25,6 @@ from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
 from api_client.remotes.resolution import ListedRemote, list_remotes
 from api_client.remotes.trussrc import read_sections, remove_section, trussrc_path
 from api_client.words import command_line
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -36,7 +35,7 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.questions import ask_secret
 from tui.commands.support.session import (
     client_command,

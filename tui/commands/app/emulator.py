@@ -17,7 +17,6 @@ from click.core import ParameterSource
 
 from api_client.emulator.data_folder import running_address
 from api_client.emulator.processes import EmulatorChild, stop_running
-from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -26,7 +25,7 @@ from tui.commands.support.options import (
     format_option,
     readonly_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import ExitCode, Output
 from tui.commands.support.session import (
     DEMO_WORLD,
     EMPTY_WORLD,

@@ -16,7 +16,6 @@ from tui.analysis.checkpoints.facts import cache_entries
 from tui.analysis.export import csv_lines, without_formula
 from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.analysis.ordering import ordered
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     ASCENDING,
     CSV,
@@ -28,7 +27,7 @@ from tui.commands.support.options import (
     project_named,
     selected_project,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of
 from tui.tables.column import Column, text_column

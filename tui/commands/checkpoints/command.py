@@ -20,7 +20,6 @@ from tui.analysis.checkpoints.facts import CheckpointFacts, Score, checkpoint_fa
 from tui.analysis.export import csv_lines, csv_text, json_number
 from tui.analysis.ordering import ordered
 from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
-from tui.commands.support.exit_codes import not_in_job
 from tui.commands.support.options import (
     CSV,
     DESCENDING,
@@ -35,7 +34,7 @@ from tui.commands.support.options import (
     order_option,
     recording_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import Output, not_in_job
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_of, rows_of, table_of

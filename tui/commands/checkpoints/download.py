@@ -15,7 +15,6 @@ from api_client.models import TrainingJob
 from api_client.transfers import DownloadPlan, DownloadReport, Existing, FileProgress
 from api_client.transfers.file_names import safe_component
 from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -25,7 +24,7 @@ from tui.commands.support.options import (
     job_named,
     job_options,
 )
-from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, not_in_job
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import rows_of

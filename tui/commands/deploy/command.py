@@ -20,7 +20,6 @@ from api_client.models.logs import LogLine
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.analysis.deployments import startup_text
 from tui.commands.jobs.push import finding_text
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain, not_in_job
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -33,7 +32,7 @@ from tui.commands.support.options import (
     selected_project,
     yes_option,
 )
-from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, explain, not_in_job
 from tui.commands.support.questions import FormMove, ask, ask_text, ask_yes_no
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import run_on_remote

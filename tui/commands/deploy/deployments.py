@@ -26,7 +26,6 @@ from tui.analysis.deployments import (
 from tui.commands.deploy.command import print_calls
 from tui.commands.jobs.stop import remark_failure
 from tui.commands.logs.printing import JsonArray, OutputLine, renderer
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, refuse
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -40,10 +39,10 @@ from tui.commands.support.options import (
     remote_option,
     yes_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, refuse
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_on_remote
-from tui.commands.support.tables import Cell, print_facts, print_list
+from tui.commands.support.tables import Cell, facts_of, print_list
 from tui.commands.support.terminal import confirm
 from tui.readers.deployment import ServedModel, change_deployment, list_deployments, read_served
 from tui.tables.column import Column, chosen, text_cell
@@ -179,7 +178,7 @@ async def show(
     if output_format == JSON:
         output.json(_document(deployment, served, link))
         return
-    print_facts(output, _facts(deployment, served, link))
+    output.data(facts_of(_facts(deployment, served, link), output))
     print_calls(output, served.call)
     if served.call is not None and serves_nothing(client.remote):
         output.remark("on Baseten you would call it like this")
@@ -198,7 +197,7 @@ def _document(deployment: ListedDeployment, served: ServedModel, link: str) -> d
 
 def _facts(deployment: ListedDeployment, served: ServedModel, link: str) -> list[tuple[str, Cell]]:
     created = f"{local_time(deployment.created_at) or UNKNOWN}, {age_of(deployment.created_at)} ago"
-    facts = [
+    return [
         ("status", Cell(status_word(deployment.status), status_tone(deployment.status))),
         ("model", Cell(f"{deployment.model_name} ({deployment.model_id})", "strong")),
         ("deployment", Cell(f"{deployment.name} ({deployment.id})")),
@@ -213,7 +212,6 @@ def _facts(deployment: ListedDeployment, served: ServedModel, link: str) -> list
         ("last start", Cell(startup_text(served.startups))),
         ("link", Cell(link)),
     ]
-    return [(name, cell) for name, cell in facts if cell.text]
 
 
 @examples("bt-tui deployments logs wxy7890 --since 1h", "bt-tui deployments logs wxy7890 --follow")

@@ -25,7 +25,6 @@ from tui.analysis.comparison import (
 )
 from tui.analysis.export import csv_text, records
 from tui.analysis.series import smoothed
-from tui.commands.support.exit_codes import ExitCode, explain, refuse
 from tui.commands.support.options import (
     CHART,
     CSV,
@@ -37,7 +36,7 @@ from tui.commands.support.options import (
     format_option,
     job_named,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import ExitCode, Output, explain, refuse
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_of

@@ -13,9 +13,8 @@ from api_client.client import TrainingClient
 from api_client.models import JobStatus, TrainingJob
 from tui.analysis.billing import Bill, Billed, billed_text, is_all_billed, total_billed
 from tui.analysis.cost import Cost, cost_of, price_of, running_time
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import CSV, JSON, TABLE, examples, format_option, job_named, project_id_of
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.run_options import resolve_since, since_option
 from tui.commands.support.session import client_command, run_settings
 from tui.commands.support.tables import print_list

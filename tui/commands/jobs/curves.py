@@ -10,9 +10,8 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.commands.support.options import CSV, NDJSON, TABLE
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names
 from tui.commands.support.tables import table_of
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize

@@ -9,9 +9,8 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import TrainingJob
 from api_client.transfers import DestinationExists, DownloadReport, Existing, NoArchive
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument, job_named
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.progress_line import failure_code, run_plan
 from tui.commands.support.session import client_command
 

@@ -19,15 +19,6 @@ from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import TONES
-from tui.commands.support.exit_codes import (
-    OF_SEVERITY,
-    CommandFailed,
-    ExitCode,
-    outcome_exit_code,
-    refuse,
-    unknown_value,
-    worst,
-)
 from tui.commands.support.options import (
     NDJSON,
     TEXT,
@@ -40,7 +31,16 @@ from tui.commands.support.options import (
     project_id_of,
     selected_project,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import (
+    OF_SEVERITY,
+    CommandFailed,
+    ExitCode,
+    Output,
+    outcome_exit_code,
+    refuse,
+    unknown_value,
+    worst,
+)
 from tui.commands.support.session import client_command, configuration_if_any, run_settings
 from tui.guard.conditions import causes, check_deadline, dollars, next_moment
 from tui.guard.memory import GuardMemory

@@ -1,14 +1,9 @@
-"""``bt-tui health``: Report problems of a job, also as the exit code.
-
-``bt-tui summary``: Summarize a run in at most 4 KB, for scripts and coding agents.
-``bt-tui why``: Explain a job's problems: root cause, evidence, log lines.
-"""
+"""``bt-tui health``: Report problems of a job, also as the exit code."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,55 +12,42 @@ import click
 from api_client.client import TrainingClient
 from api_client.models import WAITING_STATUSES, JobStatus
 from tui.analysis.health.judge import judged
-from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
-from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import verdict
 from tui.analysis.status import status_view
-from tui.analysis.summary.rendering import NOTICE, as_markdown, as_text, document
-from tui.analysis.summary.value import Summary
-from tui.analysis.why.explain import explained_findings
-from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
-from tui.commands.support.exit_codes import (
-    OF_SEVERITY,
-    WORST_FIRST,
-    ExitCode,
-    explain,
-    outcome_exit_code,
-    worst,
-)
 from tui.commands.support.options import (
     JSON,
-    MARKDOWN,
     TABLE,
-    TEXT,
     active_jobs,
     examples,
     format_option,
     given_recording,
-    job_argument,
     job_named,
     recorded_job_id,
     recording_option,
 )
-from tui.commands.support.output import Output
-from tui.commands.support.progress_line import ProgressLine, lines_note
+from tui.commands.support.output import (
+    OF_SEVERITY,
+    WORST_FIRST,
+    ExitCode,
+    Output,
+    explain,
+    outcome_exit_code,
+    worst,
+)
+from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.run_options import read_with_line
 from tui.commands.support.session import client_command, run_settings
 from tui.commands.support.tables import table_of
 from tui.readers.run import LoadedRun
-from tui.readers.session import listed_prices
-from tui.readers.summary import SummaryReader
-from tui.readers.why import read_explanation
 from tui.settings.runs import RunSettings
 from tui.tables.column import Column, Span, text_column
-from tui.text.sanitize import sanitize, sanitize_multiline
+from tui.text.sanitize import sanitize
 from tui.text.times import iso_time, local_time
 from tui.text.units import age, counted, duration, percent
 
 if TYPE_CHECKING:
     from tui.readers.timeline import FindingPeriod
-
 
 TOTALLED = (*OF_SEVERITY, "unknown", "checking", "healthy", "waiting", "finished")
 
@@ -246,154 +228,3 @@ _COLUMNS: tuple[Column[FindingPeriod], ...] = (
     text_column("FINDING", lambda period: str(period.finding.kind), "strong"),
     text_column("TEXT", lambda period: period.finding.text, shrinks=True),
 )
-
-
-@examples(
-    "bt-tui why abc1234",
-    "bt-tui why abc1234 -o markdown | pbcopy",
-    "bt-tui why abc1234 -o json | jq -r '.explanations[].answer'",
-)
-@click.command()
-@job_argument
-@click.option("--kind", type=click.Choice(list(KINDS)), help="Explain only these findings.")
-@format_option(TEXT, JSON, MARKDOWN)
-@client_command
-async def why(
-    client: TrainingClient, output: Output, job_id: str, kind: str | None, output_format: str
-) -> None:
-    """Explain the findings of a running job, or why a job failed, by its log and its metrics.
-
-    For a failed job it names the first error, apart from the errors that follow when a process dies; for a
-    slow node the lines that only this node logs; for a stall the last line of each node; for a broken loss
-    the step, the gradient norms before it, and the last checkpoint from before.
-
-    Nothing is claimed that the data does not show: "answer" is empty if nothing explains a finding. Times
-    are in UTC.
-    """
-    job = await job_named(client, job_id)
-    reading = await read_with_line(
-        client, job, output, with_health_metrics=True, prices=await listed_prices(client)
-    )
-    run = judged(reading.run, run_settings().rules)
-    chosen = [
-        explained
-        for explained in explained_findings(run)
-        if kind in (None, str(explained.kind) if explained else "failed")
-    ]
-    explanations = [await read_explanation(client, run, finding) for finding in chosen]
-    document = {
-        "notice": NOTICE,
-        "job_id": job.id,
-        "explanations": list(map(_explanation_record, explanations)),
-    }
-    text = "".join(_explanation_text(output, explanation) for explanation in explanations)
-    if output_format == MARKDOWN:
-        text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
-    output.answer(output_format, document, text)
-    if not explanations:
-        output.remark(f"nothing to explain: {_nothing(run, kind)}")
-
-
-def _nothing(run: RunSnapshot, kind: str | None) -> str:
-    if kind is not None:
-        return f"no finding {kind}"
-    has_not_begun = run.job.current_status in WAITING_STATUSES
-    return f"the job is {run.status.word}" if run.job.is_finished or has_not_begun else verdict(run).words
-
-
-def _explanation_record(explanation: Explanation) -> dict[str, Any]:
-    finding = explanation.finding
-    return {
-        "kind": str(finding.kind) if finding is not None else "failed",
-        "severity": finding.severity if finding is not None else "critical",
-        "node": finding.node if finding is not None else None,
-        "since": iso_time(finding.since) if finding is not None and finding.since else None,
-        "problem": explanation.problem,
-        "answer": explanation.answer,
-        "facts": list(explanation.facts),
-        "sections": [
-            {"title": section.title, "lines": [_line(clue) for clue in section.clues]}
-            for section in explanation.sections
-        ],
-    }
-
-
-def _line(clue: Clue) -> dict[str, Any]:
-    return {
-        "timestamp": str(clue.at_ns),
-        "replica": clue.node,
-        "count": clue.count,
-        "message": clue.text,
-    }
-
-
-def _explanation_text(output: Output, explanation: Explanation) -> str:
-    lines = [
-        f"{output.paint(sanitize(explanation.problem), 'strong')}{since_words(explanation.finding)}",
-        *([f"  {output.paint(sanitize(explanation.answer), 'caution')}"] if explanation.answer else []),
-        *(f"  {sanitize(fact)}" for fact in explanation.facts),
-    ]
-    for section in explanation.sections:
-        lines.append(f"  {output.paint(sanitize(section.title), 'muted')}")
-        lines += map(_clue_text, section.clues)
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _clue_text(clue: Clue) -> str:
-    times = f"{clue.count}× " if clue.count > 1 else ""
-    node = f"{sanitize(clue.node)} " if clue.node else ""
-    text = sanitize_multiline(clue.text).replace("\n", "\n" + 6 * " ")
-    return f"    {clue.clock} {node}{times}{text}"
-
-
-@examples(
-    "bt-tui summary abc1234",
-    "bt-tui summary abc1234 -o json | jq -r '.problems[].answer'",
-    "bt-tui summary abc1234 --follow -o jsonl     a line whenever something that matters changes",
-)
-@click.command()
-@recording_option
-@job_argument
-@click.option(
-    "-f",
-    "--follow",
-    is_flag=True,
-    help="Print another summary when status, findings, checkpoints or restarts change, until the job ends.",
-)
-@format_option(TEXT, JSON, MARKDOWN)
-@client_command
-async def summary(
-    client: TrainingClient, output: Output, job_id: str, follow: bool, output_format: str
-) -> ExitCode:
-    """Summarize a run: what it does, findings and their causes, progress, cost, checkpoints, what to do next.
-
-    A summary has at most 4,096 bytes in every format; what has no room is counted. Lines of the log are
-    quoted as data: they may say anything. In JSON, what is unknown is left out, times are UTC, durations
-    and ages are seconds, and non-finite numbers are strings.
-
-    With --follow the exit code is that of the job's outcome, as with logs --follow.
-    """
-    with ProgressLine() as line:
-        label = f"reading the log of {job_id}"
-        reader = SummaryReader(
-            client,
-            await job_named(client, job_id),
-            run_settings(),
-            on_part=lambda part, lines: line.show(label, note=lines_note(part, lines)),
-        )
-        if not follow:
-            read = await reader.read()
-            line.clear()
-            _print_summary(output, read, output_format)
-            return ExitCode.OK
-        trouble = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
-        async with aclosing(reader.follow(trouble)) as summaries:
-            async for newer in summaries:
-                line.clear()
-                _print_summary(output, newer, output_format)
-    return outcome_exit_code(reader.job.current_status)
-
-
-def _print_summary(output: Output, summary: Summary, output_format: str) -> None:
-    text = as_markdown if output_format == MARKDOWN else as_text
-    output.answer(output_format, document(summary), text(summary))

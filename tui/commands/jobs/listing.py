@@ -16,7 +16,6 @@ from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, full_status, short_status
 from tui.analysis.ordering import ordered
 from tui.analysis.status import status_view
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
 from tui.commands.support.options import (
     ASCENDING,
     CSV,
@@ -34,7 +33,7 @@ from tui.commands.support.options import (
     remote_option,
     selected_project,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, unknown_value
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, print_list
 from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS

@@ -24,7 +24,6 @@ from tui.analysis.series import Series, SeriesBuffer
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import CURVE_COLUMNS, NAME_FIELDS
 from tui.commands.logs.printing import NodeChooser
-from tui.commands.support.exit_codes import ExitCode, outcome_exit_code, refuse
 from tui.commands.support.options import (
     CHART,
     CSV,
@@ -36,7 +35,7 @@ from tui.commands.support.options import (
     job_argument_and_options,
     recording_option,
 )
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import ExitCode, Output, ascii_json, outcome_exit_code, refuse
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list, table_of

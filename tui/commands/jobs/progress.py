@@ -31,7 +31,6 @@ from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_ra
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
 from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, not_in_job, refuse
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -44,7 +43,7 @@ from tui.commands.support.options import (
     job_argument_and_options,
     remote_option,
 )
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, not_in_job, refuse
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.run_options import read_with_line, resolve_since, since_option
 from tui.commands.support.session import run_on_remote, run_settings
@@ -226,6 +225,7 @@ def progress(
     lists hold time, step and value, and CSV has one line per reading: series, time, step, value, unit.
     With --metric nothing else is printed: NDJSON has one object per reading, JSON an object of lists.
     """
+    refuse(path is not None and choice != JobChoice(None, None), "give a job or --file, not both")
     refuse(each_line and path is None, "--each-line needs --file PATH")
     refuse(each_line and metrics, "--each-line shows all metrics; omit --metric")
     if path is not None:

@@ -30,7 +30,6 @@ from api_client.submission.team_choice import choose_team
 from api_client.submission.user_environment import describe_environment
 from tui.commands.logs.command import follow_log
 from tui.commands.logs.printing import renderer
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import (
     JSON,
     NDJSON,
@@ -49,7 +48,7 @@ from tui.commands.support.options import (
     trigger_option,
     yes_option,
 )
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import CommandFailed, ExitCode, Output, ascii_json
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_of, print_job, rows_of

@@ -34,9 +34,8 @@ from tui.commands.jobs.push import (
     push_options,
     show_dry_run,
 )
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job
 from tui.commands.support.options import JSON, TABLE, examples, format_option, job_argument, job_named
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, not_in_job
 from tui.commands.support.run_options import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm

@@ -17,9 +17,8 @@ from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus
 from api_client.models.logs import LogLine
 from tui.analysis.status import status_view
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.commands.support.options import JSON, TEXT, active_jobs, examples, format_option, job_named
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output
 from tui.commands.support.session import client_command, run_settings
 from tui.text.sanitize import sanitize
 from tui.text.units import count, duration, number, percent

@@ -20,7 +20,6 @@ from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from api_client.models.jobs import JobStatus, short_status
 from tui.analysis.fleet.batches import ProjectDeletion, Verb, batch_of
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain, outcome_exit_code, refuse, worst
 from tui.commands.support.options import (
     JSON,
     NDJSON,
@@ -35,7 +34,16 @@ from tui.commands.support.options import (
     selected_project,
     yes_option,
 )
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import (
+    CommandFailed,
+    ExitCode,
+    Output,
+    ascii_json,
+    explain,
+    outcome_exit_code,
+    refuse,
+    worst,
+)
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, table_of
 from tui.commands.support.terminal import can_ask, confirm

@@ -27,9 +27,15 @@ from api_client.models.logs import NS_PER_S, LogBatch, LogEnd, LogEntry, LogGap,
 from tui.analysis.run.waiting import waited, waiting_text
 from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, open_target
 from tui.commands.logs.printing import JsonArray, LogLineFilter, NodeChooser, OutputLine
-from tui.commands.support.exit_codes import OUTCOMES, CommandFailed, ExitCode, outcome_exit_code
 from tui.commands.support.options import JSON, JobChoice, examples, newest_job, project_id_of
-from tui.commands.support.output import Output, OutputClosed
+from tui.commands.support.output import (
+    OUTCOMES,
+    CommandFailed,
+    ExitCode,
+    Output,
+    OutputClosed,
+    outcome_exit_code,
+)
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command
 from tui.readers.session import history_of

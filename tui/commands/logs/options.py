@@ -30,7 +30,6 @@ from tui.commands.logs.printing import (
     renderer,
     stamp_text_of,
 )
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, refuse
 from tui.commands.support.options import (
     JSON,
     JSONL,
@@ -40,7 +39,7 @@ from tui.commands.support.options import (
     recording_option,
     selected_project,
 )
-from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, refuse
 from tui.commands.support.run_options import parse_moment, parse_since, since_option
 
 RAW = "raw"

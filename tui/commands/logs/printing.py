@@ -12,8 +12,7 @@ from functools import partial
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
-from tui.commands.support.exit_codes import not_in_job
-from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.output import Output, ascii_json, not_in_job
 from tui.text.log_entries import NO_NODE, record_of
 from tui.text.sanitize import sanitize, sanitize_whole
 from tui.text.times import stamp_text

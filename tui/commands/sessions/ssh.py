@@ -34,7 +34,6 @@ from api_client.ssh import (
     parse_host,
     relay,
 )
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, not_in_job, refuse
 from tui.commands.support.options import (
     JSON,
     TABLE,
@@ -47,7 +46,7 @@ from tui.commands.support.options import (
     remote_option,
     trigger_option,
 )
-from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.output import CommandFailed, ExitCode, Output, cannot_write, not_in_job, refuse
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import print_list
 from tui.tables.column import Column, Span, text_column

@@ -14,9 +14,8 @@ from api_client.submission.archive import plan_archive
 from api_client.submission.submitting import Submission
 from api_client.submission.workstation import Workstation, workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
-from tui.commands.support.exit_codes import ExitCode, refuse
 from tui.commands.support.options import JSON, TEXT, CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import Output
+from tui.commands.support.output import ExitCode, Output, refuse
 
 
 @examples(

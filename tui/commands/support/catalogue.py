@@ -26,7 +26,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from api_client.version import __version__
-from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import (
     CHECKPOINTS,
     JOBS,
@@ -35,6 +34,7 @@ from tui.commands.support.options import (
     REMOTES,
     CommandSettings,
 )
+from tui.commands.support.output import ExitCode
 
 Shape = Callable[[Any], Any]
 

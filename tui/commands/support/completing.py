@@ -46,11 +46,6 @@ class CachedWords(State):
     words: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
 
 
-class CachedCompletions(State):
-    answers: dict[str, CachedWords] = {}
-    """By their kinds."""
-
-
 Words = Sequence[Sequence[str]]
 """Pairs of a word and its description."""
 
@@ -84,27 +79,21 @@ def _remote(settings: CommandSettings) -> Remote | None:
 
 
 def _remembered_or_asked(settings: CommandSettings, kind: str, job_id: str | None) -> Words:
-    """Return cached or fresh words; only ids and names are cached, in a private file for each remote."""
+    """Return cached or fresh words; only ids and names are cached, in a private file for each kind."""
     remote = _remote(settings)
     if remote is None:
         return []
     remote_hash = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
-    path = state_path(f"completion-{remote_hash}.json")
-    cached = read_state(path, CachedCompletions).answers.get(kind, CachedWords())
+    path = state_path(f"completion-{remote_hash}-{kind}.json")
+    cached = read_state(path, CachedWords)
     if cached.job_id != job_id:
         cached = CachedWords()
     now_s = time.time()
-    if not 0 <= now_s - cached.asked_s < FRESH_S:
-        fresh = _asked(remote, kind, job_id)
-        if fresh is not None:
-            pairs = [list(pair) for pair in fresh if len(pair[0]) <= 120]
-            cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
-            with suppress(OSError):
-                change_state(
-                    path,
-                    CachedCompletions,
-                    lambda stored: CachedCompletions(answers=stored.answers | {kind: cached}),
-                )
+    if not 0 <= now_s - cached.asked_s < FRESH_S and (fresh := _asked(remote, kind, job_id)) is not None:
+        pairs = [list(pair) for pair in fresh if len(pair[0]) <= 120]
+        answer = cached = CachedWords(asked_s=now_s, job_id=job_id, words=pairs[:300])
+        with suppress(OSError):
+            change_state(path, CachedWords, lambda _before: answer)
     return cached.words
 
 

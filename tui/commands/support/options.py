@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from api_client.words import READ_ONLY_OPTION
-from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names, refuse
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandFailed, ExitCode, Output, known_names, refuse
 from tui.commands.support.terminal import NON_INTERACTIVE
 from tui.text.names import listed
 from tui.text.times import span_of, time_key
@@ -383,8 +382,9 @@ def recording_option(command: Command) -> Command:
     @wraps(command)
     def checked(*arguments: Any, **parameters: Any) -> Any:
         if recorded_job_id() is not None:
-            refuse(any(parameters.get(name) for name in _JOB_PARAMETERS), "give a job or --file, not both")
-            refuse(parameters.get("follow"), "a recording can't be followed; omit --follow")
+            typed = click.get_current_context().params  # before options are combined, in whichever order
+            refuse(any(typed.get(name) for name in _JOB_PARAMETERS), "give a job or --file, not both")
+            refuse(typed.get("follow"), "a recording can't be followed; omit --follow")
         return command(*arguments, **parameters)
 
     option = click.option(

@@ -8,8 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self, TextIO
 
-from tui.commands.support.exit_codes import ExitCode
-from tui.commands.support.output import Output
+from tui.commands.support.output import ExitCode, Output
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import bytes_iec, counted, duration, percent, thin_bar
 

@@ -27,9 +27,8 @@ from api_client.remotes.remote import remote_at, secret
 from api_client.remotes.resolution import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
 from api_client.words import command_line
-from tui.commands.support.exit_codes import ExitCode
 from tui.commands.support.options import CommandSettings, remote_option
-from tui.commands.support.output import Output
+from tui.commands.support.output import ExitCode, Output
 from tui.settings.paths import config_path
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.times import local_time

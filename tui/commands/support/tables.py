@@ -35,10 +35,6 @@ class Cell:
     tone: str | None = None
 
 
-def print_facts(output: Output, facts: Sequence[tuple[str, Cell]]) -> None:
-    output.data(facts_of(facts, output))
-
-
 def facts_of(facts: Sequence[tuple[str, Cell]], output: Output) -> str:
     """Return the facts that have a text, one below the other."""
     return render_facts([fact for fact in facts if fact[1].text], paint=output.paint)

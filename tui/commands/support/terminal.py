@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.output import CommandFailed, ExitCode
 from tui.text.sanitize import sanitize
 
 NON_INTERACTIVE = "bt-tui.non-interactive"
