@@ -15,7 +15,7 @@ from api_client.models.logs import FetchPage, LogBatch, LogEnd, LogEntry, LogGap
 from api_client.resources.jobs import Jobs
 from api_client.streams.follow import Follower
 from api_client.streams.logs import LogIncrements, fill_gap, read_logs
-from api_client.streams.pages import MAX_PAGE_LINES, Direction, log_query
+from api_client.streams.pages import MAX_PAGE_LINES, Direction, PageSource, log_query
 
 FUTURE = timedelta(days=1)  # clocks may be wrong: the newest lines may be ahead of ours
 
@@ -93,8 +93,7 @@ class Logs:
         each batch is in time order. Parts of a long time range are read concurrently and yielded in order.
         """
         return read_logs(
-            self._fetch(project_id, job_id),
-            clock=self._clock,
+            PageSource(self._fetch(project_id, job_id), clock=self._clock),
             start_ms=epoch_ms(start),
             end_ms=epoch_ms(end if end is not None else self._clock.now() + FUTURE),
             newest_first=newest_first,

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections import Counter
 from itertools import groupby
-from operator import attrgetter
 from typing import TypeAlias
 
-from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, LogLine
+from api_client.models.logs import MS_PER_S, NS_PER_MS, LogLine
 
 _Hashes: TypeAlias = "array[int]"
 
-_by_stamp = attrgetter("timestamp_ns")
-
-LONG_LINE_CHARACTERS = 4096  # from this length on, the cost of reading a line again is its text
+LINE_BYTES = 100  # size of a line's other fields, roughly
 
 
 class LineDeduplicator:
@@ -23,84 +19,47 @@ class LineDeduplicator:
 
     Lines may be identical, so each millisecond is a multiset of the lines' 64-bit hashes: 8 bytes per
     line, compared only within a millisecond. Input must be whole milliseconds, as RangeReader returns
-    them. ``long_characters`` is the amount of text in long lines.
-
-    Nearly all repeated lines are known and arrive in the same order as before, so a second with the same
-    sequence of hashes is skipped as a whole.
+    them. ``line_count`` and ``size_bytes`` are what it would take to read all tracked lines again.
     """
 
     def __init__(self) -> None:
         self.line_count = 0
-        self.long_characters = 0
-        self._long: dict[int, int] = {}
+        self.size_bytes = 0
         self._seconds: dict[int, dict[int, _Hashes]] = {}
-        self._passed: dict[int, int] = {}
+        self._sizes_bytes: Counter[int] = Counter()
 
-    def new_lines(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
-        """Return the new lines among ``lines`` (ascending, whole milliseconds) and track the recent ones.
-
-        Lines before ``remember_from_ms`` are not tracked.
-        """
-        fresh: list[LogLine] = []
-        line_hashes = array("q", map(hash, lines))
-        start = 0
-        while start < len(lines):
-            second = lines[start].timestamp_ns // NS_PER_S
-            stop = bisect_left(lines, (second + 1) * NS_PER_S, start, key=_by_stamp)
-            sequence = hash(line_hashes[start:stop].tobytes())
-            if self._passed.get(second) != sequence:
-                new = self._select_new(lines[start:stop], remember_from_ms)
-                if not new or second * MS_PER_S >= remember_from_ms:
-                    self._passed[second] = sequence  # all of its lines are tracked now
-                fresh += new
-            start = stop
-        return fresh
-
-    def _select_new(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
+    def new_lines(self, lines: list[LogLine]) -> list[LogLine]:
+        """Return the new lines among ``lines`` (ascending, whole milliseconds), and track them."""
         fresh: list[LogLine] = []
         for ms, group in groupby(lines, key=_millisecond):
-            seen = self._seconds.get(ms // MS_PER_S, {}).get(ms)
-            if seen is None and ms < remember_from_ms:
-                fresh += group
-                continue
             same = list(group)
             line_hashes = array("q", map(hash, same))
-            if seen is None:
-                fresh += same
-                self._keep(ms, line_hashes)
-                self._weigh(ms, same)
-            elif line_hashes != seen:
+            hashes_by_ms = self._seconds.setdefault(ms // MS_PER_S, {})
+            seen = hashes_by_ms.get(ms, array("q"))
+            if line_hashes == seen:
+                continue
+            new = same
+            if seen:
                 missing = Counter(line_hashes)
                 missing.subtract(seen)
                 new = _take(same, line_hashes, missing)
+            if new:
+                hashes_by_ms[ms] = seen + array("q", map(hash, new))
+                self._count(ms, new)
                 fresh += new
-                if new:
-                    self._keep(ms, seen + array("q", map(hash, new)))
-                    self._weigh(ms, new)
         return fresh
 
+    def _count(self, ms: int, new: list[LogLine]) -> None:
+        size_bytes = sum([len(line.message) + LINE_BYTES for line in new])
+        self._sizes_bytes[ms // MS_PER_S] += size_bytes
+        self.size_bytes += size_bytes
+        self.line_count += len(new)
+
     def forget_before(self, ms: int) -> None:
-        second = ms // MS_PER_S
-        for old in [key for key in self._passed if key <= second]:
-            del self._passed[old]
-        for old in [key for key in self._seconds if key < second]:
-            self.line_count -= sum(map(len, self._seconds.pop(old).values()))
-        bucket = self._seconds.get(second, {})
-        for old in [key for key in bucket if key < ms]:
-            self.line_count -= len(bucket.pop(old))
-        for old in [key for key in self._long if key < ms]:
-            self.long_characters -= self._long.pop(old)
-
-    def _keep(self, ms: int, line_hashes: _Hashes) -> None:
-        bucket = self._seconds.setdefault(ms // MS_PER_S, {})
-        self.line_count += len(line_hashes) - len(bucket.get(ms, ()))
-        bucket[ms] = line_hashes
-
-    def _weigh(self, ms: int, lines: list[LogLine]) -> None:
-        characters = sum([len(line.message) for line in lines if len(line.message) >= LONG_LINE_CHARACTERS])
-        if characters:
-            self._long[ms] = self._long.get(ms, 0) + characters
-            self.long_characters += characters
+        """Track lines before the second that ``ms`` is in no longer."""
+        for second in [key for key in self._seconds if key < ms // MS_PER_S]:
+            self.line_count -= sum(map(len, self._seconds.pop(second).values()))
+            self.size_bytes -= self._sizes_bytes.pop(second, 0)
 
 
 def _millisecond(line: LogLine) -> int:

@@ -6,10 +6,9 @@ lines are expected.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from dataclasses import replace
-from math import inf
+from dataclasses import dataclass, replace
 
 from api_client.clock import Clock, epoch_ms
 from api_client.http.retry import ENDLESS, retrying
@@ -27,18 +26,16 @@ from api_client.models.logs import (
     stamp_ns,
 )
 from api_client.streams.deduplicator import LineDeduplicator
-from api_client.streams.job_poller import JobPoller, ServerTime
-from api_client.streams.logs import LATENESS_MS
+from api_client.streams.job_poller import CLOCK_MARGIN_MS, JobPoller, ServerTime
+from api_client.streams.logs import LATENESS_MS, read_logs
 from api_client.streams.pages import PageSource
-from api_client.streams.reader import ParallelReader, RangeReader, Window, windows
+from api_client.streams.reader import RangeReader, Window, window_of, windows
 
 BUSY_INTERVAL_S = 1.0
 QUIET_INTERVAL_S = 2.2
-INTERVAL_GROWTH = 1.4
-"""The interval of polls grows by this factor unless lines keep arriving; occasional lines do not count.
+"""Interval of polls unless lines keep arriving: each line is first seen within 3 s of its arrival."""
 
-Each line is first seen within 3 s of its arrival.
-"""
+OCCASIONAL_S = 4.0  # lines that are further apart than this do not keep arriving
 
 GENEROUS_LATENESS_MS = 300 * MS_PER_S
 """Used instead of ``LATENESS_MS`` while few lines are tracked: nodes' clocks may be minutes apart.
@@ -48,55 +45,31 @@ be wrong.
 """
 
 GENEROUS_LINES = 100_000
-CHEAP_LINES = 240
-CHEAP_CHARACTERS = 512 * 1024  # up to here every poll is a deep read: it fits a small page
+CHEAP_BYTES = 64 * 1024  # up to here every poll is a deep read: it fits a small page
 DEDUPLICATED_LINES = 1_000_000  # more are settled without having been read again for late lines
-EDGE_OVERLAP_S = 2.0  # how much a poll of a busy log reads again
-DEEP_PAGES_PER_S = 0.75  # average cost of deep reads of a busy log, and of reads of its last minute
-DEEP_INTERVAL_S = 2.5
-DEEP_INTERVAL_LIMIT_S = 60.0
+EDGE_OVERLAP_MS = 2 * MS_PER_S  # how much a poll of a busy log reads again
+REPEATED_PAGES_PER_S = 0.75  # average cost of deep reads of a busy log, and of reads of its last minute
+REPEAT_INTERVAL_S = 2.5
+LONGEST_REPEAT_INTERVAL_S = 60.0
+LONGEST_REPEAT_INTERVAL_AT_THE_END_S = 5.0
 SHORTEST_DRAIN_S = 65.0  # lines may arrive a minute after the job's end
+DRAIN_BEYOND_DELAYS_S = 10.0  # margin for late lines that are later than any seen so far
 DRAIN_QUIET_S = 10.0  # the log must also have been quiet for this long
+MAX_READ_S = 5.0  # limit for one read of new lines, even if more keep arriving; the next poll continues
 
 
-class PollPacer:
-    """Paces one kind of read: the more pages it took last time, the longer the interval to the next one.
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A read of a time range: when it began, and what was known then.
 
-    Its average cost is at most ``pages_per_s``, unless the interval would exceed ``limit_s``; it is never
-    due again within ``interval_s``. All times are in seconds.
+    All lines before ``final_ms`` had arrived.
     """
 
-    def __init__(self, clock: Clock, *, pages_per_s: float, interval_s: float, limit_s: float) -> None:
-        self._clock = clock
-        self._pages_per_s = pages_per_s
-        self._shortest_s = interval_s
-        self._longest_s = limit_s
-        self._cost_s = 0.0
-        self._began_s: float | None = None
-
-    def is_due(self, within_s: float | None = None) -> bool:
-        """Return True if the next read is due, at most ``within_s`` after the last one began."""
-        if self._began_s is None:
-            return True
-        interval_s = min(max(self._cost_s, self._shortest_s), self._longest_s)
-        if within_s is not None:
-            interval_s = min(interval_s, within_s)
-        return self._clock.monotonic() - self._began_s >= interval_s
-
-    def begin(self) -> None:
-        self._began_s = self._clock.monotonic()
-
-    def end(self, page_count: int) -> None:
-        self._cost_s = page_count / self._pages_per_s
-
-
-DRAIN_BEYOND_DELAYS_S = 10.0  # margin for late lines that are later than any seen so far
-LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
-DRAIN_SLACK_S = 5.0  # the last full read may begin this long before the end of the wait
-SLOW_INTERVAL_S = 4.0  # after so long without a line, the next is unlikely to be followed by others soon
-MIN_PAUSE_SHARE = 0.3  # of the interval, between polls that take long themselves
-MAX_READ_S = 5.0  # limit for one read of new lines, even if more keep arriving; the next poll continues
-NEWEST_LINE_SEARCH_WINDOWS = 8
+    reader: RangeReader
+    began_s: float
+    server_ns: int | None
+    final_ms: int
+    was_complete: bool
 
 
 class Follower:
@@ -108,7 +81,8 @@ class Follower:
     once the server says that the log is complete.
 
     A time range of the log is *settled* once no more late lines are expected in it. A *deep read* reads
-    everything that is not settled yet.
+    everything that is not settled yet, a *recent read* what most late lines are in, and an *edge read* what
+    is newer than all delivered lines.
     """
 
     def __init__(
@@ -132,18 +106,13 @@ class Follower:
         self._gaps: list[Window] = []
         self._start_ms = start_ms
         self._settled_ms = self._delivered_ns = 0
-        self._delivered_count = 0
         self._delivered_s = clock.monotonic()
-        self._interval_s = BUSY_INTERVAL_S
         self._is_quiet = False
-        self._edge = PollPacer(clock, pages_per_s=inf, interval_s=BUSY_INTERVAL_S, limit_s=inf)
-        self._recent = self._make_pacer()
-        self._deep = self._make_pacer()
-        self._deep_server_ns: int | None = None
+        self._edge: _Read | None = None
+        self._recent: _Read | None = None
+        self._deep: _Read | None = None
         self._longest_delay_ns = 0
-        self._has_read_it_complete = False
         self._reported_finished = False
-        self._quiet_read_began_s = -inf
 
     @property
     def tracked_line_count(self) -> int:
@@ -160,61 +129,48 @@ class Follower:
         was deleted, …), and those of the first request.
         """
         await self._begin()
-        history = self._read_history_backwards() if self._newest_first else self._read_history()
-        async with aclosing(history) as batches:
+        async with aclosing(self._read_history()) as batches:
             async for batch in batches:
                 yield batch
         yield LogBatch((), caught_up=True)
         is_over = self._job_poller.is_long_finished(self._server_time.newest_ns) or self._is_known_complete()
-        poll_s = 0.0
+        pause_s = BUSY_INTERVAL_S
         while not is_over:
-            await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * MIN_PAUSE_SHARE))
+            await self._clock.sleep(pause_s)
             began_s = self._clock.monotonic()
             await self._job_poller.poll_when_due(at_once=self._pages.is_complete)
-            count, delivered_s = self._delivered_count, self._delivered_s
-            reads = self._due_reads()
-            for reader, pacer in reads:
-                async with aclosing(self._read(reader, pacer, is_caught_up=True)) as batches:
-                    async for batch in batches:
-                        yield batch
-            self._is_quiet = self._delivered_count == count
-            self._adapt_interval(began_s - delivered_s)
-            self._note_quiet_read(began_s, [pacer for _, pacer in reads])
+            before_s = self._delivered_s
+            async with aclosing(self._read(self._due_reads())) as batches:
+                async for batch in batches:
+                    yield batch
+            silent_s = self._delivered_s - before_s
+            self._is_quiet = not silent_s
+            interval_s = BUSY_INTERVAL_S if 0 < silent_s <= OCCASIONAL_S else QUIET_INTERVAL_S
+            pause_s = max(interval_s - (self._clock.monotonic() - began_s), 0.3 * interval_s)
             if self._must_report_end():
                 yield LogBatch((), caught_up=True, finished_job=self._job_poller.finished_job)
             if self._is_known_complete() or self._is_drained():
                 await self._job_poller.poll()
                 is_over = self._job_poller.finished_job is not None
-            poll_s = self._clock.monotonic() - began_s
         if self._job_poller.finished_job is not None:
             yield LogEnd(self._job_poller.finished_job)
 
     def _is_known_complete(self) -> bool:
         """Return True if the server said that the log is complete, and all of it was read after that."""
-        return (
-            self._job_poller.finished_job is not None
-            and self._has_read_it_complete
-            and self._pages.is_complete
-        )
+        was_complete = self._deep is not None and self._deep.was_complete
+        return self._job_poller.finished_job is not None and was_complete and self._pages.is_complete
 
     def _is_drained(self) -> bool:
+        """Return True if a deep read after the wait for late lines, and time without a line, found none."""
         finished_s = self._job_poller.finished_s
-        if finished_s is None:
+        if finished_s is None or self._deep is None:
             return False
-        now_s = self._clock.monotonic()
-        drain_s = self._drain_s()
-        if now_s - finished_s < drain_s:
-            return False
-        # A long read may have passed a position before its late line arrived.
-        if self._quiet_read_began_s - finished_s < max(drain_s - DRAIN_SLACK_S, 0.0):
-            return False
-        return now_s - self._delivered_s >= min(drain_s, DRAIN_QUIET_S)
-
-    def _drain_s(self) -> float:
-        if self._given_drain_s is not None:
-            return self._given_drain_s
         known_s = self._longest_delay_ns / NS_PER_S + DRAIN_BEYOND_DELAYS_S
-        return min(max(SHORTEST_DRAIN_S, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
+        drain_s = min(max(SHORTEST_DRAIN_S, known_s), GENEROUS_LATENESS_MS / MS_PER_S)
+        if self._given_drain_s is not None:
+            drain_s = self._given_drain_s
+        quiet_s = self._clock.monotonic() - self._delivered_s
+        return self._deep.began_s - finished_s >= drain_s and quiet_s >= min(drain_s, DRAIN_QUIET_S)
 
     def _must_report_end(self) -> bool:
         """Return True if the job's end is new and more lines may still arrive."""
@@ -224,63 +180,32 @@ class Follower:
         return is_news
 
     async def _read_history(self) -> AsyncGenerator[LogBatch, None]:
-        async with aclosing(self._read_settled_history()) as batches:
+        """Read everything up to now; if that goes backward, new lines come in between."""
+        start_ms, newest_ns = self._settled_ms, self._server_time.newest_ns
+        end_ms = self._end_ms() if newest_ns is None else newest_ns // NS_PER_MS + 1
+        self._edge = read = self._read_of(start_ms, start_ms)
+        history = read_logs(self._pages, start_ms=start_ms, end_ms=end_ms, newest_first=self._newest_first)
+        async with aclosing(history) as batches:
             async for batch in batches:
-                yield batch
-        reader = self._reader(self._settled_ms, is_poll=False)
-        async with aclosing(self._read(reader, self._deep, is_caught_up=False)) as batches:
-            async for batch in batches:
-                yield batch
-
-    async def _read_history_backwards(self) -> AsyncGenerator[LogBatch, None]:
-        self._deep.begin()
-        page_count, final_ms = 0, self._final_before_ms()
-        server_ns, was_complete = self._server_time.lower_ns(), self._pages.is_complete
-        reader = ParallelReader(self._pages, self._settled_ms, self._end_ms(), newest_first=True)
-        self._edge.begin()
-        has_newest_line = False
-        async with aclosing(reader.batches()) as batches:
-            async for entries in batches:
-                page_count += 1
-                lines = self._without_gaps(entries)
-                self._deduplicator.new_lines(lines, final_ms)
+                lines = self._without_gaps(batch.entries)
+                final_ns = read.final_ms * NS_PER_MS
+                self._deduplicator.new_lines([line for line in lines if line.timestamp_ns >= final_ns])
                 if lines:
                     self._note(lines)
-                    has_newest_line = True
+                self._settle(read.final_ms)
                 if self._deduplicator.line_count > DEDUPLICATED_LINES:
-                    final_ms = max(final_ms, stamp_ns(entries[0]) // NS_PER_MS)
-                yield LogBatch(tuple(entries), caught_up=False)
+                    self._settle(stamp_ns(batch.entries[0]) // NS_PER_MS)
+                yield replace(batch, read_part=None) if self._newest_first else batch
                 await self._job_poller.poll_when_due()
                 # Everything from the newest line's millisecond on has been read: the reads don't overlap.
-                if has_newest_line and self._edge.is_due():
-                    new = self._read(self._reader(self._edge_start_ms(0)), self._edge, is_caught_up=True)
-                    async with aclosing(new) as new_batches:
-                        async for batch in new_batches:
-                            yield batch
-        self._settle(final_ms)
-        self._deep.end(page_count)
-        self._deep_server_ns, self._has_read_it_complete = server_ns, was_complete
-
-    async def _read_settled_history(self) -> AsyncGenerator[LogBatch, None]:
-        start_ms, final_ms = self._settled_ms, self._final_before_ms()
-        reader = ParallelReader(self._pages, start_ms, final_ms)
-        async with aclosing(reader.batches()) as batches:
-            async for entries in batches:
-                fresh = self._fresh(entries, remember_from_ms=final_ms)
-                part = (stamp_ns(entries[-1]) // NS_PER_MS - start_ms) / (final_ms - start_ms)
-                yield LogBatch(fresh, caught_up=False, read_part=min(max(part, 0.0), 1.0))
-                await self._job_poller.poll_when_due()
-        self._settle(final_ms)
-
-    def _end_ms(self) -> int:
-        """Return an end well after the server's current time, regardless of our clock."""
-        if self._job_poller.job is not None:
-            self._server_time.observe_job(self._job_poller.job)
-        return max(self._server_time.upper_ms(), self._settled_ms + 1)
-
-    def _reader(self, start_ms: int, end_ms: int | None = None, *, is_poll: bool = True) -> RangeReader:
-        until_ms = self._end_ms() if end_ms is None else end_ms
-        return RangeReader(self._pages, start_ms, until_ms, is_poll=is_poll, skip=self._gaps)
+                if self._newest_first and lines and self._is_edge_due():
+                    async with aclosing(self._read([self._edge_read()])) as new_batches:
+                        async for new_batch in new_batches:
+                            yield new_batch
+        self._deep = read
+        async with aclosing(self._read([self._edge_read()])) as batches:
+            async for batch in batches:
+                yield batch
 
     async def _begin(self) -> None:
         if self._start_ms is None:
@@ -290,96 +215,79 @@ class Follower:
             self._start_ms = epoch_ms(job.earliest_time(self._clock.now()))
         self._settled_ms, self._delivered_ns = self._start_ms, self._start_ms * NS_PER_MS
         await self._job_poller.poll()
-        await self._locate_newest_line()
+        # The newest line shows the server's time, and thus which part of the history is settled.
+        newest_ns = await self._pages.newest_stamp_ns(*windows(self._settled_ms, self._end_ms())[-1])
+        if newest_ns is not None:
+            self._server_time.observe_line(newest_ns)
 
-    async def _locate_newest_line(self) -> None:
-        """Find the newest line: it shows the server's time, and thus which part of the history is settled."""
-        ranges = windows(self._settled_ms, self._end_ms())
-        for start_ms, end_ms in ranges[: -NEWEST_LINE_SEARCH_WINDOWS - 1 : -1]:
-            newest_ns = await self._pages.newest_stamp_ns(start_ms, end_ms)
-            if newest_ns is not None:
-                self._server_time.observe_line(newest_ns)
-                return
+    def _end_ms(self) -> int:
+        """Return an end well after the server's current time, even if our clock is far behind."""
+        job = self._job_poller.job
+        changed = None if job is None else job.updated_at or job.created_at
+        times_ms = [epoch_ms(moment) for moment in (self._clock.now(), changed) if moment is not None]
+        lower_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS
+        return max(*times_ms, lower_ms, self._settled_ms) + CLOCK_MARGIN_MS
 
-    def _make_pacer(self) -> PollPacer:
-        return PollPacer(
-            self._clock,
-            pages_per_s=DEEP_PAGES_PER_S,
-            interval_s=DEEP_INTERVAL_S,
-            limit_s=DEEP_INTERVAL_LIMIT_S,
-        )
+    def _read_of(self, start_ms: int, end_ms: int | None = None) -> _Read:
+        until_ms = self._end_ms() if end_ms is None else end_ms
+        reader = RangeReader(self._pages, start_ms, until_ms, is_poll=True, skip=self._gaps)
+        server_ns, final_ms = self._server_time.lower_ns(), self._final_before_ms()
+        return _Read(reader, self._clock.monotonic(), server_ns, final_ms, self._pages.is_complete)
 
-    def _adapt_interval(self, silent_s: float) -> None:
-        longer_s = min(self._interval_s * INTERVAL_GROWTH, QUIET_INTERVAL_S)
-        # Occasional lines are shown soon enough without frequent polling.
-        is_busy = not self._is_quiet and silent_s <= SLOW_INTERVAL_S
-        self._interval_s = BUSY_INTERVAL_S if is_busy else longer_s
+    def _edge_read(self, overlap_ms: int = 0) -> _Read:
+        self._edge = self._read_of(max(self._settled_ms, self._delivered_ns // NS_PER_MS - overlap_ms))
+        return self._edge
 
-    def _note_quiet_read(self, began_s: float, pacers: list[PollPacer]) -> None:
-        """Record when the last full read after the job's end began, if no line came since."""
-        if not self._is_quiet or self._job_poller.finished_s is None:
-            self._quiet_read_began_s = -inf
-        elif self._deep in pacers:
-            self._quiet_read_began_s = began_s
+    def _is_edge_due(self) -> bool:
+        return self._edge is None or self._clock.monotonic() - self._edge.began_s >= BUSY_INTERVAL_S
 
-    def _due_reads(self) -> list[tuple[RangeReader, PollPacer]]:
-        is_short = self._deduplicator.long_characters <= CHEAP_CHARACTERS
-        if self._pages.is_complete or (is_short and self._deduplicator.line_count <= CHEAP_LINES):
-            return [(self._reader(self._settled_ms), self._deep)]
-        edge_ms = self._edge_start_ms(0 if self._is_quiet else EDGE_OVERLAP_S)
-        reads = [(self._reader(edge_ms), self._edge)]
-        within_s = LONGEST_DRAIN_DEEP_INTERVAL_S if self._job_poller.finished_s is not None else None
-        if self._deep.is_due(within_s):
-            self._recent.begin()  # the deep read includes the last minute
-            reads.append((self._reader(self._settled_ms, edge_ms), self._deep))
-        elif self._recent.is_due():
+    def _due_reads(self) -> list[_Read]:
+        """Return the reads of this poll, the newest range first."""
+        if self._pages.is_complete or self._deduplicator.size_bytes <= CHEAP_BYTES:
+            return [self._read_of(self._settled_ms)]
+        edge = self._edge_read(0 if self._is_quiet else EDGE_OVERLAP_MS)
+        edge_ms = edge.reader.start_ms
+        is_ending = self._job_poller.finished_s is not None
+        longest_s = LONGEST_REPEAT_INTERVAL_AT_THE_END_S if is_ending else LONGEST_REPEAT_INTERVAL_S
+        if self._is_due_again(self._deep, longest_s):
+            return [edge, self._read_of(self._settled_ms, edge_ms)]
+        if self._is_due_again(self._recent, LONGEST_REPEAT_INTERVAL_S):
             # Most late lines are not later than this, and need not wait for the deep read.
-            lower_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS
-            recent_ms = max(self._settled_ms, lower_ms - LATENESS_MS)
-            reads.append((self._reader(recent_ms, edge_ms), self._recent))
-        return reads
+            recent_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS - LATENESS_MS
+            self._recent = self._read_of(max(self._settled_ms, recent_ms), edge_ms)
+            return [edge, self._recent]
+        return [edge]
 
-    async def _read(
-        self, reader: RangeReader, pacer: PollPacer, *, is_caught_up: bool
-    ) -> AsyncGenerator[LogBatch, None]:
-        """Read to the end; a deep read starts at the settled position and settles what is final."""
-        pacer.begin()
-        began_s = self._clock.monotonic()
-        server_ns = self._server_time.lower_ns()
-        was_complete = self._pages.is_complete
-        may_settle = pacer is self._deep
-        while not reader.is_done:
-            # Computed before the request: lines that arrive while it is answered may be missing from it.
-            final_before_ms = self._final_before_ms()
-            entries = await reader.next_batch()
-            settled_ms = self._settled_ms
-            if may_settle:
-                settled_ms = max(settled_ms, min(final_before_ms, reader.position_ms))
-                may_settle = final_before_ms >= reader.position_ms
-            fresh = self._fresh(entries, remember_from_ms=settled_ms)
+    def _is_due_again(self, last: _Read | None, longest_s: float) -> bool:
+        """Return True if a range is to be read again: the more pages it takes, the less often."""
+        if last is None:
+            return True
+        cost_s = last.reader.page_count / REPEATED_PAGES_PER_S
+        interval_s = min(max(cost_s, REPEAT_INTERVAL_S), longest_s)
+        return self._clock.monotonic() - last.began_s >= interval_s
+
+    async def _read(self, reads: list[_Read]) -> AsyncGenerator[LogBatch, None]:
+        """Read these ranges to their ends, one after the other, but new lines never wait for older ones."""
+        while reads:
+            read, reader = reads[0], reads[0].reader
+            is_deep = reader.start_ms <= self._settled_ms
+            fresh = self._fresh(await reader.next_batch())
+            if is_deep:
+                self._settle(min(read.final_ms, reader.unread[0]))
             if self._deduplicator.line_count > DEDUPLICATED_LINES:
-                settled_ms = max(settled_ms, self._final_before_ms())
-            self._settle(settled_ms)
+                self._settle(self._final_before_ms())
             if fresh:
-                yield LogBatch(fresh, caught_up=is_caught_up)
+                yield LogBatch(fresh, caught_up=True)
             await self._job_poller.poll_when_due()
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
-            is_long = is_caught_up and self._clock.monotonic() - began_s > MAX_READ_S
-            if is_long and fresh and not is_behind_the_edge:
-                break  # many new lines: check for late lines before reading on
-            # A long read of older lines must not delay new ones.
-            if is_behind_the_edge and self._edge.is_due():
-                edge_reader = self._reader(self._edge_start_ms(overlap_s=0))
-                async with aclosing(self._read(edge_reader, self._edge, is_caught_up=True)) as batches:
-                    async for batch in batches:
-                        yield batch
-        pacer.end(reader.page_count)
-        if pacer is self._deep:
-            self._deep_server_ns = server_ns
-            self._has_read_it_complete = was_complete and reader.is_done
-
-    def _edge_start_ms(self, overlap_s: float) -> int:
-        return max(self._settled_ms, self._delivered_ns // NS_PER_MS - int(overlap_s * MS_PER_S))
+            is_long = self._clock.monotonic() - read.began_s > MAX_READ_S
+            if reader.is_done and is_deep:
+                self._deep = read
+            # After many new lines, check for late ones before reading on.
+            if reader.is_done or (is_long and fresh and not is_behind_the_edge):
+                reads.pop(0)
+            elif is_behind_the_edge and self._is_edge_due():
+                reads.insert(0, self._edge_read())
 
     def _final_before_ms(self) -> int:
         """Return the time before which a read made now is final, because all lines have arrived.
@@ -399,39 +307,31 @@ class Follower:
     def _settle(self, before_ms: int) -> None:
         if before_ms > self._settled_ms:
             self._settled_ms = before_ms
-            self._deduplicator.forget_before(before_ms)
             self._gaps = [gap for gap in self._gaps if gap[1] > before_ms]
+        self._deduplicator.forget_before(self._settled_ms)
 
-    def _fresh(self, entries: list[LogEntry], *, remember_from_ms: int) -> tuple[LogEntry, ...]:
+    def _fresh(self, entries: list[LogEntry]) -> tuple[LogEntry, ...]:
         """Return the entries not delivered before, in time order, with late lines marked."""
-        gaps = [entry for entry in entries if isinstance(entry, LogGap)]
-        fresh = self._deduplicator.new_lines(self._without_gaps(entries), remember_from_ms)
-        delivered_ns = self._delivered_ns
-        entries_and_gaps: list[LogEntry] = [
-            line._replace(late=True) if line.timestamp_ns < delivered_ns else line for line in fresh
+        fresh = self._deduplicator.new_lines(self._without_gaps(entries))
+        newest_ns = self._delivered_ns
+        new: list[LogEntry] = [
+            line._replace(late=True) if line.timestamp_ns < newest_ns else line for line in fresh
         ]
-        if gaps:
-            entries_and_gaps = sorted([*entries_and_gaps, *gaps], key=stamp_ns)
+        new += [entry for entry in entries if isinstance(entry, LogGap)]
         if fresh:
             self._note(fresh)
-        return tuple(entries_and_gaps)
+        return tuple(sorted(new, key=stamp_ns))
 
-    def _without_gaps(self, entries: list[LogEntry]) -> list[LogLine]:
+    def _without_gaps(self, entries: Iterable[LogEntry]) -> list[LogLine]:
         """Return the lines; gaps are not read again."""
-        gaps = [_window_of(entry) for entry in entries if isinstance(entry, LogGap)]
-        if gaps:
-            self._gaps = sorted([*self._gaps, *gaps])
+        gaps = [window_of(entry) for entry in entries if isinstance(entry, LogGap)]
+        self._gaps = sorted([*self._gaps, *gaps])
         return [entry for entry in entries if isinstance(entry, LogLine)]
 
     def _note(self, fresh: list[LogLine]) -> None:
         oldest_ns, newest_ns = fresh[0].timestamp_ns, fresh[-1].timestamp_ns
-        if self._deep_server_ns is not None:
-            self._longest_delay_ns = max(self._longest_delay_ns, self._deep_server_ns - oldest_ns)
+        if self._deep is not None and self._deep.server_ns is not None:
+            self._longest_delay_ns = max(self._longest_delay_ns, self._deep.server_ns - oldest_ns)
         self._server_time.observe_line(newest_ns)
         self._delivered_ns = max(self._delivered_ns, newest_ns)
-        self._delivered_count += len(fresh)
         self._delivered_s = self._clock.monotonic()
-
-
-def _window_of(gap: LogGap) -> Window:
-    return gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)

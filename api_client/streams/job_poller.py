@@ -15,14 +15,13 @@ CLOCK_MARGIN_MS = 24 * 3600 * MS_PER_S
 
 
 class ServerTime:
-    """Bounds of the server's current time, at least the newest line's timestamp plus the time since then."""
+    """Lower bound of the server's current time: the newest line's timestamp plus the time since then."""
 
     def __init__(self, clock: Clock) -> None:
         self.newest_ns: int | None = None
         self._clock = clock
         self._lower_ns = 0
         self._lower_at_s = 0.0
-        self._job_ms = 0
 
     def observe_line(self, stamp_ns: int) -> None:
         """Record that a line with this timestamp exists now."""
@@ -33,22 +32,12 @@ class ServerTime:
             self._lower_at_s = self._clock.monotonic()
         self.newest_ns = stamp_ns
 
-    def observe_job(self, job: TrainingJob) -> None:
-        """Use the job's dates, which raise the upper bound but prove nothing about log timestamps."""
-        dates = [date for date in (job.created_at, job.updated_at) if date is not None]
-        self._job_ms = max([self._job_ms, *map(epoch_ms, dates)])
-
     def lower_ns(self) -> int | None:
         """Return the lower bound of the server's clock; None before the first line."""
         if self.newest_ns is None:
             return None
         passed_s = (self._clock.monotonic() - self._lower_at_s) * DRIFT
         return self._lower_ns + int(passed_s * NS_PER_S)
-
-    def upper_ms(self) -> int:
-        """Return a time after the server's, if ours is off by at most ``CLOCK_MARGIN_MS``."""
-        lower_ms = (self.lower_ns() or 0) // NS_PER_MS
-        return max(epoch_ms(self._clock.now()), self._job_ms, lower_ms) + CLOCK_MARGIN_MS
 
     def cautious_ns(self) -> int | None:
         """Return ``lower_ns``, but at most our current time: a later line may come from a wrong clock."""

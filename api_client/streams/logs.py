@@ -26,13 +26,13 @@ from api_client.models.logs import (
 from api_client.streams.deduplicator import LineDeduplicator
 from api_client.streams.job_poller import CLOCK_MARGIN_MS
 from api_client.streams.pages import PageSource
-from api_client.streams.reader import ParallelReader, RangeReader
+from api_client.streams.reader import RangeReader, read_parts, window_of
 
 LATENESS_MS = 75 * MS_PER_S  # a line may arrive this long after its timestamp
 
 
 async def read_logs(
-    fetch: FetchPage, *, start_ms: int, end_ms: int, newest_first: bool = False, clock: Clock
+    pages: PageSource, *, start_ms: int, end_ms: int, newest_first: bool = False
 ) -> AsyncGenerator[LogBatch, None]:
     """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds), a time range of any length.
 
@@ -40,10 +40,8 @@ async def read_logs(
     ``read_part`` is the fraction of the time range (up to now) that has been read. Parts of a long range are
     read concurrently. Transient errors are retried; raises the other RequestErrors.
     """
-    pages = PageSource(fetch, clock=clock)
-    reader = ParallelReader(pages, start_ms, end_ms, newest_first=newest_first)
-    until_ms = min(end_ms, epoch_ms(clock.now()))
-    async with aclosing(reader.batches()) as batches:
+    until_ms = min(end_ms, epoch_ms(pages.clock.now()))
+    async with aclosing(read_parts(pages, start_ms, end_ms, newest_first=newest_first)) as batches:
         async for entries in batches:
             reached_ms = stamp_ns(entries[0 if newest_first else -1]) // NS_PER_MS
             done_ms = until_ms - reached_ms if newest_first else reached_ms - start_ms
@@ -56,9 +54,9 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
 
     Lines that are still not available are represented by a LogGap. Raises permanent RequestErrors.
     """
-    start_ms, end_ms = gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)
+    start_ms, end_ms = window_of(gap)
     filled: list[LogEntry] = []
-    async for batch in read_logs(fetch, start_ms=start_ms, end_ms=end_ms, clock=clock):
+    async for batch in read_logs(PageSource(fetch, clock=clock), start_ms=start_ms, end_ms=end_ms):
         filled += batch.entries
     expected = Counter(gap.held)
     new: list[LogLine] = []
@@ -92,7 +90,7 @@ class LogIncrements:
         self._clock = clock
         self._settled_ms = start_ms
         self._deduplicator = LineDeduplicator()
-        self._deduplicator.new_lines(list(known), start_ms)
+        self._deduplicator.new_lines(list(known))
         self._gaps: set[LogGap] = set()
 
     async def poll(self) -> AsyncGenerator[tuple[LogEntry, ...], None]:
@@ -107,7 +105,7 @@ class LogIncrements:
             self._gaps |= gaps
             if lines:
                 newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
-            new = self._deduplicator.new_lines(lines, self._settled_ms)
+            new = self._deduplicator.new_lines(lines)
             yield tuple(sorted([*new, *gaps], key=stamp_ns))
         # A line from a wrong clock must not hide the later ones of the others.
         self._settled_ms = max(self._settled_ms, min(newest_ms, now_ms) - LATENESS_MS)

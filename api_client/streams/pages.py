@@ -92,7 +92,7 @@ class PageSource:
 
     def __init__(self, fetch: FetchPage, *, clock: Clock) -> None:
         self._fetch = fetch
-        self._clock = clock
+        self.clock = clock
         self._longest_page = 0
         self.proven_lines = 0
         self.is_complete = False
@@ -135,7 +135,7 @@ class PageSource:
             self.recorded_gaps |= {LogGap(**gap) for gap in answer.get("gaps", ())}
             return lines
 
-        lines = await retrying(fetch_once, ENDLESS, sleep=self._clock.sleep)
+        lines = await retrying(fetch_once, ENDLESS, sleep=self.clock.sleep)
         if direction == "desc":
             lines.reverse()
         count = len(lines)

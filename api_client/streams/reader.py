@@ -69,11 +69,11 @@ class RangeReader:
         return not self._todo and self._gap is None
 
     @property
-    def position_ms(self) -> int:
-        """Position of the reader: everything before it was read, or from it on when reading backward."""
+    def unread(self) -> Window:
+        """What is left of the range; empty at its end, when reading backward at its start."""
         if self._newest_first:
-            return self._todo[-1][1] if self._todo else self.start_ms
-        return self._todo[-1][0] if self._todo else self.end_ms
+            return (self.start_ms, self._todo[-1][1] if self._todo else self.start_ms)
+        return (self._todo[-1][0] if self._todo else self.end_ms, self.end_ms)
 
     async def next_batch(self) -> list[LogEntry]:
         """Return the next entries; empty only at the end. Raises permanent RequestErrors."""
@@ -243,122 +243,76 @@ def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Win
     return ranges
 
 
+def window_of(gap: LogGap) -> Window:
+    """Return the milliseconds that a gap touches."""
+    return gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)
+
+
 def _pieces(start_ms: int, end_ms: int) -> list[Window]:
     width = max(1, -(-(end_ms - start_ms) // PIECES))
     starts = range(start_ms, end_ms, width)
     return [(start, min(start + width, end_ms)) for start in starts]
 
 
-SERIAL_PAGES = 3  # a log that needs at most this many pages is not worth splitting
-PART_PAGES = 8
-MAX_PART_PAGES = 3 * PART_PAGES
-BUFFERED_BATCHES = MAX_PART_PAGES + 2  # maximum number of batches that a part may buffer
-PARTS_IN_FLIGHT = 3  # parts of a long history read concurrently: more are slower, not faster (measured)
-MIN_PART_MS = 10
-WIDER_AT_MOST = 8.0  # a part is at most this many times as wide as the one before it
+PARTS_AT_ONCE = 3  # more are slower, not faster (measured)
+PART_PAGES = 2  # that a part should have
+MAX_PART_PAGES = 2 * PART_PAGES
+
+_Batches = list[list[LogEntry]]
 
 
-class ParallelReader:
-    """Reads ``start_ms <= t < end_ms``, several pages at a time; yields the same as RangeReader.
+async def read_parts(
+    pages: PageSource, start_ms: int, end_ms: int, *, newest_first: bool = False
+) -> AsyncGenerator[list[LogEntry], None]:
+    """Read ``start_ms <= t < end_ms``, several pages at a time; yield nonempty batches like RangeReader's.
 
     One reader would spend a long history waiting for its pages. The range is split into parts that should
     take about the same number of pages, estimated from the lines seen so far, and a few of them are read
-    ahead. A part that is ahead buffers a limited number of pages; one with far more lines than expected ends
-    early, and the rest of it is split again.
+    ahead. One with far more lines than expected ends early, and the rest of it is split again. Raises
+    permanent RequestErrors.
     """
-
-    def __init__(self, pages: PageSource, start_ms: int, end_ms: int, *, newest_first: bool = False) -> None:
-        self._pages = pages
-        self._newest_first = newest_first
-        self._plan: list[Window | _PartReader] = [(start_ms, end_ms)] if start_ms < end_ms else []
-        self._width_ms = float(MIN_PART_MS)
-
-    async def batches(self) -> AsyncGenerator[list[LogEntry], None]:
-        """Yield nonempty batches of entries. Raises permanent RequestErrors. Use it once."""
-        if not self._plan:
-            return
-        window = self._plan.pop()
-        assert isinstance(window, tuple)
-        reader = RangeReader(self._pages, *window, newest_first=self._newest_first)
-        while not reader.is_done and reader.page_count < SERIAL_PAGES:
-            entries = await reader.next_batch()
-            if entries:
-                yield entries
-        if reader.is_done:
-            return
-        self._plan.append(self._rest(window, reader))
-        self._learn(window, reader)
-        try:
-            while self._plan:
-                self._start_parts()
-                part = self._plan[0]
-                assert isinstance(part, _PartReader)
-                while (batch := await part.next_batch()) is not None:
-                    yield batch
-                self._learn(part.window, part.reader)
-                rest = self._rest(part.window, part.reader)
-                self._plan[:1] = [rest] if rest[0] < rest[1] else []
-        finally:
-            tasks = [part.task for part in self._plan if isinstance(part, _PartReader)]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _start_parts(self) -> None:
-        """Start reading the first parts of the plan; complete ones wait for their turn."""
-        busy = position = 0
-        while position < min(len(self._plan), 2 * PARTS_IN_FLIGHT) and busy < PARTS_IN_FLIGHT:
-            item = self._plan[position]
-            if isinstance(item, tuple):
-                cut = self._cut(item)
-                self._plan[position : position + 1] = cut
-                window = cut[0]
-                item = _PartReader(RangeReader(self._pages, *window, newest_first=self._newest_first), window)
-                self._plan[position] = item
-            busy += not item.task.done()
-            position += 1
-
-    def _cut(self, window: Window) -> list[Window]:
-        start_ms, end_ms = window
-        width_ms = int(self._width_ms)
-        if end_ms - start_ms <= width_ms * 3 // 2:
-            return [window]
-        if self._newest_first:
-            return [(end_ms - width_ms, end_ms), (start_ms, end_ms - width_ms)]
-        return [(start_ms, start_ms + width_ms), (start_ms + width_ms, end_ms)]
-
-    def _rest(self, window: Window, reader: RangeReader) -> Window:
-        return (window[0], reader.position_ms) if self._newest_first else (reader.position_ms, window[1])
-
-    def _learn(self, window: Window, reader: RangeReader) -> None:
-        """Estimate the width of a part with ``PART_PAGES`` pages from what was just read."""
-        rest_start_ms, rest_end_ms = self._rest(window, reader)
-        read_ms = (window[1] - window[0]) - (rest_end_ms - rest_start_ms)
-        wanted_width_ms = read_ms / max(reader.page_count, 1) * PART_PAGES
-        widest_ms = max(self._width_ms, read_ms) * WIDER_AT_MOST
-        self._width_ms = max(min(wanted_width_ms, widest_ms), float(MIN_PART_MS))
+    plan: list[Window | asyncio.Task[tuple[RangeReader, _Batches]]] = []
+    if start_ms < end_ms:
+        plan.append((start_ms, end_ms))
+    width_ms, max_pages = end_ms - start_ms, 1
+    try:
+        while plan:
+            for index in range(PARTS_AT_ONCE):
+                item = plan[index] if index < len(plan) else None
+                if isinstance(item, tuple):
+                    part, *rest = _cut(item, width_ms, newest_first=newest_first)
+                    reader = RangeReader(pages, *part, newest_first=newest_first)
+                    plan[index : index + 1] = [asyncio.create_task(_read_part(reader, max_pages)), *rest]
+            task = plan.pop(0)
+            assert isinstance(task, asyncio.Task)
+            reader, batches = await task
+            for batch in batches:
+                yield batch
+            unread_start_ms, unread_end_ms = reader.unread
+            if unread_start_ms < unread_end_ms:
+                plan.insert(0, reader.unread)
+            read_ms = (reader.end_ms - reader.start_ms) - (unread_end_ms - unread_start_ms)
+            width_ms = max(read_ms * PART_PAGES // max(reader.page_count, 1), 1)
+            max_pages = MAX_PART_PAGES
+    finally:
+        tasks = [item for item in plan if isinstance(item, asyncio.Task)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _PartReader:
-    def __init__(self, reader: RangeReader, window: Window) -> None:
-        self.reader = reader
-        self.window = window
-        self._batches: asyncio.Queue[list[LogEntry] | None] = asyncio.Queue(BUFFERED_BATCHES)
-        self.task = asyncio.create_task(self._read())
+async def _read_part(reader: RangeReader, max_pages: int) -> tuple[RangeReader, _Batches]:
+    batches = []
+    while not reader.is_done and reader.page_count < max_pages:
+        batches.append(await reader.next_batch())
+    return reader, [batch for batch in batches if batch]
 
-    async def next_batch(self) -> list[LogEntry] | None:
-        """Return the next entries, None at the end. Raises errors of the reading task."""
-        batch = await self._batches.get()
-        if batch is None:
-            await self.task
-        return batch
 
-    async def _read(self) -> None:
-        try:
-            while not self.reader.is_done and self.reader.page_count < MAX_PART_PAGES:
-                entries = await self.reader.next_batch()
-                if entries:
-                    await self._batches.put(entries)
-        finally:
-            # There is always room: a part has fewer batches than that.
-            self._batches.put_nowait(None)
+def _cut(window: Window, width_ms: int, *, newest_first: bool) -> list[Window]:
+    """Cut off the first part to read, unless little would be left."""
+    start_ms, end_ms = window
+    if end_ms - start_ms <= width_ms * 3 // 2:
+        return [window]
+    if newest_first:
+        return [(end_ms - width_ms, end_ms), (start_ms, end_ms - width_ms)]
+    return [(start_ms, start_ms + width_ms), (start_ms + width_ms, end_ms)]

@@ -22,7 +22,7 @@ from api_client.errors import (
 from api_client.models import TrainingJob
 from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from api_client.streams.logs import read_logs
-from api_client.streams.pages import LogQuery
+from api_client.streams.pages import LogQuery, PageSource
 from support.log_server import BEGIN_S, FakeLog, FastClock, ServedLine
 
 NS = 1_000_000_000
@@ -172,6 +172,7 @@ async def gather(stream, clock: FastClock) -> Followed:
 
 async def read_between(api: ModelApi, start_ms: int, end_ms: int, newest_first=False) -> list[LogEntry]:
     bounds = {"start_ms": start_ms, "end_ms": end_ms}
-    stream = read_logs(api.fetch, **bounds, clock=api.clock, newest_first=newest_first)
+    pages = PageSource(api.fetch, clock=api.clock)
+    stream = read_logs(pages, **bounds, newest_first=newest_first)
     batches = [batch.entries async for batch in stream]
     return [entry for batch in (reversed(batches) if newest_first else batches) for entry in batch]

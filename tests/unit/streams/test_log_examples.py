@@ -15,6 +15,7 @@ from api_client.streams import follow as following
 from api_client.streams import pages
 from api_client.streams.follow import Follower
 from api_client.streams.logs import LogIncrements, fill_gap, read_logs
+from api_client.streams.pages import PageSource
 from support.log_server import FastClock, ServedLine
 
 HOUR_S = 3600
@@ -89,6 +90,12 @@ async def test_following_gives_every_line_once(name: str) -> None:
     api = api_of(lines, finishes_s=finishes_s, skew_s=sum(skew_s))
     followed = await follow(api, from_s=-5 * HOUR_S)
     assert (multiset(followed.entries), followed.end is not None) == (world(lines), True)
+
+
+async def test_log_is_followed_if_our_clock_is_days_behind() -> None:
+    api = api_of([at(-4 * HOUR_S, "before"), *steps(0, 40, 9)], finishes_s=40, skew_s=3 * DAY_S)
+    followed = await gather(Follower(api.fetch, api.fetch_job, clock=api.clock).stream(), api.clock)
+    assert multiset(followed.entries) == world(api.lines)
 
 
 async def assert_nothing_is_missing(api: ModelApi) -> None:
@@ -231,7 +238,8 @@ A_DAY = [at(-DAY_S + 1.25 * n, f"line {n}") for n in range(48_000)]
 
 
 def a_day_read(fetch, clock: FastClock):
-    return read_logs(fetch, start_ms=BEGIN_MS - 2 * DAY_S * 1000, end_ms=BEGIN_MS, clock=clock)
+    pages = PageSource(fetch, clock=clock)
+    return read_logs(pages, start_ms=BEGIN_MS - 2 * DAY_S * 1000, end_ms=BEGIN_MS)
 
 
 async def test_a_long_history_is_read_once() -> None:
@@ -282,7 +290,7 @@ RESUMED = [*steps(0, 99), at(98, "late", delay_s=30.0)]
         pytest.param([at(1), at(9.5)], 10, COMPLETE, {}, (10, 20), False, id="complete"),
         pytest.param([at(1), at(9.5, delay_s=30.0)], 10, COMPLETE, {}, (40, 50), True, id="complete later"),
         pytest.param([at(-60)], -30, COMPLETE, {}, (0, 1), False, id="complete long ago"),
-        pytest.param(BUSY, 40, COMPLETE | FAULTY, {}, (40, 70), False, id="complete and busy"),
+        pytest.param(BUSY, 40, COMPLETE | FAULTY, {}, (40, 70), True, id="complete and busy"),
         pytest.param(LONG_AGO, -HOUR_S, {}, {"from_s": -3 * HOUR_S}, (0, 1), False, id="long over"),
         pytest.param([], 30, {}, {}, (30, 110), True, id="no line at all"),
         pytest.param(RESUMED, 99, {"seems_over_s": range(10, 22)}, {}, (164, 185), True, id="runs again"),

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_api import BEGIN_S, ModelApi, at, gaps_of, gather, multiset, read_between, world
 
-from api_client.models.logs import NS_PER_MS, LogLine
+from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, LogLine
 from api_client.streams import follow, pages
-from api_client.streams.deduplicator import LineDeduplicator
+from api_client.streams.deduplicator import LINE_BYTES, LineDeduplicator
 from api_client.streams.follow import Follower
 from support.log_server import FastClock, ServedLine
 
@@ -24,7 +24,7 @@ LIVE_S = 150.0
 
 @pytest.fixture(autouse=True, scope="module")
 def small_pages():
-    with patch.object(pages, "MAX_PAGE_LINES", LIMIT), patch.object(follow, "CHEAP_LINES", 12):
+    with patch.object(pages, "MAX_PAGE_LINES", LIMIT), patch.object(follow, "CHEAP_BYTES", 1_300):
         yield
 
 
@@ -201,7 +201,7 @@ def test_as_many_of_each_line_are_told_as_one_read_has_brought_most(reads):
         kept = sorted((one for one in brought if one[0] >= from_ms), key=lambda one: one[0])
         lines = [LogLine(at_ms * NS_PER_MS, message, "node-0", None) for at_ms, message in kept]
 
-        fresh = deduplicator.new_lines(lines, 0)
+        fresh = deduplicator.new_lines(lines)
 
         assert Counter(fresh) == Counter(lines) - most
         left = iter(lines)
@@ -210,5 +210,7 @@ def test_as_many_of_each_line_are_told_as_one_read_has_brought_most(reads):
         if until_ms > from_ms and not until_ms % 3:
             from_ms = until_ms
             deduplicator.forget_before(from_ms)
-            most = Counter({one: most[one] for one in most if one.timestamp_ns >= from_ms * NS_PER_MS})
+            kept_ns = from_ms // MS_PER_S * NS_PER_S
+            most = Counter({one: most[one] for one in most if one.timestamp_ns >= kept_ns})
         assert deduplicator.line_count == most.total()
+        assert deduplicator.size_bytes == sum(len(one.message) + LINE_BYTES for one in most.elements())
