@@ -54,26 +54,22 @@ class KeyAuth(httpx.Auth):
             self._sign(request, self._remote.key)
             yield request
             return
-        if self._has_ended(login):
+        rejected: SecretStr | None = None
+        for _ in range(2):
             async with login.renewing:
-                if self._has_ended(login) and login.tokens.refresh is not None:
+                if self._is_used_up(login.tokens, rejected):
                     await login.adopt_saved_tokens()
-                    if self._has_ended(login):
+                if self._is_used_up(login.tokens, rejected):
+                    if login.tokens.refresh is not None:
                         answer = yield self._renewal(request, login)
                         await self._take(answer, login)
-        used = login.tokens.access
-        self._sign(request, used)
-        response = yield request
-        if response.status_code != HTTPStatus.UNAUTHORIZED:
-            return
-        async with login.renewing:
-            if login.tokens.access == used and not await login.adopt_saved_tokens():
-                if login.tokens.refresh is None:
-                    return
-                answer = yield self._renewal(request, login)
-                await self._take(answer, login)
-        self._sign(request, login.tokens.access)
-        yield request
+                    elif rejected is not None:
+                        return
+            rejected = login.tokens.access
+            self._sign(request, rejected)
+            response = yield request
+            if response.status_code != HTTPStatus.UNAUTHORIZED:
+                return
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         raise NotImplementedError("the key is put on by async clients only")
@@ -82,8 +78,8 @@ class KeyAuth(httpx.Auth):
         if key is not None:
             request.headers["Authorization"] = f"{self._remote.auth_scheme} {key.get_secret_value()}"
 
-    def _has_ended(self, login: OAuthLogin) -> bool:
-        return login.tokens.is_expired(self._clock.now())
+    def _is_used_up(self, tokens: OAuthTokens, rejected: SecretStr | None) -> bool:
+        return tokens.access == rejected or tokens.is_expired(self._clock.now())
 
     def _renewal(self, request: httpx.Request, login: OAuthLogin) -> httpx.Request:
         refresh = login.tokens.refresh

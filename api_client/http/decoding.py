@@ -56,13 +56,13 @@ class TooManyValues(NotDecodable):
 def decode(content: bytes, adapter: Adapter[T], max_values: int = USUAL.values) -> T:
     """Parse and validate an answer. Raises NotDecodable, also for more than ``max_values`` values."""
     _check_value_count(content, max_values)
-    try:
-        return adapter.validate_json(content)
-    except ValidationError as error:
-        reason = describe(error, RESPONSE)
-        is_syntax = error.error_count() == 1 and error.errors()[0]["type"] == _JSON_INVALID
-    if is_syntax:
-        return _decode_tolerantly(content, adapter, max_values)
+    for read in (adapter.validate_json, lambda _: adapter.validate_python(read_json(content, max_values))):
+        try:
+            return read(content)
+        except ValidationError as error:
+            reason = describe(error, RESPONSE)
+            if error.error_count() > 1 or error.errors()[0]["type"] != _JSON_INVALID:
+                break
     raise NotDecodable(reason)
 
 
@@ -87,15 +87,6 @@ def read_json(content: bytes, max_values: int = LARGE.values) -> Any:
         # Only the position: the rest of the message may quote parts of the document.
         position = error.pos if isinstance(error, json.JSONDecodeError) else None
         reason = "not JSON" if position is None else f"not JSON at character {position}"
-    raise NotDecodable(reason)
-
-
-def _decode_tolerantly(content: bytes, adapter: Adapter[T], max_values: int) -> T:
-    value = read_json(content, max_values)
-    try:
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        reason = describe(error, RESPONSE)
     raise NotDecodable(reason)
 
 

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
 from http import HTTPStatus
+from http.client import responses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from api_client.errors import (
@@ -41,6 +42,13 @@ if TYPE_CHECKING:
 MAX_SERVER_MESSAGE_CHARACTERS = 500  # maximum length of a server's own text in a message, in characters
 _MAX_PARSED_BYTES = 65_536
 _REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
+
+_KINDS: dict[int, type[ErrorAnswer]] = {
+    HTTPStatus.UNAUTHORIZED: Unauthorized,
+    HTTPStatus.FORBIDDEN: Unauthorized,
+    HTTPStatus.NOT_FOUND: NotFound,
+    HTTPStatus.TOO_MANY_REQUESTS: RateLimited,
+}
 
 UNRESOLVED = "its name cannot be resolved"
 _REASONS = {
@@ -95,23 +103,14 @@ def from_answer(
 ) -> ErrorAnswer:
     status = response.status_code
     code, server_message = _server_message(content, response.headers.get("content-type", ""), remote)
-    phrase = server_message or _phrase(status)
-    kind: type[ErrorAnswer] = BadRequest
-    answer = (
-        f"{host}: {server_message.rstrip('.')} ({status})"
-        if server_message
-        else f"{host} returned {status} {phrase}"
-    )
+    phrase = server_message or responses.get(status, "no reason given")
+    kind = _KINDS.get(status, ServerFault if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest)
+    answer = f"{host} returned {status} {phrase}"
+    if server_message:
+        answer = f"{host}: {server_message.rstrip('.')} ({status})"
     message = f"can't {line.words}: {answer}"
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        kind = Unauthorized
-        message = _refusal(remote, host) + f": {phrase} ({status})"
-    elif status == HTTPStatus.NOT_FOUND:
-        kind = NotFound
-    elif status == HTTPStatus.TOO_MANY_REQUESTS:
-        kind = RateLimited
-    elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        kind = ServerFault
+    if kind is Unauthorized:
+        message = f"{_refusal(remote, host)}: {phrase} ({status})"
     request_id = next(
         (response.headers[name] for name in _REQUEST_ID_HEADERS if name in response.headers), None
     )
@@ -202,13 +201,6 @@ def _refusal(remote: Remote, host: str) -> str:
     return f"{host} refused the key of remote '{remote.name}' (key from {remote.key_origin})"
 
 
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "no reason given"
-
-
 def _server_message(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
     """Return the server's code and message, from any of the known structures."""
     head = content[:_MAX_PARSED_BYTES]
@@ -259,17 +251,9 @@ def _reason(error: BaseException, remote: Remote | None) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception's causes and the members of its groups, innermost last, each once."""
-    seen: set[int] = set()
-    waiting: list[BaseException] = [error]
-    while waiting:
-        current = waiting.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        if isinstance(current, BaseExceptionGroup):
-            waiting.extend(current.exceptions)
-        following = current.__cause__ or current.__context__
-        if following is not None:
-            waiting.append(following)
+    """Yield the exception, its causes and the members of its groups."""
+    yield error
+    members = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    for inner in (*members, error.__cause__ or error.__context__):
+        if inner is not None:
+            yield from _causes(inner)

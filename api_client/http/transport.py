@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.clock import Clock
@@ -61,9 +61,7 @@ class _Call:
         return LARGE if self.route.is_large else USUAL
 
 
-class _Answer(NamedTuple):
-    content: bytes
-    content_type: str
+_Answer = tuple[bytes, str]  # the body, and its content type
 
 
 class Transport:
@@ -99,7 +97,8 @@ class Transport:
         for site in self._sites.values():
             self._destinations.remote_is_at(site.host)
         self._clock = clock
-        self._retry = retry
+        self.retry = retry
+        """Policy for requests without a policy of their own."""
         self._on_event = on_event
         self._random = Random()
         self._http_transport = http_transport
@@ -111,11 +110,6 @@ class Transport:
 
     def __repr__(self) -> str:
         return f"Transport({self._remote.name!r}, {self._sites['api']})"
-
-    @property
-    def retry(self) -> RetryPolicy:
-        """Policy for requests without a policy of their own."""
-        return self._retry
 
     async def request(
         self,
@@ -135,7 +129,7 @@ class Transport:
         call = _Call(route, route.path_of(*ids, team_id=team_id), ids, query, body)
         if self._read_only_by and route.is_change:
             raise failures.refused_change(self._read_only_by, call.line.words, route.method, call.path)
-        policy = retry or self._retry
+        policy = retry or self.retry
         repeatable = route.is_idempotent
         try:
             return await retrying(
@@ -227,7 +221,7 @@ class Transport:
                 await response.aclose()
             if not response.is_success:
                 raise failures.from_answer(response, content, self._remote, host, line, self._clock.now())
-            return _Answer(content, response.headers.get("content-type", ""))
+            return content, response.headers.get("content-type", "")
         message = f"can't {line.words}: {host} redirected more than {MAX_REDIRECTS} times"
         raise RedirectRefused(message, **line.details)
 
@@ -250,20 +244,19 @@ class Transport:
         )
 
     async def _decoded(self, answer: _Answer, adapter: Adapter[T], call: _Call) -> T:
+        content, content_type = answer
         try:
-            if len(answer.content) >= DECODE_IN_THREAD_BYTES:
-                value = await asyncio.to_thread(decode, answer.content, adapter, call.limit.values)
+            if len(content) >= DECODE_IN_THREAD_BYTES:
+                value = await asyncio.to_thread(decode, content, adapter, call.limit.values)
             else:
-                value = decode(answer.content, adapter, call.limit.values)
+                value = decode(content, adapter, call.limit.values)
         except NotDecodable as error:
             problem = error
         else:
             self._emit_event("answered", call)
             return value
         host = self._sites[call.route.site].netloc
-        raise failures.not_decodable(
-            problem, answer.content, answer.content_type, self._remote, host, call.line
-        )
+        raise failures.not_decodable(problem, content, content_type, self._remote, host, call.line)
 
     async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
         async with self._opening:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, date, datetime
-from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -18,7 +17,6 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    TypeAdapter,
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
@@ -27,9 +25,6 @@ TOLERANT = ConfigDict(extra="ignore", defer_build=True)  # built on first use: m
 
 
 T = TypeVar("T")
-
-STAMPS_REMEMBERED = 4096
-MAX_CACHED_STAMP_LENGTH = 64
 
 
 class LargeApiModel(BaseModel):
@@ -99,33 +94,8 @@ NodeCount = Annotated[int, Field(ge=0, le=10_000)]
 """Number of nodes of a job; far more than any cluster has, and few enough to list them."""
 
 
-_UTC_DATETIME: TypeAdapter[datetime] = TypeAdapter(UtcDatetime, config=ConfigDict(defer_build=True))
-
-
-@lru_cache(STAMPS_REMEMBERED)
-def _remembered_moment(text: str) -> datetime:
-    return _UTC_DATETIME.validate_python(text)
-
-
-def _moment(value: Any) -> datetime:
-    if type(value) is str and len(value) <= MAX_CACHED_STAMP_LENGTH:
-        return _remembered_moment(value)
-    return _UTC_DATETIME.validate_python(value)
-
-
-class _Remembered:
-    """Marker for validation with ``_moment``; PlainValidator would refuse to serialize its result again."""
-
-    @staticmethod
-    def __get_pydantic_core_schema__(_source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(_moment)
-
-
-RepeatedDatetime = Annotated[datetime, _Remembered]
-"""``UtcDatetime`` for values that repeat many times in an answer: each one is parsed only once."""
-
-
 STRICT_TEXT: CoreSchema = core_schema.str_schema(strict=True)
+UTC_TIME: CoreSchema = core_schema.datetime_schema(tz_constraint=0, ge=FIRST_MOMENT, lt=LAST_MOMENT)
 
 
 class FastPath:

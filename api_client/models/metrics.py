@@ -13,13 +13,14 @@ from pydantic import ConfigDict, Field
 from pydantic_core import core_schema
 
 from api_client.models.base import (
+    UTC_TIME,
     FastPath,
     LargeApiModel,
     Number,
     OrNull,
-    RepeatedDatetime,
     TolerantDict,
     UpTo,
+    UtcDatetime,
 )
 from api_client.models.jobs import TrainingJob
 
@@ -34,6 +35,7 @@ def _no_number(value: object) -> object:
 
 
 _USUAL_VALUE = core_schema.float_schema(strict=True, ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)
+_Time = Annotated[UtcDatetime, FastPath(UTC_TIME, lambda time: time)]
 _Value = Annotated[Number | None, FastPath(core_schema.nullable_schema(_USUAL_VALUE), _no_number)]
 
 
@@ -43,7 +45,7 @@ class MetricSample:
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")  # slots rule out "allow"
 
-    timestamp: RepeatedDatetime
+    timestamp: _Time
     value: _Value = None
 
 
