@@ -24,7 +24,6 @@ from api_client.remotes.remote import (
     OAuthTokens,
     Remote,
     TokenFields,
-    TokenStore,
     remote_at,
     secret,
 )
@@ -139,8 +138,8 @@ class Profiles:
         login = None
         if is_oauth:
             tokens = _tokens_of(text, where)
-            store = TokenStore(partial(self._stored, name, where), partial(self._keep, name, origin))
-            login, key = OAuthLogin(tokens, store), tokens.access
+            login = OAuthLogin(tokens, partial(self._stored, name, where), partial(self._keep, name, origin))
+            key = tokens.access
         else:
             key = secret(text.strip(), origin)
         environment.reject_foreign_addresses(where, url)

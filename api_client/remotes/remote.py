@@ -80,28 +80,25 @@ def _moment(value: object) -> datetime | None:
     return moment if moment.tzinfo is not None and 1 < moment.year < 9999 else None
 
 
-@dataclass(frozen=True)
-class TokenStore:
-    """Storage of a login between two runs. Both functions block and may raise ConfigurationError.
-
-    ``load`` returns the stored tokens, which another program may have renewed; ``save`` replaces them.
-    """
-
-    load: Callable[[], OAuthTokens | None]
-    save: Callable[[OAuthTokens], None]
-
-
 class OAuthLogin:
     """Tokens of one remote while a client uses them. Its repr shows none.
 
+    ``load`` returns the stored tokens, which another program may have renewed; ``save`` replaces them. Both
+    block, and may raise ConfigurationError.
     ``not_kept`` says why renewed tokens could not be stored, if so: the next run has to log in again.
     """
 
-    def __init__(self, tokens: OAuthTokens, store: TokenStore | None = None) -> None:
+    def __init__(
+        self,
+        tokens: OAuthTokens,
+        load: Callable[[], OAuthTokens | None],
+        save: Callable[[OAuthTokens], None],
+    ) -> None:
         self.tokens = tokens
         self.renewing = asyncio.Lock()
         self.not_kept: str | None = None
-        self._store = store
+        self._load = load
+        self._save = save
         self._spent: list[str] = []
 
     def secrets(self) -> list[str]:
@@ -111,7 +108,7 @@ class OAuthLogin:
 
     async def adopt_saved_tokens(self) -> bool:
         """Use tokens that another program has stored since; return True if there were any."""
-        saved = await asyncio.to_thread(self._store.load) if self._store else None
+        saved = await asyncio.to_thread(self._load)
         if saved is None or saved.access == self.tokens.access:
             return False
         self._replace(saved)
@@ -123,8 +120,7 @@ class OAuthLogin:
         Raises ConfigurationError if they cannot be stored; they are used anyway.
         """
         self._replace(tokens)
-        if self._store is not None:
-            await asyncio.to_thread(self._store.save, tokens)
+        await asyncio.to_thread(self._save, tokens)
 
     def _replace(self, tokens: OAuthTokens) -> None:
         self._spent = self.secrets()

@@ -34,7 +34,6 @@ from api_client.remotes.remote import (
     Remote,
     RemoteNotConfigured,
     TokenFields,
-    TokenStore,
     remote_at,
     secret,
 )
@@ -109,7 +108,7 @@ def _own_key(
         return secret(str(fields[API_KEY]).strip(), origin), origin, None
     tokens = TOKENS.read(fields, origin)
     assert tokens is not None
-    return tokens.access, origin, OAuthLogin(tokens, TokenStore(lambda: TOKENS.read(load(), origin), save))
+    return tokens.access, origin, OAuthLogin(tokens, lambda: TOKENS.read(load(), origin), save)
 
 
 def _in_file(name: str, path: Path) -> Mapping[str, object]:

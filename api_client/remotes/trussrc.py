@@ -84,6 +84,8 @@ def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Co
         before = sections_of(content, path)
         lines = _lines(content)
         newline = "\r\n" if any(line.endswith("\r\n") for line in lines) else "\n"
+        if lines and not lines[-1].endswith("\n"):
+            lines[-1] += newline
         start, end = _span(lines, name)
         if start is None:
             added = _appended(lines, name, values, newline)
@@ -126,30 +128,18 @@ def _changed(
         option = _option_of(line) if index else None
         if option is not None:
             in_dropped_option = option in values or option in without
-            if option in left:
-                yield _option_line(line, option, left.pop(option), newline)
-            elif not in_dropped_option:
-                yield line
-        elif not (in_dropped_option and _continues(line)):
+        if option in left:
+            yield f"{option} = {left.pop(option)}{newline}"
+        elif not in_dropped_option or (option is None and not _continues(line)):
             yield line
-        if index == last_line:
-            if left and not line.endswith("\n"):
-                yield newline
+        if index == last_line and left:
             yield from (f"{name} = {value}{newline}" for name, value in left.items())
-            left = {}
-
-
-def _option_line(old: str, option: str, value: str, newline: str) -> str:
-    ending = newline if old.endswith("\n") else ""
-    return f"{option} = {value}{ending}"
 
 
 def _appended(lines: list[str], name: str, values: Mapping[str, str], newline: str) -> list[str]:
-    added = [f"[{name}]{newline}", *(f"{option} = {value}{newline}" for option, value in values.items())]
-    if not "".join(lines).strip("\ufeff\r\n"):
-        return [*lines, *added]
-    gap = newline if lines[-1].endswith("\n") else newline * 2
-    return [*lines, gap, *added]
+    is_empty = not "".join(lines).strip("\ufeff\r\n")
+    options = [f"{option} = {value}{newline}" for option, value in values.items()]
+    return [*lines, "" if is_empty else newline, f"[{name}]{newline}", *options]
 
 
 def _span(lines: list[str], name: str) -> tuple[int | None, int]:
