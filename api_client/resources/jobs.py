@@ -13,12 +13,11 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone, QueueContext, TrainingJob
-from api_client.resources.partial_lists import ListReader
+from api_client.resources.partial_lists import in_part
 from api_client.resources.projects import Projects
 from api_client.streams.job_poller import watch_job
 
 STATUS_INTERVAL_S = 5.0  # interval for polling a watched job, in seconds
-_JOBS, _MATCHES = ListReader(routes.JOBS), ListReader(routes.SEARCH_JOBS)
 _NEWEST_FIRST = [{"field": "created_at", "order": "desc"}]
 _NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
 
@@ -41,7 +40,7 @@ class Jobs:
         If ``unreadable`` is given, jobs that cannot be read are left out, and the reasons added to it;
         otherwise, and if no job can be read, such an answer is an InvalidAnswer.
         """
-        return await _JOBS.read(self._transport, project_id, unreadable=unreadable)
+        return await self._transport.request(in_part(routes.JOBS, unreadable), project_id)
 
     async def search(
         self,
@@ -64,7 +63,8 @@ class Jobs:
             body["job_id"] = job_id
         if statuses is not None:
             body["statuses"] = [str(status) for status in statuses]
-        return await _MATCHES.read(self._transport, unreadable=unreadable, body=body, retry=retry)
+        route = in_part(routes.SEARCH_JOBS, unreadable)
+        return await self._transport.request(route, body=body, retry=retry)
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
         """Return a job."""

@@ -8,68 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args
+from typing import Any, Generic, TypeVar, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from api_client.http.decoding import describe
-from api_client.http.transport import Transport
 from api_client.routes import Adapter, Route
 
 T = TypeVar("T")
 
 
-class PartialList(NamedTuple, Generic[T]):
-    """The records of a list that can be read, and for each of the others the reason why it cannot."""
+def in_part(route: Route[list[T]], unreadable: list[str] | None) -> Route[list[T]]:
+    """Return the route with lists that lack records that cannot be read; the reasons go to ``unreadable``.
 
-    records: list[T]
-    unreadable: list[str]
+    A list without any record that can be read is still an InvalidAnswer, and without ``unreadable`` so is one
+    that lacks any.
+    """
+    return route if unreadable is None else route.read_by(_PartialReader(route, unreadable))
 
 
-class ListReader(Generic[T]):
-    """Requests the list of a route, and reads it record by record if it cannot be read as a whole."""
-
-    def __init__(self, route: Route[list[T]]) -> None:
+class _PartialReader(Generic[T]):
+    def __init__(self, route: Route[list[T]], unreadable: list[str]) -> None:
         self._route = route
-        self._in_part: Route[PartialList[T]] = route.read_by(self)
+        self._unreadable = unreadable
 
-    async def read(
-        self, transport: Transport, *ids: str, unreadable: list[str] | None, **options: Any
-    ) -> list[T]:
-        """Return the list; the reasons why records were left out are added to ``unreadable``.
+    def validate_json(self, data: bytes, /) -> list[T]:
+        return self._read(lambda adapter: adapter.validate_json(data))
 
-        A list without any record that can be read is an InvalidAnswer.
-        """
-        if unreadable is None:
-            return await transport.request(self._route, *ids, **options)
-        part = await transport.request(self._in_part, *ids, **options)
-        unreadable += part.unreadable
-        return part.records
+    def validate_python(self, value: Any, /) -> list[T]:
+        return self._read(lambda adapter: adapter.validate_python(value))
 
-    def validate_json(self, data: bytes, /) -> PartialList[T]:
-        """Raises ValidationError if no record can be read."""
-        return self._validate(lambda adapter: adapter.validate_json(data))
-
-    def validate_python(self, value: Any, /) -> PartialList[T]:
-        """Raises ValidationError if no record can be read."""
-        return self._validate(lambda adapter: adapter.validate_python(value))
-
-    def _validate(self, read_by: Callable[[Adapter[Any]], Any]) -> PartialList[T]:
-        part = PartialList[T]([], [])
+    def _read(self, read_by: Callable[[Adapter[Any]], Any]) -> list[T]:
+        """Read the list, record by record if it cannot be read as a whole."""
         try:
-            return PartialList(read_by(self._route.adapter), [])
+            whole: list[T] = read_by(self._route.adapter)
+            return whole
         except ValidationError as error:
             why_not_whole = error
+        record: TypeAdapter[T] = TypeAdapter(get_args(self._route.kind)[0])
+        records, reasons = [], []
         for value in read_by(replace(cast("Route[Any]", self._route), kind=list[Any]).adapter):
             try:
-                part.records.append(self._record.validate_python(value))
+                records.append(record.validate_python(value))
             except ValidationError as error:
-                part.unreadable.append(describe(error, "the record"))
-        if not part.records:
+                reasons.append(describe(error, "the record"))
+        if not records:
             raise why_not_whole
-        return part
-
-    @cached_property
-    def _record(self) -> TypeAdapter[T]:
-        return TypeAdapter(get_args(self._route.kind)[0])
+        self._unreadable += reasons
+        return records

@@ -12,10 +12,8 @@ from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary, ProjectTombstone, TrainingProject
 from api_client.models.cache import CacheListing
-from api_client.resources.partial_lists import ListReader
+from api_client.resources.partial_lists import in_part
 from api_client.routes import Route
-
-_PROJECTS = ListReader(routes.PROJECTS)
 
 ProjectList = list[TrainingProject]
 Reasons = list[str]
@@ -35,7 +33,7 @@ class Projects:
         If ``unreadable`` is given, projects that cannot be read are left out, and the reasons added to it;
         otherwise, and if no project can be read, such an answer is an InvalidAnswer.
         """
-        return await _PROJECTS.read(self._transport, unreadable=unreadable, retry=retry)
+        return await self._transport.request(in_part(routes.PROJECTS, unreadable), retry=retry)
 
     async def get(self, project_id: str) -> TrainingProject:
         """Return a project."""
