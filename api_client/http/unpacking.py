@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -63,10 +63,11 @@ class _Body(httpx.AsyncByteStream):
         received_bytes = unpacked_bytes = 0
         async for packed in self._packed:
             received_bytes += len(packed)
-            async for piece in _pieces(packed, gzip):
+            for piece in (packed,) if gzip is None else _unpacked(packed, gzip):
                 unpacked_bytes += len(piece)
                 self._check(unpacked_bytes)
                 yield piece
+                await asyncio.sleep(0)  # a piece takes time, and there may be many
             self._check(received_bytes)
         if gzip is not None and received_bytes and not gzip.eof:
             raise httpx.DecodingError("sent a response that can't be decompressed: it is cut off")
@@ -79,11 +80,8 @@ class _Body(httpx.AsyncByteStream):
         await self._packed.aclose()
 
 
-async def _pieces(packed: bytes, gzip: Any) -> AsyncIterator[bytes]:
-    """Yield what ``packed`` unpacks to, in pieces that do not block the event loop."""
-    if gzip is None:
-        yield packed
-        return
+def _unpacked(packed: bytes, gzip: Any) -> Iterator[bytes]:
+    """Yield what ``packed`` unpacks to, in pieces that do not block the event loop for long."""
     while not gzip.eof:
         try:
             piece = gzip.decompress(packed, _PIECE_BYTES)
@@ -93,4 +91,3 @@ async def _pieces(packed: bytes, gzip: Any) -> AsyncIterator[bytes]:
         packed = gzip.unconsumed_tail
         if not packed and len(piece) < _PIECE_BYTES:
             return
-        await asyncio.sleep(0)
